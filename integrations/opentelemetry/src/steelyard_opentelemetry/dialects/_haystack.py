@@ -8,54 +8,17 @@ from typing import Any
 from steelyard.recording.reading import Message, Role, messages_in
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
-from steelyard_opentelemetry.spans._payload import Broken, decode, question_in
+from steelyard_opentelemetry.spans._payload import decode, question_in
 from steelyard_opentelemetry.spans._span import Span
 
 _NAME = "haystack"
-_PIPELINES = frozenset({"haystack.pipeline.run", "haystack.async_pipeline.run"})
 _ASKED = ("question", "query", "user_query", "text", "prompt", "messages")
-_STEP = "haystack.agent.step"
 
 
 def read(span: Span) -> ParsedSpan | None:
-    """The span as Haystack writes it."""
-    if not span.name.startswith("haystack."):
+    """A component of a pipeline: what it is stands in what went in and what came out."""
+    if span.name != "haystack.component.run":
         return None
-    if span.name in _PIPELINES:
-        given, came = (
-            _read(span, "haystack.pipeline.input_data"),
-            _read(span, "haystack.pipeline.output_data"),
-        )
-        return ParsedSpan(
-            dialect=_NAME,
-            kind="chain",
-            question=_question(given),
-            answer=_last(map(_said, _values(came))),
-        )
-    if span.name == "haystack.component.run":
-        return _as_component(span)
-    if span.name == "haystack.agent.run":
-        given, came = _read(span, "haystack.agent.input"), _read(span, "haystack.agent.output")
-        last = _messages(came.get("messages"))[-1:]
-        answer = last[0].text if last and last[0].role == "assistant" else ""
-        return ParsedSpan(
-            dialect=_NAME,
-            kind="agent",
-            question=question_in(_plain(given.get("messages"))),
-            answer=answer,
-        )
-    if span.name == f"{_STEP}.llm":
-        given, came = _read(span, f"{_STEP}.llm.input"), _read(span, f"{_STEP}.llm.output")
-        shown = span.text(f"{_STEP}.llm.input")
-        return _as_model(given or {"prompt": shown}, came) if shown else _as_model(given, came)
-    if span.name == f"{_STEP}.tool":
-        result = span.attributes.get(f"{_STEP}.tool.output")
-        tool = span.text("haystack.tool.name")
-        return ParsedSpan(dialect=_NAME, kind="tool", tool=tool, result=result, hidden=result is None)
-    return None
-
-
-def _as_component(span: Span) -> ParsedSpan:
     kind = span.text("haystack.component.type")
     given, came = _read(span, "haystack.component.input"), _read(span, "haystack.component.output")
     hidden = "haystack.component.output" not in span.attributes
@@ -79,44 +42,60 @@ def _as_component(span: Span) -> ParsedSpan:
 
 
 def _as_model(given: Mapping[str, Any], came: Mapping[str, Any]) -> ParsedSpan:
-    prompt = given.get("prompt")
+    messages = sent(given)
+    return ParsedSpan(
+        dialect=_NAME, kind="llm", answer=said(came), messages=messages, hidden=not messages and not came
+    )
+
+
+def sent(given: object) -> tuple[Message, ...]:
+    """What a model was sent: a prompt, or messages."""
+    prompt = given.get("prompt") if isinstance(given, Mapping) else given
     # What Python shows of an agent's messages holds the passages; who said what is not read out of it.
     role: Role = "system" if isinstance(prompt, str) and prompt.startswith("{'messages'") else "user"
-    sent = (Message(role, prompt),) if isinstance(prompt, str) else _messages(given.get("messages"))
-    answer = _said(came)
-    return ParsedSpan(dialect=_NAME, kind="llm", answer=answer, messages=sent, hidden=not sent and not came)
+    if isinstance(prompt, str):
+        return (Message(role, prompt),)
+    return _messages(given.get("messages")) if isinstance(given, Mapping) else ()
 
 
 def _read(span: Span, key: str) -> Mapping[str, Any]:
     found = decode(span.attributes.get(key))
-    return found if isinstance(found, Mapping) and not isinstance(found, Broken) else {}
+    return found if isinstance(found, Mapping) else {}
 
 
-def _values(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [value for value in data.values() if isinstance(value, Mapping)]
+def _values(data: object) -> list[Mapping[str, Any]]:
+    values = data.values() if isinstance(data, Mapping) else ()
+    return [value for value in values if isinstance(value, Mapping)]
 
 
-def _question(given: Mapping[str, Any]) -> str:
-    """What the components of a pipeline were given under a name that means a question, best name first."""
-    parts = [*_values(given), given]
+def asked(given: object) -> str:
+    """What a step, or the parts of a pipeline, were given under a name that means a question."""
+    parts = [*_values(given), given] if isinstance(given, Mapping) else []
     texts = (question_in(_plain(part[key])) for key in _ASKED for part in parts if key in part)
     return next((text for text in texts if text), "")
 
 
-def _said(came: Mapping[str, Any]) -> str:
-    """What a component came to: an answer builder's answer, else a generator's reply."""
+def asked_of_agent(given: object) -> str:
+    """What an agent was asked."""
+    return question_in(_plain(given.get("messages"))) if isinstance(given, Mapping) else ""
+
+
+def said(came: object) -> str:
+    """What a step came to: an answer builder's answer, a generator's reply, or an agent's last message."""
+    if not isinstance(came, Mapping):
+        return ""
     answers, replies = came.get("answers"), came.get("replies")
     if isinstance(answers, list) and answers and isinstance(answers[0], Mapping):
         return str(answers[0].get("data") or "").strip()
-    if not isinstance(replies, list) or not replies:
-        return ""
-    if isinstance(replies[0], str):
+    if isinstance(replies, list) and replies and isinstance(replies[0], str):
         return replies[0].strip()
-    return next((message.text for message in _messages(replies[:1])), "")
+    messages = _messages(replies[:1] if isinstance(replies, list) else came.get("messages"))
+    return messages[-1].text if messages and messages[-1].role == "assistant" else ""
 
 
-def _last(texts: Any) -> str:
-    return next((text for text in reversed(list(texts)) if text), "")
+def last_said(came: object) -> str:
+    """What the last of a pipeline's parts came to that said anything."""
+    return next(filter(None, map(said, reversed(_values(came)))), "")
 
 
 def _messages(value: object) -> tuple[Message, ...]:

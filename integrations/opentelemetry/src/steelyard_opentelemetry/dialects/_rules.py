@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.record import Context
+from steelyard.record import Context, text_of
 from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -29,6 +30,10 @@ class Rule:
     """What such a span stands for."""
     scopes: tuple[str, ...] = ("",)
     """How its scope begins."""
+    name: re.Pattern[str] | None = None
+    """The whole of its name, if that tells it apart."""
+    events: frozenset[str] = frozenset()
+    """Events of which it has at least one."""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Attributes that it has, each with the values that it may have; without values, with any."""
     any_of: tuple[str, ...] = ()
@@ -39,10 +44,14 @@ class Rule:
     """Where its input is, the best place first."""
     came: tuple[str, ...] = ()
     """Where its output is, the best place first."""
-    asked: str = ""
-    """Where its question is as a plain text."""
+    asked: tuple[str, ...] = ()
+    """Where its question is as a plain text, the best place first."""
     said: tuple[str, ...] = ()
-    """Where its answer is as a plain text."""
+    """Where its answer is as a plain text, the best place first."""
+    pieces: str = ""
+    """Where the pieces of a streamed answer are, one event each."""
+    expected: str = ""
+    """Where the expected answer is as a plain text."""
     tool: str = ""
     """Where a tool's name is; the span's own name if nowhere."""
     around: str = ""
@@ -75,7 +84,11 @@ def _fits(rule: Rule, span: Span) -> bool:
     attributes = span.attributes
     if not span.scope.startswith(rule.scopes) or rule.without in attributes:
         return False
+    if rule.name is not None and not rule.name.fullmatch(span.name):
+        return False
     if rule.any_of and not any(key in attributes for key in rule.any_of):
+        return False
+    if rule.events and not any(event.name in rule.events for event in span.events):
         return False
     return all(_is_one(attributes.get(key), values) for key, values in rule.where.items())
 
@@ -99,8 +112,16 @@ def _parsed(dialect: str, rule: Rule, span: Span) -> ParsedSpan:
 
 def _words(rule: Rule, span: Span, given: Any, came: Any) -> tuple[str, str]:
     """What was asked, and what was said."""
-    said = next((text for key in rule.said if (text := span.text(key).strip())), "")
-    return span.text(rule.asked).strip() or rule.question(given), said or rule.answer(came)
+    said = _text(span, rule.said) or rule.answer(came)
+    if not said and rule.pieces:
+        said = "".join(piece for piece in _every(span, rule.pieces) if isinstance(piece, str)).strip()
+    return _text(span, rule.asked) or rule.question(given), said
+
+
+def _text(span: Span, places: Iterable[str]) -> str:
+    values = (value for place in places for value in _every(span, place))
+    texts = (text_of(value).strip() for value in values if isinstance(value, (str, int, float)))
+    return next(filter(None, texts), "")
 
 
 def _holds(values: Iterable[Any]) -> bool:
@@ -119,6 +140,9 @@ def _fields(rule: Rule, span: Span, given: Any, came: Any) -> dict[str, Any]:
         parts = {"tool": span.text(rule.tool) if rule.tool else span.name, "result": came}
     elif rule.kind == "prompt":
         parts = {"variables": _texts(given)}
+    elif rule.kind == "turn":
+        found = () if came is None else rule.documents(given, came)
+        parts = {"documents": found, "reference": _text(span, (rule.expected,))}
     if rule.passes:
         parts |= {"passing": (given, came), "in_conversation": is_conversation(given)}
     return parts
@@ -126,24 +150,24 @@ def _fields(rule: Rule, span: Span, given: Any, came: Any) -> dict[str, Any]:
 
 def _named(rule: Rule, asked: str, said: str) -> dict[str, str]:
     """What was asked and said, under the names that a span of the rule's kind has for them."""
-    if rule.kind == "retrieval":
+    if rule.kind in ("retrieval", "rerank"):
         return {"query": asked}
     if rule.kind == "llm":
         return {"answer": said}
-    return {} if rule.kind in ("rerank", "tool", "prompt") else {"question": asked, "answer": said}
+    return {} if rule.kind in ("tool", "prompt") else {"question": asked, "answer": said}
 
 
 def _found(span: Span, places: Iterable[str]) -> Any:
     """What stands at the first of some places that has anything."""
-    for place in places:
-        key, _, event = place.partition("@")
-        where: Iterable[Mapping[str, Any]] = (
-            (one.attributes for one in span.events if one.name == event) if event else (span.attributes,)
-        )
-        for attributes in where:
-            if attributes.get(key) is not None:
-                return attributes[key]
-    return None
+    return next((value for place in places for value in _every(span, place) if value is not None), None)
+
+
+def _every(span: Span, place: str) -> list[Any]:
+    """What stands at a place: on the span, or on each of its events of that name."""
+    key, _, event = place.partition("@")
+    if not event:
+        return [span.attributes.get(key)]
+    return [one.attributes.get(key) for one in span.events if one.name == event]
 
 
 def _texts(given: object) -> dict[str, str]:

@@ -8,8 +8,11 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.reading import Message, messages_in, spoken, text_in, texts_of
-from steelyard_opentelemetry.spans._payload import Broken, decode, question_in
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, as_messages, decode, named, question_in
 
+DELTA = "StreamChatDeltaReceivedEvent"
+"""LlamaIndex's event for a piece of a streamed reply."""
+_STARTED = ("user_msg", "query", "question", "input", "message", "prompt")
 _BETWEEN = re.compile(r'",\s?"')
 
 
@@ -46,12 +49,6 @@ def json_value(value: object) -> Any:
         return decode(value)
     found = decode(f"[{value}]")
     return value if isinstance(found, Broken) else found[0]
-
-
-def unboxed(value: object) -> Any:
-    """JSON, out of the object that is put around anything but an object."""
-    found = decode(value)
-    return found["output"] if isinstance(found, Mapping) and set(found) == {"output"} else found
 
 
 def text_list(value: object) -> list[str] | None:
@@ -142,6 +139,25 @@ def _typed(item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"role": item.get("role"), "content": item.get("content") or ""}
     texts = [part for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
     return {"role": item.get("role"), "parts": texts}
+
+
+def messages_or_prompt(given: object) -> tuple[Message, ...]:
+    """Messages, or the one text that a completion model was sent."""
+    found = as_messages(given)
+    return found or ((Message("user", given),) if isinstance(given, str) and given else ())
+
+
+def blocks_or_text(came: object) -> str:
+    """A reply in the blocks of a message, or as a text."""
+    blocks = decode(came)
+    if not (isinstance(blocks, list) and all(isinstance(block, Mapping) for block in blocks)):
+        return answer_in(came)
+    return as_messages([{"role": "assistant", "blocks": blocks}])[0].text
+
+
+def asked_at_start(shown: object) -> str:
+    """The question in a workflow's first event, as Python shows it."""
+    return named(shown, _STARTED) if isinstance(shown, str) and "StartEvent(" in shown else ""
 
 
 def asked_in_call(given: object) -> str:

@@ -6,14 +6,13 @@ needs more than names has a reader in a file of its own; shapes of payloads are 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from steelyard_opentelemetry.dialects import (
     _crewai,
     _genai,
     _haystack,
-    _llamaindex,
-    _manual,
     _openinference,
     _openllmetry,
     _shapes,
@@ -27,8 +26,26 @@ __all__ = ["DIALECTS"]
 _CURRENT = ("gen_ai.input.messages", "gen_ai.output.messages")
 _OPERATION = "gen_ai.operation.name"
 
+_MARKS = ("steelyard.question", "steelyard.contexts", "steelyard.answer")
+
 _STEELYARD = Dialect(
-    name="steelyard", read=_manual.read, signs=_manual.MARKS, retrieval_attributes=("steelyard.",)
+    name="steelyard",
+    signs=_MARKS,
+    retrieval_attributes=("steelyard.",),
+    rules=(
+        # Set by hand, and so above all that is found; what is not marked is still looked for below the span.
+        Rule(
+            kind="turn",
+            any_of=_MARKS,
+            asked=("steelyard.question",),
+            came=("steelyard.contexts",),
+            load=_shapes.as_is,
+            said=("steelyard.answer",),
+            answer=_shapes.nothing,
+            expected="steelyard.reference",
+            hides=False,
+        ),
+    ),
 )
 
 _CREWAI = Dialect(
@@ -130,7 +147,7 @@ _SPRING = Dialect(
         Rule(
             kind="retrieval",
             where={"spring.ai.kind": ("vector_store",), "db.operation.name": ("query",)},
-            asked="db.vector.query.content",
+            asked=("db.vector.query.content",),
             came=(
                 "db.vector.query.response.documents",
                 "db.vector.query.response.documents@db.vector.content.query.response",
@@ -149,7 +166,7 @@ _SPRING = Dialect(
         Rule(
             kind="chain",
             where={"spring.ai.kind": ("chat_client", "advisor")},
-            asked="spring.ai.chat.client.user.text",
+            asked=("spring.ai.chat.client.user.text",),
             hides=False,
         ),
         Rule(
@@ -166,10 +183,47 @@ _SPRING = Dialect(
     ),
 )
 
+_STEP = "haystack.agent.step"
+
 _HAYSTACK = Dialect(
     name="haystack",
     read=_haystack.read,
     retrieval_words=("haystack.component.type", ("Retriever", "Ranker")),
+    rules=(
+        Rule(
+            kind="chain",
+            name=re.compile(r"haystack\.(?:async_)?pipeline\.run"),
+            given=("haystack.pipeline.input_data",),
+            question=_haystack.asked,
+            came=("haystack.pipeline.output_data",),
+            answer=_haystack.last_said,
+            hides=False,
+        ),
+        Rule(
+            kind="agent",
+            name=re.compile(r"haystack\.agent\.run"),
+            given=("haystack.agent.input",),
+            question=_haystack.asked_of_agent,
+            came=("haystack.agent.output",),
+            answer=_haystack.said,
+            hides=False,
+        ),
+        Rule(
+            kind="llm",
+            name=re.compile(r"haystack\.agent\.step\.llm"),
+            given=(f"{_STEP}.llm.input",),
+            messages=_haystack.sent,
+            came=(f"{_STEP}.llm.output",),
+            answer=_haystack.said,
+        ),
+        Rule(
+            kind="tool",
+            name=re.compile(r"haystack\.agent\.step\.tool"),
+            tool="haystack.tool.name",
+            came=(f"{_STEP}.tool.output",),
+            load=_shapes.as_is,
+        ),
+    ),
 )
 
 _PYDANTIC = ("pydantic-ai", "logfire.pydantic-ai")
@@ -296,12 +350,75 @@ _GENAI = Dialect(
     retrieval_attributes=("gen_ai.retrieval.",),
 )
 
+_LLAMA = "llamaindex.opentelemetry"
+_LLAMA_CALLS = ("LLMChatStart", "LLMChatEnd", "LLMCompletionStart", "LLMCompletionEnd", "LLMPredictStart")
+_LLAMA_STEP: dict[str, Any] = {
+    "scopes": (_LLAMA,),
+    "asked": (
+        *("query.query_str@QueryStartEvent", "query@QueryStartEvent"),
+        *("query.query_str@SynthesizeStartEvent", "query@SynthesizeStartEvent"),
+    ),
+    # A workflow's own step says what the workflow was started with, in the way Python shows it.
+    "given": ("llamaindex.step.input_summary",),
+    "question": _shapes.asked_at_start,
+    "came": (
+        *("response.response@QueryEndEvent", "response.response@SynthesizeEndEvent"),
+        *("response.response@GetResponseEndEvent", "output@workflow.output"),
+    ),
+    "load": _shapes.as_is,
+    "hides": False,
+}
+_LLAMA_LOOK_UP: dict[str, Any] = {
+    "scopes": (_LLAMA,),
+    "asked": (
+        *("str_or_query_bundle.query_str@RetrievalStartEvent", "str_or_query_bundle@RetrievalStartEvent"),
+        *("str_or_query_bundle.query_str@RetrievalEndEvent", "str_or_query_bundle@RetrievalEndEvent"),
+    ),
+    # What the reranker left stands for what it was given.
+    "came": ("nodes@ReRankEndEvent", "nodes@RetrievalEndEvent"),
+    "hides": False,
+}
+
 _LLAMAINDEX = Dialect(
     name="llamaindex",
-    read=_llamaindex.read,
-    scopes=(_llamaindex.SCOPE,),
-    scope_signs=(_llamaindex.SCOPE,),
+    scopes=(_LLAMA,),
+    scope_signs=(_LLAMA,),
     retrieval_events=frozenset({"RetrievalEndEvent", "ReRankEndEvent"}),
+    rules=(
+        Rule(
+            kind="retrieval", events=frozenset({"RetrievalStartEvent", "RetrievalEndEvent"}), **_LLAMA_LOOK_UP
+        ),
+        Rule(kind="rerank", events=frozenset({"ReRankStartEvent", "ReRankEndEvent"}), **_LLAMA_LOOK_UP),
+        Rule(
+            kind="llm",
+            scopes=(_LLAMA,),
+            events=frozenset(
+                {*(f"{call}Event" for call in _LLAMA_CALLS), "LLMPredictEndEvent", _shapes.DELTA}
+            ),
+            given=(
+                *("messages@LLMChatStartEvent", "messages@LLMChatEndEvent"),
+                *("prompt@LLMCompletionStartEvent", "prompt@LLMCompletionEndEvent"),
+            ),
+            load=_shapes.as_is,
+            messages=_shapes.messages_or_prompt,
+            came=(
+                *("response.message.blocks@LLMChatEndEvent", "response.text@LLMCompletionEndEvent"),
+                "output@LLMPredictEndEvent",
+            ),
+            answer=_shapes.blocks_or_text,
+            # A streamed reply is in no end event, but its pieces are events too.
+            pieces=f"delta@{_shapes.DELTA}",
+            hides=False,
+        ),
+        Rule(
+            kind="tool",
+            scopes=(_LLAMA,),
+            name=re.compile(r".{0,300}Tool\.\w{1,100}|(?:.{0,300}\.)?call_tool"),
+            hides=False,
+        ),
+        Rule(kind="agent", name=re.compile(r".{0,300}Agent\.run"), **_LLAMA_STEP),
+        Rule(kind="chain", **_LLAMA_STEP),
+    ),
 )
 
 DIALECTS: tuple[Dialect, ...] = (

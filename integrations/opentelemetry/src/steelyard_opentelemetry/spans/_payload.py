@@ -175,18 +175,6 @@ def answer_in(value: object, depth: int = _DEPTH) -> str:
     return answer_in(value[0], depth - 1) if isinstance(value, Sequence) and len(value) == 1 else ""
 
 
-def result_in(value: object) -> str:
-    """What a tool returned, as text: a message's, or whatever an output says."""
-    value = decode(value)
-    for key in ("output", "tool_output"):
-        if isinstance(value, Mapping) and key in value:
-            value = decode(value[key])
-    if isinstance(value, Mapping) and "blocks" in value:
-        value = {"role": "tool", **value}  # LlamaIndex's outputs of tools are messages but for the role
-    messages = () if isinstance(value, (str, Broken)) else messages_in(value)
-    return messages[-1].text if messages else answer_in(value)
-
-
 def _answer_text(value: str) -> str:
     text = value.strip()
     stop = _STOP.match(text)
