@@ -17,8 +17,10 @@ _ASKED = ("question", "query", "user_query", "text", "prompt", "messages")
 
 def read(span: Span) -> ParsedSpan | None:
     """A component of a pipeline: what it is stands in what went in and what came out."""
-    if span.name != "haystack.component.run":
-        return None
+    return _component(span) if span.name == "haystack.component.run" else None
+
+
+def _component(span: Span) -> ParsedSpan:
     kind = span.text("haystack.component.type")
     given, came = _read(span, "haystack.component.input"), _read(span, "haystack.component.output")
     hidden = "haystack.component.output" not in span.attributes
