@@ -34,7 +34,7 @@ from steelyard.metrics import (
     RubricScore,
     by_name,
     default_metrics,
-    metrics_named,
+    parse_metrics,
     score_record,
 )
 from steelyard.questions import (
@@ -155,7 +155,7 @@ def test_metrics_are_found_by_name() -> None:
     assert {by_name(metric.key) for metric in ALL} == set(ALL)
     assert by_name("Context-Recall") is ContextRecall
     assert by_name("harmfulness")().name == "harmfulness"
-    assert len(metrics_named(["all"], Script().judge())) == len(ALL)
+    assert len(parse_metrics(["all"], Script().judge())) == len(ALL)
     with pytest.raises(ConfigurationError, match="no metric is named 'speed'; there are faithfulness, "):
         by_name("speed")
     with pytest.raises(ConfigurationError, match=r"'faithfulnes'; did you mean 'faithfulness'\?"):
@@ -264,7 +264,7 @@ def test_a_criterion_that_sees_no_answer_needs_none(metric: Any) -> None:
 
 def test_the_rag_score_of_a_name_is_made_of_what_the_judge_can_answer() -> None:
     judge = LocalJudge()
-    named, alone, relevancy = metrics_named(["rag_score", "faithfulness", "answer_relevancy"], judge)
+    named, alone, relevancy = parse_metrics(["rag_score", "faithfulness", "answer_relevancy"], judge)
     assert isinstance(named, RagScore)
     assert named.parts[:2] == (alone, relevancy)
     assert asyncio.run(named.score(FULL.replace(answer="A context is here."), judge=judge)).status == "scored"
@@ -272,15 +272,15 @@ def test_the_rag_score_of_a_name_is_made_of_what_the_judge_can_answer() -> None:
 
 @pytest.mark.parametrize("name", [name for name in ALIASES if name != "aspect_critic"])
 def test_names_of_other_libraries_are_taken(name: str) -> None:
-    (metric,) = metrics_named([name.upper()], LocalJudge())
+    (metric,) = parse_metrics([name.upper()], LocalJudge())
     assert metric.name in {known.key for known in ALL}
 
 
 def test_a_name_for_a_variant_keeps_the_variant() -> None:
-    made = metrics_named(["contextual_relevancy", "context_relevancy"], LocalJudge())
+    made = parse_metrics(["contextual_relevancy", "context_relevancy"], LocalJudge())
     assert [metric.options["variant"] for metric in made] == ["statements", "sentences"]
     with pytest.raises(ConfigurationError, match="needs a criterion="):
-        metrics_named(["aspect_critic"], LocalJudge())
+        parse_metrics(["aspect_critic"], LocalJudge())
 
 
 def test_the_aspect_correctness_is_judged_with_the_reference_in_view() -> None:

@@ -16,7 +16,7 @@ import pytest
 from steelyard import Monitor
 from steelyard.backfill import Backfill, Columns, TracesFound, open_sources
 from steelyard.judge import LocalJudge
-from steelyard.metrics import metrics_named
+from steelyard.metrics import parse_metrics
 from steelyard.scores import Evaluation, evaluation_from_json
 from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard_ray import RayScorer, ScoreBatch
@@ -65,7 +65,7 @@ def backfill(path: Path, db: Path, **more: Any) -> Backfill:
         raise AssertionError("there are no traces here")
 
     judge = LocalJudge()
-    suite = metrics_named(["faithfulness"], judge)
+    suite = parse_metrics(["faithfulness"], judge)
     options = Monitor(metrics=suite, judge=judge, sinks=[SQLiteSink(db)]).options
     found = open_sources([str(path)], columns=Columns(MAP), read_traces=no_traces)
     return Backfill(found, options=options, results=db, **more)

@@ -1,4 +1,4 @@
-"""The alarms room: who is told when scores fall, and what.
+"""Who is told when scores fall, and what.
 
 An alarm looks at every scored turn of one metric, or of a slice of the turns, and bets on a fall: with a
 probability of at most `alpha` it ever goes off although nothing fell, however often it looks. It says what

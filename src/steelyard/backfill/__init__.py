@@ -1,4 +1,4 @@
-"""The backfill room: stored turns in, from files, exports and servers; scores out, onto where they came from.
+"""Stored turns in, from files, exports and servers; scores out, onto where they came from.
 
 Nothing is paid for twice: what the results file has, from live traffic or an earlier run, is left out.
 """

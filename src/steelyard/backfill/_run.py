@@ -22,7 +22,7 @@ from steelyard.backfill._source import Source
 from steelyard.backfill._stored import Judgement, StoredResults
 from steelyard.engine import evaluate_one
 from steelyard.errors import SteelyardError
-from steelyard.metrics import Metric, made_by
+from steelyard.metrics import Metric, metric_provenance
 from steelyard.online import MonitorOptions, Price, key_of, sampling_position, without_content
 from steelyard.record import Record, with_hashed_user
 from steelyard.scores import Evaluation, Usage
@@ -279,7 +279,7 @@ class Backfill:
         def of(metric: Metric) -> Judgement:
             judge = options.judge or metric.judge
             assert judge is not None  # MonitorOptions has seen to it
-            made = made_by(metric, judge=judge, embedder=options.embedder, fuse=options.fuse)
+            made = metric_provenance(metric, judge=judge, embedder=options.embedder, fuse=options.fuse)
             return Judgement(
                 *(record.id, metric.name, metric.options_text, made.judge, made.embedder),
                 *(made.prompt_version, made.metric_version, made.fuse),

@@ -1,4 +1,4 @@
-"""The calibration room: what a judge's numbers mean, going by what people say of the same turns.
+"""What a judge's numbers mean, going by what people say of the same turns.
 
 Labels and scores are brought together for each metric and judge (`collect`), compared
 (`assess`), and made into a map from the judge's value to the probability that people call a turn good

@@ -9,7 +9,7 @@ from typing import Any
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.judge import OpenAIEmbedder, StaticEmbedder, judge_from
-from steelyard.metrics import Metric, default_metrics, metrics_named
+from steelyard.metrics import Metric, default_metrics, parse_metrics
 from steelyard.questions import Embedder, Judge
 
 _MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
@@ -153,7 +153,7 @@ def suite_of(names: tuple[str, ...], judge: Judge) -> list[Metric]:
     Raises:
         ConfigurationError: If a name is unknown.
     """
-    chosen = metrics_named(list(names), judge) if names else default_metrics(judge)
+    chosen = parse_metrics(list(names), judge) if names else default_metrics(judge)
     suite = list({metric.name: metric for metric in chosen}.values())
     check_names(suite)
     return suite

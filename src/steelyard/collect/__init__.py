@@ -1,4 +1,4 @@
-"""The collect room: an OTLP endpoint, so that a process in any language can send its spans.
+"""An OTLP endpoint, so that a process in any language can send its spans.
 
 Log records that carry the content of spans are taken too. What is taken is stored in a journal before the
 sender is told that it has arrived; turns are put together in the background and handed to a Monitor with a

@@ -1,4 +1,4 @@
-"""The dashboards room: Grafana and Prometheus files for the metrics that Steelyard reports.
+"""Grafana and Prometheus files for the metrics that Steelyard reports.
 
 The files are shipped as they are; `scripts/dashboards.py` builds the Grafana ones. Names are those that the
 Prometheus exporter and Prometheus' own OTLP endpoint give the metrics (dots become underscores, counters end

@@ -1,4 +1,4 @@
-"""The engine room: score one Record, score many."""
+"""Score one Record, score many."""
 
 from steelyard.engine._evaluate import check_names, evaluate_one
 from steelyard.engine._evaluate_many import Progress, aevaluate, evaluate, evaluate_each

@@ -27,7 +27,7 @@ def check_names(metrics: Sequence[Metric]) -> None:
         if not isinstance(metric, Metric):
             raise ConfigurationError(
                 f"{metric!r} among the metrics is not a Metric; write Faithfulness() with its brackets, "
-                "or make metrics out of names with steelyard.metrics.metrics_named"
+                "or make metrics out of names with steelyard.metrics.parse_metrics"
             )
         if metric.name in seen:
             raise ConfigurationError(f"two metrics are named {metric.name!r}; give one of them another name=")

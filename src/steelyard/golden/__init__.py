@@ -1,4 +1,4 @@
-"""The golden room: sets of cases that an application must pass, from production, documents or people.
+"""Sets of cases that an application must pass, from production, documents or people.
 
 >>> from steelyard.golden import Case, GoldenSet, run_golden
 >>> cases = GoldenSet(cases=(Case(question="How many kite make a deben?", reference="Ten."),))

@@ -1,4 +1,4 @@
-"""The judge room: the judges that answer questions, and the embedders.
+"""The judges that answer questions, and the embedders.
 
 Each loads its libraries when it is first used.
 """

@@ -1,7 +1,14 @@
-"""The metrics room: one noun per file, each a formula and the questions it asks."""
+"""One noun per file, each a formula and the questions it asks."""
 
-from steelyard.metrics._metric import Metric, RecordScores, Threshold, held_against, made_by, score_record
-from steelyard.metrics._registry import ALIASES, ALL, by_name, default_metrics, metrics_named
+from steelyard.metrics._metric import (
+    Metric,
+    RecordScores,
+    Threshold,
+    held_against,
+    metric_provenance,
+    score_record,
+)
+from steelyard.metrics._registry import ALIASES, ALL, by_name, default_metrics, parse_metrics
 from steelyard.metrics.answers.answer_accuracy import AnswerAccuracy
 from steelyard.metrics.answers.answer_correctness import AnswerCorrectness
 from steelyard.metrics.answers.answer_relevancy import AnswerRelevancy
@@ -55,7 +62,7 @@ __all__ = [
     "by_name",
     "default_metrics",
     "held_against",
-    "made_by",
-    "metrics_named",
+    "metric_provenance",
+    "parse_metrics",
     "score_record",
 ]

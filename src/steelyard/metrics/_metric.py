@@ -238,7 +238,7 @@ def _with_view(score: Score, view: MetricView) -> Score:
     return replace(score, also_seen=view.also_seen, left_out=view.left_out)
 
 
-def made_by(
+def metric_provenance(
     metric: Metric, *, judge: Judge, embedder: Embedder | None = None, fuse: Fuse = "view"
 ) -> Provenance:
     """How a Score will have been made, known before anything is asked: who has it need not ask again.

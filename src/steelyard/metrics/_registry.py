@@ -115,7 +115,7 @@ def default_metrics(judge: Judge) -> list[Metric]:
     return [Faithfulness(claims=claims), relevancy, ContextUtilization(), ContextRelevancy()]
 
 
-def metrics_named(names: Sequence[str], judge: Judge) -> list[Metric]:
+def parse_metrics(names: Sequence[str], judge: Judge) -> list[Metric]:
     """Metrics by name, in the variants of `default_metrics` where it has them; `all` means every one.
 
     Raises:

@@ -28,7 +28,7 @@ Step = Generator[Sequence[Question], Sequence[Answer], list[str]]
 
 
 def needs_of(shown: Sequence[Part]) -> tuple[Part, ...]:
-    """What a criterion of the user's own needs: the answer, or or all that is shown where no answer is."""
+    """`("answer",)` if the answer is shown, else every part that is shown."""
     return ("answer",) if "answer" in shown else tuple(shown)
 
 

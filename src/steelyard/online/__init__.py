@@ -1,4 +1,4 @@
-"""The online room: turns are taken from the running application, picked, queued, judged and delivered."""
+"""Turns are taken from the running application, picked, queued, judged and delivered."""
 
 from steelyard.online._default import default_monitor
 from steelyard.online._masking import without_content

@@ -1,4 +1,4 @@
-"""The probing room: how good a judge is, measured on questions whose right answers are known.
+"""How good a judge is, measured on questions whose right answers are known.
 
 The probe set is a few short texts and pairs of claims about them, one true and one false, that differ in a
 single point: a number, a name, a negation. `check_judge` asks a judge all of them the way metrics do, several

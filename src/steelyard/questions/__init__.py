@@ -1,4 +1,4 @@
-"""The questions room: what may be asked, what can be answered, and the batcher that fuses questions."""
+"""What may be asked, what can be answered, and the batcher that fuses questions."""
 
 from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
 from steelyard.questions._batcher import MetricView, QuestionBatcher

@@ -1,4 +1,4 @@
-"""The record room: one RAG turn as a value, its JSON form, and its limits."""
+"""One RAG turn as a value, its JSON form, and its limits."""
 
 from steelyard.record._json import (
     RECORD_SCHEMA,

@@ -1,4 +1,4 @@
-"""The recording room: what all recorders share, from the protocol of turns to the assembly of contexts."""
+"""What all recorders share, from the protocol of turns to the assembly of contexts."""
 
 from steelyard.recording import provenance
 from steelyard.recording._checks import check_function, check_names, check_positive

@@ -1,4 +1,4 @@
-"""The report room: stored results, looked at.
+"""Stored results, looked at.
 
 Queries (`ResultsReader`) give answers, `build_figures` makes figures of them, and the figures are shown as an
 HTML file, in a terminal or in a notebook.
@@ -8,12 +8,12 @@ HTML file, in a terminal or in a notebook.
 """
 
 from steelyard.report._build import build_figures
-from steelyard.report._funnel import rest_of
-from steelyard.report._people import people_of, people_words
+from steelyard.report._funnel import remaining_turns
+from steelyard.report._people import describe_agreement, human_agreement
 from steelyard.report._report import Report, report
 from steelyard.report._slices import slices_of
 from steelyard.report.labels import Label, LabelStore, LabelValue
-from steelyard.report.page import reason_of, render_html
+from steelyard.report.page import explain_verdict, render_html
 from steelyard.report.queries import MonitorRun, ResultsReader, Scope
 from steelyard.report.stores import SQLiteLabels, SQLiteResults, open_labels, open_results, refresh_results
 from steelyard.report.terminal import print_figures
@@ -34,13 +34,13 @@ __all__ = [
     "build_figures",
     "open_labels",
     "open_results",
-    "people_of",
-    "people_words",
+    "human_agreement",
+    "describe_agreement",
     "print_figures",
-    "reason_of",
+    "explain_verdict",
     "refresh_results",
     "render_html",
     "report",
-    "rest_of",
+    "remaining_turns",
     "slices_of",
 ]

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.report._people import people_of
+from steelyard.report._people import human_agreement
 from steelyard.report._slices import slices_of
 from steelyard.report.figures import (
     ChangeFigure,
@@ -88,7 +88,7 @@ def build_figures(
         by=by,
         groups=groups,
         slices=() if brief else slices_of(reader, scope, metrics),
-        people=() if labels is None or brief else people_of(reader, labels, scope, metrics),
+        people=() if labels is None or brief else human_agreement(reader, labels, scope, metrics),
         notes=tuple(notes),
     )
 

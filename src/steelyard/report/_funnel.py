@@ -59,7 +59,7 @@ def _most_frequent(counts: Counter[str]) -> dict[str, int]:
     return {reason: count for reason, count in counts.most_common() if count}
 
 
-def rest_of(funnel: Funnel) -> list[tuple[str, int]]:
+def remaining_turns(funnel: Funnel) -> list[tuple[str, int]]:
     """What else became of picked turns, in words."""
     return [
         ("queued or being judged when last stored", funnel.pending),

@@ -20,7 +20,7 @@ _SAMPLE = 10_000
 _LABELLED = 2_000
 
 
-def people_of(
+def human_agreement(
     reader: ResultsReader, labels: LabelStore, scope: Scope, metrics: Sequence[MetricFigure]
 ) -> tuple[PeopleFigure, ...]:
     """What labels say of each metric, over its latest 10,000 scores and the latest 2,000 labelled turns."""
@@ -106,7 +106,7 @@ def _has_tag(turn: Evaluation, tag: str) -> bool:
     return turn.record is not None and tag in turn.record.tags
 
 
-def people_words(found: PeopleFigure) -> str:
+def describe_agreement(found: PeopleFigure) -> str:
     """What people's labels say of a metric, in a sentence."""
     drawn = found.labelled - found.picked
     if found.corrected is None:

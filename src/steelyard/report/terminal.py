@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import shorten
-from steelyard.report._funnel import rest_of, words
-from steelyard.report._people import people_words
+from steelyard.report._funnel import remaining_turns, words
+from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
 from steelyard.report.page import bounds_words, evidence_words, headline, shown_words, turn_view
 from steelyard.scores import Evaluation
@@ -119,7 +119,7 @@ def _groups(figures: ReportFigures) -> list[Text]:
 
 
 def _people(figures: ReportFigures) -> list[Text]:
-    return [Text(f"{shorten(one.metric, 40)}  {people_words(one)}") for one in figures.people]
+    return [Text(f"{shorten(one.metric, 40)}  {describe_agreement(one)}") for one in figures.people]
 
 
 def _slices(figures: ReportFigures) -> list[Text]:
@@ -142,7 +142,7 @@ def _funnel(figures: ReportFigures) -> list[Text]:
         ("picked", found.accepted),
         ("  judged", found.evaluated),
         *((f"  impossible to judge, {words(cause)}", count) for cause, count in found.dead.items()),
-        *((f"  {name}", count) for name, count in rest_of(found) if count),
+        *((f"  {name}", count) for name, count in remaining_turns(found) if count),
     ]
     return [Text(f"{count:>10,}  {name}") for name, count in rows]
 

@@ -1,4 +1,4 @@
-"""The scores room: what comes out of judging, as values with a JSON form."""
+"""What comes out of judging, as values with a JSON form."""
 
 from steelyard.scores._clean import clean_evidence, clean_score, clean_usage
 from steelyard.scores._json import (

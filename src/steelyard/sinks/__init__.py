@@ -1,4 +1,4 @@
-"""The sinks room: where Evaluations go, one file each.
+"""Where Evaluations go, one file each.
 
 Sinks that need an optional package or the network are imported when they are first asked for, so importing
 this room is cheap and needs nothing.

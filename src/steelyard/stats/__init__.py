@@ -1,4 +1,4 @@
-"""The stats room: what a set of scores means.
+"""What a set of scores means.
 
 Scores of live traffic are a sample whose members were picked with unequal, known probabilities. The functions
 here turn such samples into figures with intervals; they need numpy alone and read or write nothing.

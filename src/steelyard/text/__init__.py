@@ -1,4 +1,4 @@
-"""The text room: what a sentence is and whether it states something, the same for metrics and judges."""
+"""What a sentence is and whether it states something, the same for metrics and judges."""
 
 from steelyard.text._evasions import asserted, evades
 from steelyard.text._hedges import unhedged

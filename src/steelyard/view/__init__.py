@@ -1,4 +1,4 @@
-"""The view room: stored results in a browser, and the labels that people give them.
+"""Stored results in a browser, and the labels that people give them.
 
 >>> from steelyard.view import app
 >>> application = app("steelyard.db")  # doctest: +SKIP

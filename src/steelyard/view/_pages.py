@@ -18,9 +18,9 @@ from steelyard._internal.text import printable
 from steelyard.report import (
     Scope,
     build_figures,
+    human_agreement,
     open_labels,
     open_results,
-    people_of,
     slices_of,
 )
 from steelyard.report.figures import PeopleFigure, SliceFigure
@@ -91,7 +91,7 @@ class CloserLooks:
                     metrics = build_figures(reader, scope, brief=True).metrics
                     found = Closer(
                         slices=slices_of(reader, scope, metrics),
-                        people=people_of(reader, open_labels(self._address), scope, metrics),
+                        people=human_agreement(reader, open_labels(self._address), scope, metrics),
                         at=time.time(),
                     )
                 self._found[scope] = found

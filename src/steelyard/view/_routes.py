@@ -28,7 +28,7 @@ from steelyard.report import (
     build_figures,
     open_labels,
     open_results,
-    rest_of,
+    remaining_turns,
 )
 from steelyard.report.page import chart_of, headline
 from steelyard.report.period import moment
@@ -121,7 +121,7 @@ class Pages:
             headline=headline(figures.metrics),
             asked=asked,
             query=urlencode({name: value for name, value in asked.items() if value}),
-            rest=rest_of(figures.funnel) if figures.funnel else [],
+            rest=remaining_turns(figures.funnel) if figures.funnel else [],
         )
 
     @_told

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.recording.provenance import finds_nothing, guessed_passages, passages_of, speeches
+from steelyard.recording.provenance import finds_nothing, guessed_passages, passages_of, split_chat_template
 
 ROME, OSLO = "Rome has seven hills.", "Oslo lies on a fjord."
 BOTH = [ROME, OSLO]
@@ -226,4 +226,4 @@ def test_the_templates_of_local_models_end_the_context(prompt: str) -> None:
 
 @given(st.text(alphabet="<|>/s[INST]user_ \n", max_size=400))
 def test_speeches_lose_only_marks(text: str) -> None:
-    assert "".join(speeches(text)) == "" or all(part in text for part in speeches(text))
+    assert "".join(split_chat_template(text)) == "" or all(part in text for part in split_chat_template(text))

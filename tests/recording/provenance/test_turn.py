@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.recording.provenance import ModelCall, judge_turn
+from steelyard.recording.provenance import ModelCall, classify_root
 
 GRADER = "You are a grader assessing the relevance of a document. Give a binary score 'yes' or 'no'."
 
@@ -26,9 +26,9 @@ GRADER = "You are a grader assessing the relevance of a document. Give a binary 
     ],
 )
 def test_helpers_calls_are_not_turns(prompt: str, reply: str, reason: str) -> None:
-    verdict = judge_turn([ModelCall(prompts=(prompt,), reply=reply)], answer=reply)
+    verdict = classify_root([ModelCall(prompts=(prompt,), reply=reply)], answer=reply)
     assert (verdict.is_turn, verdict.reason) == (False, reason)
-    assert judge_turn([ModelCall(prompts=(prompt,), structured=reply)], answer="").is_turn is False
+    assert classify_root([ModelCall(prompts=(prompt,), structured=reply)], answer="").is_turn is False
 
 
 @pytest.mark.parametrize(
@@ -46,24 +46,24 @@ def test_helpers_calls_are_not_turns(prompt: str, reply: str, reason: str) -> No
     ],
 )
 def test_answers_are_turns_however_short(prompt: str, reply: str) -> None:
-    assert judge_turn([ModelCall(prompts=(prompt,), reply=reply)], answer=reply).is_turn
+    assert classify_root([ModelCall(prompts=(prompt,), reply=reply)], answer=reply).is_turn
 
 
 def test_what_retrieved_is_a_turn_and_so_is_what_called_no_model() -> None:
     call = ModelCall(prompts=(GRADER,), reply="yes")
-    assert judge_turn([call], answer="yes", retrieved=True).reason == "retrieved"
-    assert judge_turn([], answer="yes").reason == "no_call_seen"
+    assert classify_root([call], answer="yes", retrieved=True).reason == "retrieved"
+    assert classify_root([], answer="yes").reason == "no_call_seen"
 
 
 def test_a_known_query_is_not_a_turn_where_the_prompt_asked_for_one() -> None:
     call = ModelCall(prompts=("Decompose the question.",), reply="steelyard counterweight")
-    assert judge_turn([call], answer=call.reply, queries=["Steelyard counterweight"]).is_turn is False
-    assert judge_turn([call], answer=call.reply).is_turn
+    assert classify_root([call], answer=call.reply, queries=["Steelyard counterweight"]).is_turn is False
+    assert classify_root([call], answer=call.reply).is_turn
 
 
 def test_a_form_with_a_route_is_not_a_turn_although_its_label_is_what_the_root_returned() -> None:
     ask = "Route the question to the data source that can answer it."
     routed = ModelCall(prompts=(ask,), arguments=('{"datasource": "harbour_pages"}',))
-    assert judge_turn([routed], answer="harbour_pages").reason == "routing"
+    assert classify_root([routed], answer="harbour_pages").reason == "routing"
     answered = ModelCall(prompts=(ask,), arguments=('{"answer": "From the pier.", "datasource": "pages"}',))
-    assert judge_turn([answered], answer="From the pier.").is_turn
+    assert classify_root([answered], answer="From the pier.").is_turn

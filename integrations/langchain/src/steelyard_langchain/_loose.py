@@ -32,7 +32,7 @@ _NOTHING: _Ran = (None, (), None, ())
 _ran: ContextVar[_Ran] = ContextVar("steelyard_ran", default=_NOTHING)
 
 
-class LooseRuns:
+class OrphanRuns:
     """What ran last in the current task or thread: searches, for one handler, and runs, for one target."""
 
     def __init__(self, target: object) -> None:

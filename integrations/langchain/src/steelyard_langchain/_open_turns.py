@@ -21,10 +21,10 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Status
 from steelyard.recording import TurnTarget, is_unrecorded
-from steelyard.recording.provenance import leaves
+from steelyard.recording.provenance import json_strings
 from steelyard.recording.reading import strings_in
 from steelyard_langchain._block import Block, current_block
-from steelyard_langchain._loose import LooseRuns
+from steelyard_langchain._loose import OrphanRuns
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Turn, inner_turns
 from steelyard_langchain.building._build import LangChainDraft
@@ -64,7 +64,7 @@ class OpenTurns:
         # With a bound of its own: it is looked through for each run whose parent is unknown.
         self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
         self._warn_once = WarnOnce(_log)
-        self._loose = LooseRuns(target)
+        self._loose = OrphanRuns(target)
         self._interrupted: BoundedDict[str, Turn] = BoundedDict(max_items=_CARRIED)
         self._counts: dict[str, int] = {
             "expired": 0,
@@ -340,7 +340,7 @@ def _is_held(text: str, outputs: Any) -> bool:
 
 def _is_part(said: Any, text: Any, outputs: Any) -> bool:
     """Whether what a run returned is in a reply: of a form, or of JSON that was read."""
-    parts = list(leaves(text)) if isinstance(text, str) else []
+    parts = list(json_strings(text)) if isinstance(text, str) else []
     parts += (part for _, part in strings_in(getattr(said, "tool_calls", None)))
     told = (one for _, one in strings_in(outputs) if len(one) >= _TELLING)
     return any(one in part for one in told for part in parts)

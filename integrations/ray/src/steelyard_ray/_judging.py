@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from steelyard.engine import evaluate_one
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder, judge_from
-from steelyard.metrics import default_metrics, metrics_named
+from steelyard.metrics import default_metrics, parse_metrics
 from steelyard.questions import Fuse
 from steelyard.record import Record
 from steelyard.scores import Evaluation
@@ -48,7 +48,7 @@ class Judging:
             api_key=_key(settings.key_variable) if settings.key_variable else None,
             concurrency=settings.concurrency,
         )
-        named = metrics_named(list(settings.metrics), self._judge) if settings.metrics else None
+        named = parse_metrics(list(settings.metrics), self._judge) if settings.metrics else None
         self.metrics = list(named or default_metrics(self._judge))
         self._embedder = StaticEmbedder()
         self._loop = asyncio.new_event_loop()

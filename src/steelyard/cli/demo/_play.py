@@ -22,7 +22,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Hallucination, default_metrics
 from steelyard.online import Monitor
-from steelyard.report import reason_of, report
+from steelyard.report import explain_verdict, report
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard.stats import Difference, paired_difference
@@ -149,7 +149,7 @@ def _against(evaluation: Evaluation) -> str:
     scores = [evaluation[metric] for metric in _COLUMNS]
     verdict = next((found for score in scores if (found := worst_verdict(score))), None)
     if verdict is not None:
-        return f'{reason_of(verdict)}: "{verdict.about}"'
+        return f'{explain_verdict(verdict)}: "{verdict.about}"'
     return next((score.explanation for score in scores if score.value is None), "nothing")
 
 

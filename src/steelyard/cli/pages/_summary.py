@@ -13,7 +13,7 @@ from rich.text import Text
 from steelyard._internal.text import printable, shorten
 from steelyard.cli._terminal import figures_table
 from steelyard.cli._words import amount, counted, worst_verdict
-from steelyard.report import reason_of
+from steelyard.report import explain_verdict
 from steelyard.scores import Evaluation, Provenance, Score, Usage
 from steelyard.stats import Estimate, MetricSummary, Summarizer
 
@@ -155,7 +155,7 @@ def _finding(name: str, score: Score, width: int) -> list[Text]:
     if verdict is None:
         return [head.append(shorten(score.explanation, room))]
     rows = [head.append(f'"{shorten(verdict.about, room - 2)}"')]
-    if reason := reason_of(verdict):
+    if reason := explain_verdict(verdict):
         rows.append(Text(f"        {shorten(reason, width - 8)}", style="dim"))
     return rows
 

@@ -306,7 +306,7 @@ class _Making:
             kind=candidate.job.kind,
             metadata={
                 "passages": [passage.id for passage in candidate.job.passages],
-                "made_by": self.writer.name,
+                "metric_provenance": self.writer.name,
             },
         )
 

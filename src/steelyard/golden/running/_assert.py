@@ -12,7 +12,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.golden._results import MetricResult
 from steelyard.golden.running._scores import measured
 from steelyard.judge import StaticEmbedder, judge_from
-from steelyard.metrics import metrics_named
+from steelyard.metrics import parse_metrics
 from steelyard.questions import Embedder, Judge
 from steelyard.record import Record
 from steelyard.recording import unrecorded
@@ -64,7 +64,7 @@ async def _judged(
     record: Record, least: Mapping[str, float], judge: Judge, embedder: Embedder | None
 ) -> Evaluation:
     # Under the name that was asked for, which may be an alias.
-    metrics = [replace(metrics_named([name], judge)[0], name=name) for name in least]
+    metrics = [replace(parse_metrics([name], judge)[0], name=name) for name in least]
     try:
         with unrecorded():
             return await evaluate_one(record, metrics, judge=judge, embedder=embedder or StaticEmbedder())

@@ -21,7 +21,7 @@ from steelyard.golden.running._declined import Declined
 from steelyard.golden.running._scores import measured, merged
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import layers, uncached
-from steelyard.metrics import Metric, default_metrics, metrics_named
+from steelyard.metrics import Metric, default_metrics, parse_metrics
 from steelyard.questions import Embedder, Judge
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Usage
@@ -151,7 +151,7 @@ def _suite(given: Sequence[Metric | str] | None, judge: Judge, more: Iterable[st
 
 
 def _named(name: str, judge: Judge) -> list[Metric]:
-    return [Declined()] if name == Declined.key else metrics_named([name], judge)
+    return [Declined()] if name == Declined.key else parse_metrics([name], judge)
 
 
 @dataclass(kw_only=True)

@@ -12,7 +12,7 @@ from steelyard.calibration import Calibration
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
-from steelyard.metrics import Metric, default_metrics, metrics_named
+from steelyard.metrics import Metric, default_metrics, parse_metrics
 from steelyard.online.canaries._options import Canaries, canaries_from
 from steelyard.online.config._settings import Settings, load
 from steelyard.online.queue._spool_settings import SpoolSettings
@@ -61,7 +61,7 @@ def choose_parts(
         chosen = _guarded(_judge(settings, judge, concurrency))
     if metrics is None:
         assert chosen is not None
-        named = metrics_named(settings.metrics, chosen)
+        named = parse_metrics(settings.metrics, chosen)
         metrics = named or default_metrics(chosen)
     if embedder is None and metrics:
         embedder = StaticEmbedder()

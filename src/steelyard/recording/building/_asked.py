@@ -15,9 +15,9 @@ from steelyard.recording.provenance import (
     find_passages,
     guessed_passages,
     guessed_question,
-    is_helper_reply,
+    is_intermediate_output,
     plain,
-    speeches,
+    split_chat_template,
 )
 from steelyard.recording.reading import (
     Message,
@@ -109,7 +109,7 @@ def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
     """The question within what the root was given, if that is a prompt with its passages in it already."""
     if not _is_sent_as_given(own, turn):
         return None
-    said = "\n".join(speeches(own))
+    said = "\n".join(split_chat_template(own))
     if query := _looked_up(said, turn, sources):
         return Asked(question=query)
     if held := _held(said, own, sources):
@@ -169,7 +169,7 @@ def _standalone(turn: Turn, question: str) -> str | None:
         return None
     row, own = query.split(), question.split()
     is_passage = len(row) > max(40, 4 * len(own)) and not is_question(query)
-    return None if is_passage or is_helper_reply([query]) else query
+    return None if is_passage or is_intermediate_output([query]) else query
 
 
 def is_conversation(turn: Turn, writers: Sequence[Step]) -> bool:

@@ -19,7 +19,7 @@ from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import (
     calls_behind,
     find_passages,
-    is_helper_reply,
+    is_intermediate_output,
     names_passages,
     plain,
 )
@@ -185,7 +185,7 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
 
 def _is_shown(texts: list[str], turn: Turn) -> bool:
     """Whether a model was shown them to answer, even if a later step changed the words of its answer."""
-    calls = (call for call in turn.calls if not is_helper_reply(call.replies))
+    calls = (call for call in turn.calls if not is_intermediate_output(call.replies))
     prompts = [text for call in calls for text in call.prompts if text]
     return any(one.found for one in find_passages(texts, prompts))
 

@@ -15,7 +15,7 @@ from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
     is_history,
-    leaves,
+    json_strings,
     names_passages,
     plain,
 )
@@ -218,7 +218,7 @@ def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
         for call in calls
         if not any(seen.seen >= _WHOLLY for seen in find_passages([one.text], call.prompts))
         for reply in call.replies
-        for part in leaves(reply)
+        for part in json_strings(reply)
     )
     said = list(dict.fromkeys(part for part in parts if is_telling(part)))
     if any(seen.seen >= _MOSTLY for seen in find_passages([one.text], [*said, "\n".join(said)])):

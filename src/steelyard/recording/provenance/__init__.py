@@ -4,12 +4,12 @@ Pure functions without a framework, for all recorders:
 
 - `find_passages`: which passages stand in a prompt, whatever the prompt did to them;
 - `passages_of`: the passages in a tool's result or a block of a prompt;
-- `speeches`: a prompt without the marks of a local model's template;
+- `split_chat_template`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
 - `guessed_passages`, `guessed_question`: what a prompt seems to hold, where nothing tells of any;
 - `names_passages`: whether a text is evidence, by the name it stands under;
 - `finds_nothing`: whether it only says that there is none;
-- `judge_turn`: whether a root is a turn of its own;
+- `classify_root`: whether a root is a turn of its own;
 - `notes_on_predecessors`: whether it goes on from what a model replied in an earlier one;
 - `trace_provenance`: the first and third together, as the context fields of a Record with notes.
 
@@ -32,18 +32,23 @@ from steelyard.recording.provenance._calls import (
     AnswerCalls,
     ModelCall,
     calls_behind,
-    is_helper_reply,
-    leaves,
-    unfenced,
+    is_intermediate_output,
+    json_strings,
+    strip_code_fence,
 )
 from steelyard.recording.provenance._follows import notes_on_predecessors
 from steelyard.recording.provenance._lines import is_history, names_speaker, plain
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
 from steelyard.recording.provenance._provenance import Provenance, trace_provenance
-from steelyard.recording.provenance._sections import guessed_passages, guessed_question, sections, speeches
+from steelyard.recording.provenance._sections import (
+    guessed_passages,
+    guessed_question,
+    sections,
+    split_chat_template,
+)
 from steelyard.recording.provenance._tools import finds_nothing, names_passages
-from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
-from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
+from steelyard.recording.provenance._turn import RootKind, RootReason, classify_root
+from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, PassageMatch, find_passages
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
 
 __all__ = [
@@ -55,18 +60,18 @@ __all__ = [
     "ModelCall",
     "Note",
     "Provenance",
-    "Sighting",
-    "TurnReason",
-    "TurnVerdict",
+    "PassageMatch",
+    "RootReason",
+    "RootKind",
     "calls_behind",
     "find_passages",
     "finds_nothing",
     "guessed_passages",
     "guessed_question",
-    "is_helper_reply",
+    "is_intermediate_output",
     "is_history",
-    "judge_turn",
-    "leaves",
+    "classify_root",
+    "json_strings",
     "names_passages",
     "names_speaker",
     "notes_on_predecessors",
@@ -74,7 +79,7 @@ __all__ = [
     "plain",
     "sections",
     "sentence",
-    "speeches",
+    "split_chat_template",
     "trace_provenance",
-    "unfenced",
+    "strip_code_fence",
 ]

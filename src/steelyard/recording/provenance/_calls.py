@@ -71,7 +71,7 @@ class ModelCall:
     @cached_property
     def lines(self) -> tuple[str, ...]:
         """The first lines that it said, as they are compared; kept, since each of the next runs asks."""
-        lines = (line for reply in self.replies for leaf in leaves(reply) for line in leaf.split("\n"))
+        lines = (line for reply in self.replies for leaf in json_strings(reply) for line in leaf.split("\n"))
         return tuple(itertools.islice(filter(None, map(plain_line, lines)), _MOST_LINES))
 
 
@@ -137,15 +137,15 @@ class _View:
 
     def __init__(self, call: ModelCall, asked: set[tuple[str, ...]]) -> None:
         self.call = call
-        self.texts = list(dict.fromkeys(leaf for reply in call.replies for leaf in leaves(reply)))
+        self.texts = list(dict.fromkeys(leaf for reply in call.replies for leaf in json_strings(reply)))
         self.rows = [tuple(words(text)) for text in self.texts]
-        self.helps = is_helper_reply(call.replies) or any(row in asked for row in self.rows if row)
+        self.helps = is_intermediate_output(call.replies) or any(row in asked for row in self.rows if row)
 
 
-def leaves(reply: str) -> Iterator[str]:
+def json_strings(reply: str) -> Iterator[str]:
     """A reply, and where it is JSON the texts in it."""
     yield reply
-    plain = unfenced(reply)
+    plain = strip_code_fence(reply)
     if plain[:1] not in ("{", "["):
         return
     try:
@@ -168,7 +168,7 @@ def leaves(reply: str) -> Iterator[str]:
             yield str(value)
 
 
-def unfenced(text: str) -> str:
+def strip_code_fence(text: str) -> str:
     """A text without the code fence that models put around JSON."""
     text = text.strip()
     if text.startswith("```") and text.endswith("```") and "\n" in text:
@@ -176,7 +176,7 @@ def unfenced(text: str) -> str:
     return text
 
 
-def is_helper_reply(replies: Sequence[str]) -> bool:
+def is_intermediate_output(replies: Sequence[str]) -> bool:
     """Whether a reply is a verdict, a score, a route, an order of passages, or queries, by its kind alone.
 
     Only what is plain from the reply counts; a short text such as "Paris" is not a helper's.
@@ -185,7 +185,7 @@ def is_helper_reply(replies: Sequence[str]) -> bool:
 
 
 def _is_helper_text(reply: str) -> bool:
-    plain = unfenced(reply)
+    plain = strip_code_fence(reply)
     if plain[:1] == "{":
         try:
             value = json.loads(plain)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from steelyard.record import Context, ContextsSource
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
 from steelyard.recording.provenance._notes import Note, sentence
-from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
+from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, PassageMatch, find_passages
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
 _TELLING = 4
@@ -109,7 +109,7 @@ def _not_replied(
 
 def _decided(
     candidates: list[Context],
-    sightings: Sequence[Sighting],
+    sightings: Sequence[PassageMatch],
     source: ContextsSource,
     calls: AnswerCalls,
     notes: list[str],
@@ -141,7 +141,7 @@ def _decided(
     )
 
 
-def _counted(inside: Iterable[Context], sightings: Sequence[Sighting]) -> list[str]:
+def _counted(inside: Iterable[Context], sightings: Sequence[PassageMatch]) -> list[str]:
     counts: dict[Note, int] = {
         "contexts_partly_in_prompt": sum(one.seen is not None and one.seen < _WHOLE for one in inside),
         "contexts_undecided": sum(sighting.found is None for sighting in sightings),
@@ -149,6 +149,6 @@ def _counted(inside: Iterable[Context], sightings: Sequence[Sighting]) -> list[s
     return [sentence(note, count=count) for note, count in counts.items() if count]
 
 
-def _seen(context: Context, sighting: Sighting) -> Context:
+def _seen(context: Context, sighting: PassageMatch) -> Context:
     seen = None if sighting.found is None else (sighting.seen if sighting.found else 0.0)
     return replace(context, seen=seen)

@@ -62,10 +62,10 @@ class Section:
     """Whether the template also marks its end, as tags do."""
 
 
-def speeches(text: str) -> list[str]:
+def split_chat_template(text: str) -> list[str]:
     """A prompt cut where a local model's template marks the beginning or the end of a speech.
 
-    >>> speeches("<|user|>How many hills?</s><|assistant|>")
+    >>> split_chat_template("<|user|>How many hills?</s><|assistant|>")
     ['How many hills?']
     """
     return [part for part in _SPEAKER.split(text) if part.strip()]
@@ -77,7 +77,7 @@ def sections(prompt: str) -> list[Section]:
     >>> [(one.label, one.text) for one in sections("Answer.\n\nContext:\nRome.\n\nQuestion: How many?")]
     [('', 'Answer.'), ('Context', 'Rome.'), ('Question', 'How many?')]
     """
-    return [found for part in speeches(prompt) for found in _of_speech(part)]
+    return [found for part in split_chat_template(prompt) for found in _of_speech(part)]
 
 
 def guessed_question(prompt: str) -> str:

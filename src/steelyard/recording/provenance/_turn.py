@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.recording.provenance._calls import ModelCall, is_helper_reply
+from steelyard.recording.provenance._calls import ModelCall, is_intermediate_output
 from steelyard.recording.provenance._words import words
 from steelyard.recording.reading._questions import is_question
 
-TurnReason = Literal[
+RootReason = Literal[
     "retrieved", "answered", "no_call_seen", "grading", "routing", "ranking", "query_writing"
 ]
 
@@ -43,18 +43,18 @@ _LABEL = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TurnVerdict:
+class RootKind:
     """Whether something is a turn, and why."""
 
     is_turn: bool
     """False only where the evidence is plain: both what was asked of the model and its reply."""
-    reason: TurnReason
+    reason: RootReason
     """What decided it."""
 
 
-def judge_turn(
+def classify_root(
     calls: Sequence[ModelCall], *, answer: str, queries: Sequence[str] = (), retrieved: bool = False
-) -> TurnVerdict:
+) -> RootKind:
     """Decide whether a root is a turn of its own.
 
     A root is left out only where both sides agree: the prompt asks for a grade, a route, an order or a query,
@@ -68,27 +68,27 @@ def judge_turn(
 
     Example:
         >>> ask = "You are a grader. Is the document relevant? Give a binary score 'yes' or 'no'."
-        >>> judge_turn([ModelCall(prompts=(ask,), reply="no")], answer="no")
-        TurnVerdict(is_turn=False, reason='grading')
-        >>> judge_turn([ModelCall(prompts=("Is Rome in Italy?",), reply="Yes.")], answer="Yes.").is_turn
+        >>> classify_root([ModelCall(prompts=(ask,), reply="no")], answer="no")
+        RootKind(is_turn=False, reason='grading')
+        >>> classify_root([ModelCall(prompts=("Is Rome in Italy?",), reply="Yes.")], answer="Yes.").is_turn
         True
     """
     if retrieved:
-        return TurnVerdict(is_turn=True, reason="retrieved")
+        return RootKind(is_turn=True, reason="retrieved")
     if not calls:
-        return TurnVerdict(is_turn=True, reason="no_call_seen")
+        return RootKind(is_turn=True, reason="no_call_seen")
     # Without an answer of its own the root is told by what models replied below it.
     reason = _reason_against(calls, [answer] if answer.strip() else _said(calls), queries)
-    return TurnVerdict(is_turn=reason is None, reason=reason or "answered")
+    return RootKind(is_turn=reason is None, reason=reason or "answered")
 
 
 def _reason_against(
     calls: Sequence[ModelCall], replies: Sequence[str], queries: Sequence[str]
-) -> TurnReason | None:
+) -> RootReason | None:
     """What a root's prompts and replies show it to be instead of a turn."""
     # The first calls say what a root is for; an agent's later prompts repeat all before them.
     prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
-    if is_helper_reply(replies) or _is_form(calls):
+    if is_intermediate_output(replies) or _is_form(calls):
         # Routing first: routers speak of relevance and of grades as well, graders seldom of routes.
         for pattern, reason in _KINDS:
             if pattern.search(prompt):
@@ -107,10 +107,10 @@ def _said(calls: Sequence[ModelCall]) -> list[str]:
 def _is_form(calls: Sequence[ModelCall]) -> bool:
     """Whether all that models said is a form with a verdict, a route or queries, which is not an answer."""
     said = _said(calls)
-    return all(text.lstrip()[:1] in ("{", "`") for text in said) and is_helper_reply(said)
+    return all(text.lstrip()[:1] in ("{", "`") for text in said) and is_intermediate_output(said)
 
 
-_KINDS: tuple[tuple[re.Pattern[str], TurnReason], ...] = (
+_KINDS: tuple[tuple[re.Pattern[str], RootReason], ...] = (
     (_ROUTING, "routing"),
     (_RANKING, "ranking"),
     (_GRADING, "grading"),

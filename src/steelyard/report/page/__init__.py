@@ -3,7 +3,7 @@
 from steelyard.report.page._change import headline
 from steelyard.report.page._evidence import bounds_words, evidence_words, shown_words
 from steelyard.report.page._html import chart_of, render_html, templates
-from steelyard.report.page._reasons import reason_of
+from steelyard.report.page._reasons import explain_verdict
 from steelyard.report.page._turn import (
     Claim,
     Passage,
@@ -29,7 +29,7 @@ __all__ = [
     "in_answer",
     "in_context",
     "passage",
-    "reason_of",
+    "explain_verdict",
     "render_html",
     "shown_words",
     "templates",

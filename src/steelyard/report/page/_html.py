@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard._internal.text import shorten, visible
 from steelyard.errors import MissingDependency
-from steelyard.report._funnel import rest_of, words
-from steelyard.report._people import people_words
+from steelyard.report._funnel import remaining_turns, words
+from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, ReportFigures
 from steelyard.report.page._change import change_words, headline
 from steelyard.report.page._evidence import bounds_words, evidence_words, shown_words
@@ -51,7 +51,7 @@ def render_html(figures: ReportFigures) -> str:
             },
             groups=_groups(figures),
             shown=shown_words(figures.metrics),
-            rest=rest_of(figures.funnel) if figures.funnel else [],
+            rest=remaining_turns(figures.funnel) if figures.funnel else [],
             script=script,
             style=style,
             policy=policy,
@@ -120,7 +120,7 @@ def templates(*rooms: str, **filters: Callable[[Any], Any]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shared = {"signed": _signed, "line": shorten, "people": people_words, "change": change_words}
+    shared = {"signed": _signed, "line": shorten, "people": describe_agreement, "change": change_words}
     shared |= {"evidence": evidence_words, "bounds": bounds_words}
     made.filters.update({**shared, **filters})
     return made

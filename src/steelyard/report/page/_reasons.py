@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.scores import Verdict
 
 
-def reason_of(verdict: Verdict) -> str:
+def explain_verdict(verdict: Verdict) -> str:
     """Why, in few words: what the judge found missing or turned round, or else its own words."""
     notes = verdict.evidence[0].notes if verdict.evidence else {}
     found = [f"{item} is in no context" for item in _items(notes, "missing_numbers", "missing_names")]

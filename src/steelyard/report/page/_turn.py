@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from steelyard._internal.text import shorten, visible
 from steelyard.record import Context
-from steelyard.report.page._reasons import reason_of
+from steelyard.report.page._reasons import explain_verdict
 from steelyard.scores import Evaluation, Score, Verdict
 
 _ANSWER = 8_000
@@ -139,7 +139,7 @@ def claim(verdict: Verdict, contexts: int) -> Claim:
         about=shorten(verdict.about, 500),
         verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
         good=verdict.good,
-        reason=shorten(reason_of(verdict) if verdict.good is False else verdict.reason, 400),
+        reason=shorten(explain_verdict(verdict) if verdict.good is False else verdict.reason, 400),
         sources=tuple(
             f"context {index + 1}{', place found by words' if found[index] else ''}" for index in seen
         ),

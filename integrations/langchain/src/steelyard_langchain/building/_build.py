@@ -28,8 +28,8 @@ from steelyard.recording.provenance import (
     ModelCall,
     Provenance,
     calls_behind,
-    is_helper_reply,
-    judge_turn,
+    classify_root,
+    is_intermediate_output,
 )
 from steelyard.recording.reading import contexts_of, documents_in, is_document
 from steelyard_langchain._options import Options
@@ -167,7 +167,7 @@ def _separate(view: View, steps: Steps, options: Options) -> Record | None:
     asked = asked_of(steps, sources)
     doubtful = "question_guessed" in asked.notes
     origin = decide(steps, sources, answer=answer, question=asked.question, doubtful=doubtful)
-    if not _is_answered_from(sources, origin, asked) or not judge_turn([call], answer=answer).is_turn:
+    if not _is_answered_from(sources, origin, asked) or not classify_root([call], answer=answer).is_turn:
         return None
     record = _record(view, steps, options, asked, answer, sources, origin, view.status)
     return replace(record, notes=(SEPARATE, *record.notes))
@@ -275,7 +275,7 @@ def _is_turn(
         return _is_answered_unseen(sources, answer)
     if not sources.looked_up and (_is_step(view, answer) or _is_unsaid(steps, sources, answer)):
         return False
-    return judge_turn(steps.calls, answer=answer, retrieved=sources.looked_up).is_turn
+    return classify_root(steps.calls, answer=answer, retrieved=sources.looked_up).is_turn
 
 
 def _is_answered_unseen(sources: Sources, answer: str) -> bool:
@@ -332,7 +332,11 @@ def _origin(
         steps = replace(
             steps, steps=[step for step in steps.steps if step.kind != "model" or step is steps.models[-1]]
         )
-    elif len(calls) == 1 and not is_helper_reply(calls[0].replies) and _stands_in(calls[0].reply, answer):
+    elif (
+        len(calls) == 1
+        and not is_intermediate_output(calls[0].replies)
+        and _stands_in(calls[0].reply, answer)
+    ):
         answer = calls[0].reply  # the only one, however short it is
     return decide(steps, sources, answer=answer, question=str(given.get("question") or question))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from steelyard.record import text_of, to_json_value
 from steelyard.recording.provenance import (
-    is_helper_reply,
+    is_intermediate_output,
 )
 from steelyard.recording.reading import state_of
 from steelyard_langchain._options import Key
@@ -160,7 +160,7 @@ def _only_text(state: Mapping[str, Any], inputs: Any, replies: Collection[str]) 
     every = [value for value in state.values() if isinstance(value, str)]
     texts = [value for value in every if value not in known]
     if len(texts) > 1:
-        texts = [text for text in texts if text.strip() in replies and not is_helper_reply([text])]
+        texts = [text for text in texts if text.strip() in replies and not is_intermediate_output([text])]
     elif not texts:
         # An answer may repeat what was there before; a model's reply then holds it, in whatever form.
         texts = [text for text in every if any(text in reply for reply in replies)]

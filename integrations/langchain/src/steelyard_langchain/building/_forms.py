@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard.record import to_json_value
-from steelyard.recording.provenance import ModelCall, unfenced
+from steelyard.recording.provenance import ModelCall, strip_code_fence
 from steelyard.recording.reading import state_of
 
 _RAW = {"raw", "parsed", "parsing_error"}
@@ -53,7 +53,7 @@ def _holds(shown: Any, filled: Any) -> bool:
 
 def _mapping(text: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(unfenced(text))
+        value = json.loads(strip_code_fence(text))
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

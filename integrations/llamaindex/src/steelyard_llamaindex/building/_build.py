@@ -13,7 +13,7 @@ from steelyard.recording.building import Turn as Steps
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     Provenance,
-    judge_turn,
+    classify_root,
     notes_on_predecessors,
     plain,
     sentence,
@@ -168,7 +168,7 @@ def _goes_on(steps: Steps, origin: Provenance, answer: str) -> bool:
     It was shown that, or asked the same: else it may be chance that one came after the other.
     """
     used = origin.contexts_source == "in_prompt" and any(one.seen for one in origin.contexts)
-    return (used or _is_asked(steps)) and judge_turn(steps.calls, answer=answer).is_turn
+    return (used or _is_asked(steps)) and classify_root(steps.calls, answer=answer).is_turn
 
 
 def _is_asked(steps: Steps) -> bool:

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
+from steelyard.recording.provenance import classify_root, find_passages, is_intermediate_output
 from steelyard.recording.reading import is_question
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
@@ -264,7 +264,7 @@ def is_asked_by_evaluator(turn: Turn) -> bool:
     retrievals = turn.outermost("retrieval")
     if not retrievals or not all(_GIVEN in node.span.name for node, _ in retrievals):
         return False
-    is_verdict = is_helper_reply((turn.answer,)) or _RESULT.search(turn.answer)
+    is_verdict = is_intermediate_output((turn.answer,)) or _RESULT.search(turn.answer)
     if is_verdict or _ASKED_WITH_ANSWER.search(turn.question):
         return any(_EVALUATING.search(text[:_HEAD]) for text in turn.prompts)
     lines = [line.rstrip() for line in turn.answer.split("\n") if line.strip()]
@@ -285,7 +285,7 @@ def _is_given_answer(turn: Turn) -> bool:
 def is_helper(turn: Turn) -> bool:
     """Whether the turn is a call that grades, routes, ranks or writes a query for another one."""
     looked_up = turn.retrieves or turn.agentic or bool(turn.sources.documents) or turn.found_nothing
-    verdict = judge_turn(turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up)
+    verdict = classify_root(turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up)
     return not verdict.is_turn
 
 

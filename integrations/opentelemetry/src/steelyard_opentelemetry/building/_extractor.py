@@ -20,6 +20,7 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard_opentelemetry.building._build import record_of
+from steelyard_opentelemetry.building._call_duplicates import CallDeduplicator
 from steelyard_opentelemetry.building._candidates import (
     Candidates,
     candidates_in,
@@ -33,7 +34,6 @@ from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
 from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
 from steelyard_opentelemetry.building._joining import is_before, root_of, used_by
-from steelyard_opentelemetry.building._told_calls import ToldCalls
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 
@@ -89,7 +89,7 @@ class TurnExtractor:
         self._recent: BoundedDict[bytes, list[TurnFingerprint]] = BoundedDict(max_items=most)
         self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
         self._earlier = EarlierCalls()
-        self._told_calls = ToldCalls()
+        self._told_calls = CallDeduplicator()
         self._warn_once = WarnOnce(_log)
         self.awaits: Callable[[Span], bool] = lambda span: False
         """Whether a turn that a span may belong to, although nothing links them, is still going on.

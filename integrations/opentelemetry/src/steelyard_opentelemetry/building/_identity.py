@@ -12,7 +12,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from steelyard_opentelemetry.building._told_calls import is_passed_on, passed_on
+from steelyard_opentelemetry.building._call_duplicates import is_passed_on, passed_on
 from steelyard_opentelemetry.building._turn import Turn
 
 TURN = "steelyard.turn"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.recording.provenance import find_passages, is_helper_reply
+from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
@@ -130,7 +130,7 @@ def _returned(piece: Turn) -> Iterator[str]:
 def _helps(piece: Turn, queries: set[str]) -> bool:
     """Whether a call grades, routes or writes a query; one that only calls tools does not."""
     replies = [reply for call in piece.calls for reply in ([call.reply] if call.reply.strip() else [])]
-    return bool(replies) and (is_helper_reply(replies) or _plain(replies[-1]) in queries)
+    return bool(replies) and (is_intermediate_output(replies) or _plain(replies[-1]) in queries)
 
 
 class _Owners:

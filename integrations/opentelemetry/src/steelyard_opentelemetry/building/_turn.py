@@ -16,10 +16,10 @@ from steelyard.recording.provenance import (
     calls_behind,
     guessed_passages,
     guessed_question,
-    is_helper_reply,
+    is_intermediate_output,
 )
 from steelyard.recording.reading import asked_in, strings_in
-from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
+from steelyard_opentelemetry.building._followup_calls import drop_followup_calls
 from steelyard_opentelemetry.building._translate import (
     asked_within,
     condensed,
@@ -276,12 +276,12 @@ class Turn:
             for node, parsed in self.seen("llm", "retrieval")
             if parsed.answer
             and "retrieval" not in self.above[id(node)]
-            and not is_helper_reply((parsed.answer,))
+            and not is_intermediate_output((parsed.answer,))
             and " ".join(parsed.answer.split()) not in asked
         ]
         # What a model says within a tool is a tool's result, and not what the user read.
         outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
-        return without_afterthoughts(outside or models)
+        return drop_followup_calls(outside or models)
 
     def _last_reply(self) -> str:
         """The last reply of those that may be answers."""

@@ -11,7 +11,7 @@ from steelyard.cli._judges import JudgeChoice
 from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, listed, takes
 from steelyard.cli._program import Program
 from steelyard.errors import ConfigurationError
-from steelyard.metrics import metrics_named
+from steelyard.metrics import parse_metrics
 from steelyard.online import Monitor
 from steelyard.recording import attach_recorders
 
@@ -61,7 +61,7 @@ def run(options: RunOptions) -> int:
     # Before frameworks are imported, which takes seconds.
     program.find()
     judge = choice.build()
-    metrics = metrics_named(list(listed(options.metrics)), judge) if options.metrics else None
+    metrics = parse_metrics(list(listed(options.metrics)), judge) if options.metrics else None
     monitor = Monitor(judge=judge, metrics=metrics, sample_rate=options.sample_rate)
     # A run that can record nothing would look as if there had been no turn.
     if not attach_recorders(monitor):

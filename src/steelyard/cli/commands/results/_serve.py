@@ -109,13 +109,13 @@ def _following(db: str) -> Iterator[None]:
 def people_of_alarm(db: str, alarm: Alarm) -> str:
     """What people's labels say of an alarm's metric, over the latest scores."""
     from steelyard import report
-    from steelyard.report import build_figures, open_labels, open_results, people_of, people_words
+    from steelyard.report import build_figures, describe_agreement, human_agreement, open_labels, open_results
 
     scope = report.Scope(metric=alarm.metric, tag=alarm.where.get("tag"))
     with closing(open_results(db)) as results:
         metrics = build_figures(results, scope, brief=True).metrics
-        found = people_of(results, open_labels(db), scope, metrics)
-    return people_words(found[0]) if found else ""
+        found = human_agreement(results, open_labels(db), scope, metrics)
+    return describe_agreement(found[0]) if found else ""
 
 
 def _beside(pages: ASGIApp, endpoint: ASGIApp) -> ASGIApp:

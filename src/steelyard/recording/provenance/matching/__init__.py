@@ -6,6 +6,6 @@ hashed as arrays.
 """
 
 from steelyard.recording.provenance.matching._find import find_passages
-from steelyard.recording.provenance.matching._sighting import MOST_PASSAGES, MOST_PROMPT, Sighting
+from steelyard.recording.provenance.matching._sighting import MOST_PASSAGES, MOST_PROMPT, PassageMatch
 
-__all__ = ["MOST_PASSAGES", "MOST_PROMPT", "Sighting", "find_passages"]
+__all__ = ["MOST_PASSAGES", "MOST_PROMPT", "PassageMatch", "find_passages"]

@@ -20,7 +20,7 @@ import numpy as np
 from steelyard.recording.provenance._words import unescaped, words
 from steelyard.recording.provenance.matching._rows import Hashes, Places, row_of
 from steelyard.recording.provenance.matching._shingles import SHINGLE, Index, shingles
-from steelyard.recording.provenance.matching._sighting import MOST_PLACES, UNDECIDED, Sighting
+from steelyard.recording.provenance.matching._sighting import MOST_PLACES, UNDECIDED, PassageMatch
 
 _WHOLE = 0.9  # a passage is taken as whole although a template changed a word of it
 _SHARE = 0.4  # less of a passage's own words may be its topic's, which others have too
@@ -34,7 +34,7 @@ _BEFORE = frozenset("\n\r\"'`>:.)]-*|{[(,;\N{BULLET}")
 _AFTER = frozenset("\n\r\"'`<,;|]}).")
 
 
-def decide(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, Sighting]:
+def decide(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, PassageMatch]:
     """What was seen of each passage.
 
     Args:
@@ -140,7 +140,7 @@ class _Passage:
 
     def settle(self, found: bool | None, prompt: _Prompt) -> None:
         position = prompt.word_of(self._begins(prompt)) if found else None
-        self.sighting = Sighting(found=found, seen=self._seen(), position=position)
+        self.sighting = PassageMatch(found=found, seen=self._seen(), position=position)
 
     def _begins(self, prompt: _Prompt) -> int:
         """The shingle of the prompts at which it begins: of the places that its own tell, where it fits best.
@@ -249,10 +249,10 @@ def _decide_short(passage: _Passage, prompt: _Prompt) -> None:
         if at < 0:
             break
         if _is_marked_off(prompt.plain, at, at + len(text)):
-            passage.sighting = Sighting(found=True, seen=1.0, position=prompt.words_before(at))
+            passage.sighting = PassageMatch(found=True, seen=1.0, position=prompt.words_before(at))
             return
         at = prompt.plain.find(text, at + 1)
-    passage.sighting = Sighting(found=False, seen=0.0)
+    passage.sighting = PassageMatch(found=False, seen=0.0)
 
 
 def _is_marked_off(text: str, start: int, end: int) -> bool:

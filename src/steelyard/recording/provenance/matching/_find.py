@@ -11,7 +11,7 @@ from steelyard.recording.provenance.matching._sighting import (
     MOST_PLACES,
     MOST_PROMPT,
     UNDECIDED,
-    Sighting,
+    PassageMatch,
 )
 
 _SMALL = 50_000
@@ -24,7 +24,7 @@ _LEAST = 4
 
 def find_passages(
     passages: Sequence[str], prompts: Sequence[str], *, question: str = ""
-) -> tuple[Sighting, ...]:
+) -> tuple[PassageMatch, ...]:
     r"""Find each passage in the prompts, as text, Python repr, JSON, XML, wrapped, cut, or in sentences.
 
     Args:
@@ -34,7 +34,7 @@ def find_passages(
             prove nothing.
 
     Returns:
-        One Sighting for each passage, in the order given.
+        One PassageMatch for each passage, in the order given.
 
     Example:
         >>> prompt = "Context: [Document(page_content='Rome has\\nseven hills.')]"
@@ -85,7 +85,7 @@ def _begin_in(prompts: Sequence[str], passages: Sequence[str]) -> bool:
     return all(any(head in text for text in prompts) for head in some)
 
 
-def _whole(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, Sighting] | None:
+def _whole(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, PassageMatch] | None:
     """The sightings where every passage stands whole in a prompt and apart from the others; else None.
 
     That is so for most turns, and for small ones this takes less time than arrays do.
@@ -109,7 +109,7 @@ def _whole(passages: Sequence[str], prompts: Sequence[str], question: str) -> di
     if any(start < end for (_, end), (start, _) in itertools.pairwise(taken)):
         return None
     positions = _word_numbers(row, [at for at, _ in taken])
-    return {text: Sighting(found=True, seen=1.0, position=positions[at]) for text, at in found.items()}
+    return {text: PassageMatch(found=True, seen=1.0, position=positions[at]) for text, at in found.items()}
 
 
 def _word_numbers(row: str, places: Sequence[int]) -> dict[int, int]:

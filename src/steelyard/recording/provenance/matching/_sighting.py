@@ -13,7 +13,7 @@ MOST_PLACES = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sighting:
+class PassageMatch:
     """What was seen of one passage in the prompts."""
 
     found: bool | None
@@ -26,4 +26,4 @@ class Sighting:
 
 
 # Said of texts without evidence either way, so that nobody counts them as missing.
-UNDECIDED = Sighting(found=None, seen=0.0)
+UNDECIDED = PassageMatch(found=None, seen=0.0)

@@ -37,7 +37,7 @@ class _Told:
     """Services and scopes of its turn, and of who told it again: each instrumentor tells a call once."""
 
 
-class ToldCalls:
+class CallDeduplicator:
     """What models replied in recorded turns of late, within bounds."""
 
     def __init__(self) -> None:

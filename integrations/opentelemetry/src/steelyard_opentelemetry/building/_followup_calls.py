@@ -28,7 +28,7 @@ _MOST = 20_000
 _FEWEST_WORDS = 2
 
 
-def without_afterthoughts(calls: Sequence[tuple[Node, ParsedSpan]]) -> list[tuple[Node, ParsedSpan]]:
+def drop_followup_calls(calls: Sequence[tuple[Node, ParsedSpan]]) -> list[tuple[Node, ParsedSpan]]:
     """Calls without those that were shown an earlier reply and asked for something about it.
 
     What was asked for tells them from calls that make the answer anew (a revision, a translation): these
