@@ -32,12 +32,11 @@ from steelyard_opentelemetry.building._translate import (
 )
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import answer_in, loaded
+from steelyard_opentelemetry.spans._payload import answer_in, answer_in_form, loaded
 from steelyard_opentelemetry.spans._tree import Node
 
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
 _HEAD = 20_000
-_TAGGED = re.compile(r"\s*<(\w[\w-]{0,40})>.*</\1>\s*\Z", re.DOTALL)
 _CUT = "..."
 _ENGINE = "str_or_query_bundle"
 """The argument of every query engine; other steps of LlamaIndex are given a `query`."""
@@ -243,9 +242,8 @@ class Turn:
         marked = [parsed.answer for _, parsed in self.seen("turn") if parsed.answer]
         if marked:
             return marked[0]
-        found = self._told_answer()
         # What was asked for in a form is JSON; the user reads the answer in it.
-        return (answer_in(found) if found.startswith("{") else "") or found
+        return answer_in_form(self._told_answer())
 
     def _told_answer(self) -> str:
         own = told_answer(self)
@@ -357,10 +355,10 @@ class Turn:
         if not found.standalone and self.in_conversation and not self.agentic:
             found = replace(found, standalone=condensed(self.steps, found.question))
         own = found.question
-        if self.steps.given is not None and ("\n" in own or _TAGGED.match(own)) and not self._is_told:
-            # Words of a prompt in several lines, or in tags, may be a template's.
-            is_prompt = bool(_TAGGED.match(own)) or bool(guessed_passages(own, ""))
-            named = guessed_question(own) if is_prompt and not self.agentic else ""
+        if self.steps.given is not None and "\n" in own and not self._is_told:
+            # Words of a prompt in several lines may be a template's.
+            is_prompt = bool(guessed_passages(own, "")) and not self.agentic
+            named = guessed_question(own) if is_prompt else ""
             found = replace(found, question=named or own, notes=("question_guessed",))
         # Of a question whose end was cut the longest text that begins like it is taken.
         if not self.cut.ends(found.question):

@@ -47,7 +47,7 @@ def read(span: Span) -> ParsedSpan | None:
     if kind is None:
         # Embeddings, guardrails, evaluators: part of the tree, but nothing they say is the turn's.
         return ParsedSpan(dialect=_NAME, kind="chain")
-    raw, got = _given(span), decode(_shown(attributes, "output.value"))
+    raw, got = _said(span, "input"), decode(_said(span, "output"))
     given = decode(raw)
     broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
     hidden = _REDACTED in (attributes.get("input.value"), attributes.get("output.value"))
@@ -97,13 +97,13 @@ def _as_llm(attributes: Mapping[str, Any], given: object, got: object) -> Parsed
     )
 
 
-def _given(span: Span) -> Any:
-    """What a step was given, as it stands."""
-    given = _shown(span.attributes, "input.value")
-    is_json = span.attributes.get("input.mime_type") == "application/json"
-    # Its own instrumentors say what is JSON: what else looks like it was typed by the user.
-    is_typed = span.scope.startswith(_OWN_SCOPE) and isinstance(given, str) and not is_json
-    return Words(given) if is_typed else given
+def _said(span: Span, way: str) -> Any:
+    """What a step was given (`input`) or returned (`output`), as it stands."""
+    value = _shown(span.attributes, f"{way}.value")
+    is_json = span.attributes.get(f"{way}.mime_type") == "application/json"
+    # Its own instrumentors say what is JSON: what else looks like it was written by the user, or by a model.
+    is_words = span.scope.startswith(_OWN_SCOPE) and isinstance(value, str) and not is_json
+    return Words(value) if is_words else value
 
 
 def _flagged(parsed: ParsedSpan, *, hidden: bool, broken: str) -> ParsedSpan:

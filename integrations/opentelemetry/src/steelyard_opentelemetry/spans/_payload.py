@@ -20,18 +20,12 @@ _SAID = frozenset(("text", "content", "page_content", *ASKED_NAMES)) - {"inputs"
 _ASKED = "str_or_query_bundle"
 """LlamaIndex's field for the user's words, or for an object that holds them."""
 _LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
+_NAMED_ANSWERS = (
+    *("answer", "final_answer", "final_response", "output", "output_text", "response", "result"),
+    *("generation", "completion"),
+)
 _ANSWERS = (
-    *(
-        "answer",
-        "final_answer",
-        "final_response",
-        "output",
-        "output_text",
-        "response",
-        "result",
-        "generation",
-        "completion",
-    ),
+    *_NAMED_ANSWERS,
     *("text", "content", "outputs", "message", "response_txt", "choices", "candidates"),
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
@@ -73,6 +67,9 @@ def decode(value: object) -> Any:
         return Broken("oversized")
     try:
         return json.loads(value)
+    except json.JSONDecodeError as error:
+        # Words after a whole object belong to it: somebody wrote both.
+        return value if error.msg == "Extra data" else Broken("invalid_json")
     except (ValueError, RecursionError):
         return Broken("invalid_json")
 
@@ -173,6 +170,13 @@ def answer_in(value: object, depth: int = _DEPTH) -> str:
         found = (answer_in(value[key], depth - 1) for key in keys if key in value)
         return next(filter(None, found), "")
     return answer_in(value[0], depth - 1) if isinstance(value, Sequence) and len(value) == 1 else ""
+
+
+def answer_in_form(text: str) -> str:
+    """The field of a model's JSON that is named as the answer; the whole text if there is none."""
+    found = decode(text) if text.startswith("{") else None
+    fields = found if isinstance(found, Mapping) else {}
+    return next((said for key in _NAMED_ANSWERS if (said := answer_in(fields.get(key, "")))), text)
 
 
 def _answer_text(value: str) -> str:
