@@ -1,0 +1,113 @@
+"""Writes docs/api.md: every public name with the first sentence of its docstring.
+
+python scripts/api.py > docs/api.md
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from types import NoneType
+from typing import get_args
+
+HEAD = """# Public names
+
+What you may build upon. A name on this page changes or goes only as [upgrading.md](upgrading.md) says: with a
+warning for one minor version, and a line in the changelog. What is not here is the project's own, even
+if it can be imported, and may change with any release. `python scripts/api.py > docs/api.md` writes this page
+from the docstrings.
+"""
+
+PUBLIC: dict[str, str] = {
+    "steelyard": "Context Evaluation Monitor Record Results Score SteelyardError aevaluate evaluate",
+    "steelyard.metrics": """
+        AnswerAccuracy AnswerCorrectness AnswerRelevancy AnswerSimilarity AspectCritique
+        ContextEntityRecall ContextPrecision ContextRecall ContextRelevance ContextRelevancy
+        ContextUtilization CrossEncoder CustomJudge FactualCorrectness Faithfulness Hallucination
+        Metric NoiseSensitivity RagScore ResponseGroundedness RetrievalPrecision RetrievalRecall
+        RubricScore Threshold default_metrics parse_metrics""",
+    "steelyard.record": """
+        Context ContextsSource Record Stage Status Timings TraceRef record_from_dict
+        record_from_json record_to_dict record_to_json""",
+    "steelyard.scores": """
+        Evaluation Evidence Outcome Provenance Score TurnEvidence Usage Verdict evaluation_from_dict
+        evaluation_from_json evaluation_to_dict evaluation_to_json""",
+    "steelyard.judge": """
+        ChatJudge DecisionsJudge LocalJudge MiniLMEmbedder OpenAIEmbedder PairJudge PairLabels
+        StaticEmbedder SystemOneJudge judge_from""",
+    "steelyard.judge.chat": "ModelEmbedder ModelJudge",
+    "steelyard.judge.middleware": """
+        AdaptiveConcurrency Cache CircuitBreaker Limit RateLimit Retry RetryPolicy Wrapper""",
+    "steelyard.questions": """
+        Answer Choose Claims Contradicted Embedder Entities GeneratedQuestions Judge Noncommittal
+        Question Rating Relevant Reply Request Same ScoreOf Supported Texts Useful View YesNo""",
+    "steelyard.probing": "JudgeCheck ProbeSet check_judge load_probes",
+    "steelyard.online": """
+        Budget Canaries Monitor MonitorOptions Price Rule Selection SpoolSettings Stats Suspicion
+        default_monitor""",
+    "steelyard.sinks": """
+        DatadogSink JSONLSink LangSmithSink LangfuseSink MLflowSink OpenTelemetrySink PhoenixSink
+        PostgresSink Retention SQLiteSink Sink prune read_evaluations read_jsonl sink_from
+        span_attributes""",
+    "steelyard.report": "Report TurnFilter open_results refresh_results report",
+    "steelyard.view": "app export_labels import_labels",
+    "steelyard.alarms": "Alarm AlarmEvent AlarmSink AlarmStatus AlarmWatcher alarms_from",
+    "steelyard.stats": """
+        Change ChangeAlarm ConfidenceSequence Difference Estimate FallAlarm FlipAlarm GatePlan
+        Sample auroc cohen_kappa corrected_mean find_changes find_slices paired_difference pass_rate
+        plan_gate turns_needed unpaired_difference weighted_mean""",
+    "steelyard.calibration": "Agreement Calibration fit read_annotations",
+    "steelyard.golden": """
+        Case CaseResult Comparison Gate GateResult GoldenSet Message MetricResult Run arun_golden
+        assert_scores compare_runs diff golden_from golden_to junit_xml markdown_summary run_golden""",
+    "steelyard.golden.making": "Plan make plan read_passages",
+    "steelyard.golden.mining": "Mined Review apply_labels mine production_mean",
+    "steelyard.pytest_plugin": "Steelyard",
+    "steelyard.backfill": """
+        Backfill BackfillCounts Columns TracesFound open_sources read_record read_records""",
+    "steelyard.collect": "Collector CollectorCounts app",
+    "steelyard.cli.demo": "demo_chain",
+    "steelyard.errors": """
+        ConfigurationError InvalidGoldenSet InvalidRecord JudgeError JudgeRejected JudgeUnavailable
+        MalformedReply MissingDependency RateLimited SinkError SteelyardError Unanswerable""",
+    "steelyard.testing": "MemorySink ScriptedJudge",
+    "steelyard_langchain": """
+        CallbackHandler LangChainEmbedder LangChainJudge ManualTurn attach detach feedback record""",
+    "steelyard_llamaindex": """
+        CallbackHandler LlamaIndexEmbedder LlamaIndexJudge ManualTurn attach detach instrument
+        record uninstrument""",
+    "steelyard_opentelemetry": """
+        ContentLogRecordProcessor EvaluationSpanProcessor Extraction HoldingSpanProcessor read_otlp
+        read_spans""",
+    "steelyard_ray": "RayScorer ScoreBatch",
+}
+
+
+def described(package: str, name: str) -> str:
+    """The first sentence of a name's docstring; of a type, what it may be."""
+    value = getattr(importlib.import_module(package), name)
+    if get_args(value):
+        return "One of " + ", ".join(f"`{choice}`" for choice in choices(value)) + "."
+    return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def choices(value: object) -> list[str]:
+    """What a union of types or of texts may be."""
+    if value is NoneType:
+        return ["None"]
+    if isinstance(value, type):
+        return [value.__name__]
+    return [one for part in get_args(value) for one in choices(part)] or [repr(value)]
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for package, names in PUBLIC.items():
+        rows = [f"| `{name}` | {described(package, name)} |" for name in sorted(names.split(), key=str.lower)]
+        parts.append("\n".join([f"## `{package}`", "| | |", "|---|---|", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,56 @@
+"""The page of public names: true, small, and all that the other pages use."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+API = runpy.run_path(str(ROOT / "scripts" / "api.py"))
+PUBLIC = {package: set(names.split()) for package, names in API["PUBLIC"].items()}
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.py")),
+]
+
+
+def test_the_page_says_what_the_docstrings_say() -> None:
+    """`python scripts/api.py > docs/api.md` was run."""
+    assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == API["page"]()
+
+
+def test_what_is_public_can_be_kept_in_mind() -> None:
+    """At most 250 names, each described."""
+    described = [API["described"](package, name) for package, names in PUBLIC.items() for name in names]
+    assert len(described) <= 250
+    assert all(described)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_and_examples_import_public_names_only(page: Path) -> None:
+    """What a reader copies stays."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    imported = [node for source in ([text] if page.suffix == ".py" else blocks) for node in _imports(source)]
+    unknown = {
+        f"{node.module}.{alias.name}"
+        for node in imported
+        if node.module and node.module.partition(".")[0].startswith("steelyard")
+        for alias in node.names
+        if alias.name not in PUBLIC.get(node.module, ())
+    }
+    assert not unknown
+
+
+def _imports(source: str) -> list[ast.ImportFrom]:
+    try:
+        tree = ast.parse(textwrap.dedent(source))
+    except SyntaxError:  # an excerpt that is no whole program
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
