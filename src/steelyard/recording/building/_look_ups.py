@@ -9,7 +9,8 @@ from typing import Any
 from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.building._parts import parts_of
 from steelyard.recording.building._steps import Step, Turn
-from steelyard.recording.reading import Message, attribute, documents_in, messages_in
+from steelyard.recording.provenance import plain
+from steelyard.recording.reading import Message, attribute, documents_in, messages_in, read_shown, state_of
 
 
 @dataclass(slots=True, repr=False)
@@ -96,6 +97,8 @@ def _of_tool(turn: Turn, step: Step) -> list[Context]:
     """What a tool returned: documents, the parts of a list, or its whole text."""
     if step.failed or step.returned is None or _is_told_inside(turn, step):
         return []  # what went wrong is told to the model, and is not evidence
+    if _only_repeats(step) or _is_prompt(step, turn):
+        return []
     result = step.returned
     message = next(iter(messages_in(result)), None)
     if message is not None and message.failed:
@@ -106,6 +109,33 @@ def _of_tool(turn: Turn, step: Step) -> list[Context]:
     if documents or turn.inside(step, "model"):
         return documents
     return list(parts_of(result) if message is None else parts_of(message.result, message.text))
+
+
+def _only_repeats(tool: Step) -> bool:
+    """Whether a tool returned nothing but its arguments: a model wrote them, as for a structured answer."""
+    returned = read_shown(tool.returned) if isinstance(tool.returned, str) else tool.returned
+    if isinstance(returned, (str, list, tuple)) or state_of(returned) is None:
+        return False
+    given, brought = set(_leaves(tool.given)), set(_leaves(returned))
+    return bool(brought) and brought <= given
+
+
+def _leaves(value: Any, depth: int = 8) -> Iterator[str]:
+    """What stands in a value, at any depth: texts and numbers as text."""
+    state = value if isinstance(value, (list, tuple)) else state_of(value)
+    if state is None or depth <= 0:
+        yield from () if value in (None, "") else (plain(text_of(value)),)
+        return
+    for one in state.values() if isinstance(state, Mapping) else state:
+        yield from _leaves(one, depth - 1)
+
+
+def _is_prompt(tool: Step, turn: Turn) -> bool:
+    """Whether what a tool returned was a model's only message: it wrote the prompt and found nothing."""
+    returned = tool.returned
+    return isinstance(returned, str) and any(
+        len(call.prompts) == 1 and plain(call.prompts[0]) == plain(returned) for call in turn.calls
+    )
 
 
 def _is_told_inside(turn: Turn, tool: Step) -> bool:

@@ -200,15 +200,27 @@ def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:
     # After a call whose reply nobody saw it cannot be known that no model wrote a text.
     since = min((step.ended for step in unseen if step.ended is not None), default=math.inf)
     known = (one for one in texts if one.is_given or one.at < since)
-    return [one for one in known if not _is_written(one, list(_calls_before(turn, one)))]
+    return [one for one in known if not _is_replied(one, turn) and not _is_written(one, _before(turn, one))]
 
 
-def _calls_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
+def _before(turn: Turn, one: Text) -> list[ModelCall]:
     """The calls that had replied when a text was first seen: of earlier runs, and of the turn itself."""
-    yield from turn.earlier
+    return [*turn.earlier, *_replied_before(turn, one)]
+
+
+def _replied_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
     for step in turn.models:
         if step.call is not None and step.ended is not None and step.ended <= one.at:
             yield step.call
+
+
+def _is_replied(one: Text, turn: Turn) -> bool:
+    """Whether a text is the whole reply of a call that ended before the text was seen anywhere.
+
+    Its prompt may hold it, as in "say exactly: ...": still only the reply brought it into the turn.
+    """
+    text = plain(one.text)
+    return any(text == plain(reply) for call in _replied_before(turn, one) for reply in call.replies)
 
 
 def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:

@@ -122,10 +122,12 @@ def _tool(span: Span, parent: Step | None, read: Nodes) -> Step:
     raw = get(output, "raw_output")
     nodes = nodes_of(output)
     is_value = isinstance(raw, (list, tuple, Mapping)) and not nodes
+    given = get(output, "raw_input")
     return Step(
         kind="tool",
         name=text_of(get(output, "tool_name")) or span.name,
         parent=parent,
+        given=given.get("kwargs") or given if isinstance(given, Mapping) else None,
         returned=raw if is_value else text_of(get(output, "content")),
         contexts=read.contexts(nodes) or None,
         at=span.began,

@@ -75,7 +75,7 @@ def read(span: Span) -> ParsedSpan | None:
             question=question_in(given),
             in_conversation=is_conversation(given),
             answer=answer_in(got),
-            variables=_variables(attributes),
+            variables=_filled_in(_variables(attributes), given),
             tool=_shown(attributes, "tool.name"),
             result=got if kind == "tool" else None,
             passing=(raw, got),
@@ -180,6 +180,13 @@ def _prompts(attributes: Mapping[str, Any], given: object) -> tuple[Message, ...
     if isinstance(given, str):
         return (Message("user", given),) if given.strip() else ()
     return () if isinstance(given, Broken) else messages_in(given)
+
+
+def _filled_in(variables: Mapping[str, str], given: object) -> Mapping[str, str]:
+    """The variables that a run of a template was given: the instrumentor adds those that the template had."""
+    if isinstance(given, Mapping):
+        return {name: value for name, value in variables.items() if name in given}
+    return {name: value for name, value in variables.items() if value == given} or variables
 
 
 def _variables(attributes: Mapping[str, Any]) -> dict[str, str]:
