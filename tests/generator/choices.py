@@ -18,7 +18,18 @@ EVENLY = frozenset({"shape", "template", "retriever", "tool_result", "tool_name"
 
 CONTENT: Axes = {
     "evidence": ("shown", "partly", "nothing", "unshown"),
-    "answer": ("new", "quotes", "repeats_passage", "repeats_question", "repeats_last", "refuses", "echoes"),
+    "answer": (
+        *(
+            "new",
+            "quotes",
+            "repeats_passage",
+            "repeats_question",
+            "repeats_last",
+            "refuses",
+            "refuses_as_told",
+        ),
+        *("refuses_as_told", "echoes"),
+    ),
     "passages": ("2", "1", "3", "5"),
     "style": (
         *("plain", "short", "heading", "blank_lines", "tags", "code", "task", "dialogue", "template", "json"),

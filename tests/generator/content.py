@@ -51,6 +51,12 @@ class Writer:
         return form.format(question=plain, lie=self.line("sentences"))
 
 
+def set_refusal(choices: Choices) -> str:
+    """What the prompt has the model say word for word if it cannot answer."""
+    text: str = _words()[choices["language"]]["set_refusal"]
+    return text
+
+
 def turns_of(choices: Choices, *, hops: int = 1) -> list[list[Turn]]:
     """The turns of an application, a conversation for each tenant."""
     writer = Writer(choices)
@@ -124,6 +130,8 @@ def _answer(writer: Writer, shown: tuple[str, ...], question: str, before: list[
         return f"{plain}\n\n> {_sentence(shown[0])}"
     if kind == "repeats_passage" and shown:
         return shown[0]
+    if kind == "refuses_as_told":
+        return set_refusal(writer.choices)
     return writer.line("refusals") if kind == "refuses" or not shown else plain
 
 

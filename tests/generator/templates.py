@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from random import Random
+
+from generator.choices import Choices
+from generator.content import set_refusal
 
 MADE = "made"
 """The name of a template that is put together anew for each application."""
@@ -61,8 +64,18 @@ def names(heldout: bool) -> tuple[str, ...]:
     return (*written, *(f"{MADE}{'_heldout' if heldout else ''}" for _ in range(len(written) // 2)))
 
 
-def template_of(name: str, chance: Random) -> Template:
-    """The template of a name; one that is made, made by chance."""
+def template_of(choices: Choices) -> Template:
+    """The template of an application."""
+    made = _named(choices["template"], choices.random("template"))
+    if choices["answer"] != "refuses_as_told":
+        return made
+    rule = f'If you cannot answer, say exactly: "{set_refusal(choices)}"'
+    if made.system:
+        return replace(made, system=f"{made.system}\n{rule}")
+    return replace(made, human=f"{rule}\n{made.human}")
+
+
+def _named(name: str, chance: Random) -> Template:
     if name.startswith(MADE):
         return _made(name, name.endswith("_heldout"), chance)
     return {**templates(False), **templates(True)}[name]

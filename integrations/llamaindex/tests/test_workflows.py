@@ -7,7 +7,8 @@ import pytest
 from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
-from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Fixed, Receiver, Scripted, engine, texts
 from pydantic import BaseModel
 
@@ -169,3 +170,101 @@ def test_side_by_side(receiver: Receiver) -> None:
     asyncio.run(main())
     expected = [*(f"Question {number}?" for number in range(8)), "afterwards?"]
     assert sorted(record.question for record in receiver.records) == sorted(expected)
+
+
+class Raw(Workflow):
+    """Returns what the model streams as it is, alone or among other values, or writes it to its events."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+
+    @step
+    async def run_all(self, ctx: Context, ev: StartEvent) -> StopEvent:
+        nodes = await Fixed().aretrieve(ev.query)
+        asked = f"{nodes[0].text}\n{ev.query}"
+        pieces = Scripted().stream_complete(asked) if self.way == "sync" else None
+        pieces = pieces or await Scripted().astream_complete(asked)
+        if self.way == "events":
+            async for piece in pieces:
+                ctx.write_event_to_stream(Word(text=piece.delta or ""))
+            return StopEvent(result="")
+        return StopEvent(result={"said": pieces, "sources": 1} if self.way == "among others" else pieces)
+
+
+class Word(Event):
+    text: str
+
+
+@pytest.mark.parametrize("way", ["among others", "sync", "async"])
+def test_a_turn_ends_with_the_model_s_own_stream(receiver: Receiver, way: str) -> None:
+    async def main() -> list[str]:
+        returned: Any = await Raw(way).run(query=QUESTION)
+        pieces = returned["said"] if way == "among others" else returned
+        assert receiver.drafts == []
+        if way == "sync":
+            return [piece.delta for piece in pieces]
+        return [piece.delta async for piece in pieces]
+
+    assert "".join(asyncio.run(main())) == ANSWER
+    record = receiver.record
+    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
+    assert (texts(record), record.contexts_source) == ([PARIS], "in_prompt")
+
+
+def test_an_answer_that_leaves_as_events_is_the_last_reply(receiver: Receiver) -> None:
+    async def main() -> None:
+        await Raw("events").run(query=QUESTION)
+
+    asyncio.run(main())
+    record = receiver.record
+    assert (record.answer, texts(record)) == (ANSWER, [PARIS])
+    assert any("the last reply of a model is taken" in note for note in record.notes)
+
+
+class Decision(BaseModel):
+    """What to do."""
+
+    action: str
+    topics: list[str]
+
+
+class Planned(Workflow):
+    """Has the model fill in a form, as agents that plan do, and answers."""
+
+    @step
+    async def run_all(self, ev: StartEvent) -> StopEvent:
+        nodes = await Fixed().aretrieve(ev.query)
+        form = FunctionTool.from_defaults(
+            lambda **values: Decision(**values), name="Decision", fn_schema=Decision
+        )
+        decision = await form.acall(action="answer the question", topics=["the capital of France"])
+        asked = f"Plan: {decision.content}\n{nodes[0].text}\n{ev.query}"
+        return StopEvent(result=str(await Scripted().acomplete(asked)))
+
+
+def test_a_form_that_a_model_filled_in_is_no_passage(receiver: Receiver) -> None:
+    async def main() -> None:
+        await Planned().run(query=QUESTION)
+
+    asyncio.run(main())
+    assert texts(receiver.record) == [PARIS]
+
+
+class Refused(Workflow):
+    """Tells the model what to say if it cannot answer, and it says just that."""
+
+    @step
+    async def run_all(self, ev: StartEvent) -> StopEvent:
+        nodes = await Fixed().aretrieve(ev.query)
+        rule = f'If you do not know, say exactly: "{ANSWER}"'
+        reply = await Scripted().acomplete(f"{rule}\n{nodes[0].text}\n{ev.query}")
+        return StopEvent(result={"answer": str(reply)})
+
+
+def test_what_a_prompt_tells_the_model_to_say_is_no_passage(receiver: Receiver) -> None:
+    async def main() -> None:
+        await Refused().run(query=QUESTION)
+
+    asyncio.run(main())
+    assert texts(receiver.record) == [PARIS]

@@ -248,3 +248,29 @@ def test_questions_and_answers_in_every_shape(given: object, got: object) -> Non
         "find", top, at=(1, 2), attributes=oi("RETRIEVER", input__value=QUESTION, output__value=listed)
     )
     assert is_right(one([found, top]))
+
+
+def told(kind: str, above: Span | None, at: tuple[float, float], **values: Any) -> Span:
+    return span(kind.lower(), above, at=at, attributes=oi(kind, **values))
+
+
+def test_openinference_constants_of_a_template_are_no_passages() -> None:
+    """The instrumentor tells what a template was made with among what it was filled in with."""
+    tools = "search(query: str) - Searches the pages of the museum."
+    variables = json.dumps({"tools": tools, "passages": TEXTS[0]})
+    given = json.dumps({"input": QUESTION, "passages": TEXTS[0]})
+    top = told("CHAIN", None, (0, 9), input__value=QUESTION, output__value=ANSWER)
+    filled = told("PROMPT", top, (1, 2), input__value=given, llm__prompt_template__variables=variables)
+    sent = f"{tools}\n{TEXTS[0]}\n{QUESTION}"
+    model = told("LLM", top, (3, 4), input__value=sent, output__value=ANSWER)
+    assert [context.text for context in one([filled, model, top]).contexts] == [TEXTS[0]]
+
+
+def test_a_prompt_that_a_tool_wrote_is_no_passage() -> None:
+    """A tool that builds the prompt has found nothing, whatever it is called."""
+    asked = f"Use the context below.\n\nContext:\n{TEXTS[0]}\n\nQuestion: {QUESTION}"
+    top = told("CHAIN", None, (0, 9), input__value=QUESTION, output__value=ANSWER)
+    search = told("TOOL", top, (1, 2), input__value=QUESTION, output__value=TEXTS[0])
+    written = told("TOOL", top, (2, 3), input__value=QUESTION, output__value=asked)
+    model = told("LLM", top, (3, 4), input__value=asked, output__value=ANSWER)
+    assert [context.text for context in one([search, written, model, top]).contexts] == [TEXTS[0]]

@@ -16,7 +16,7 @@ from generator.templates import Template, template_of
 
 def template(choices: Choices) -> Template:
     """The template of an application."""
-    return template_of(choices["template"], choices.random("template"))
+    return template_of(choices)
 
 
 def prompted(choices: Choices, *, history: bool) -> Runnable[Any, Any]:

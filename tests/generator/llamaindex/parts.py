@@ -105,7 +105,7 @@ def prompt_template(choices: Choices) -> PromptTemplate | None:
     """A template of the corpus as LlamaIndex takes it; none for the framework's own."""
     if choices["prompting"] == "own":
         return None
-    text = template_of(choices["template"], choices.random("template")).text().replace("{history}", "")
+    text = template_of(choices).text().replace("{history}", "")
     return PromptTemplate(text.replace("{context}", "{context_str}").replace("{question}", "{query_str}"))
 
 

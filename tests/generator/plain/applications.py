@@ -81,7 +81,7 @@ async def after(choices: Choices, answer: str) -> None:
 
 def filled(choices: Choices) -> Application:
     """A prompt filled in by hand."""
-    template = template_of(choices["template"], choices.random("template"))
+    template = template_of(choices)
     join = JOINERS[choices["joining"]]
     roles = {"system": "system", "human": "user"}
 

@@ -16,6 +16,8 @@ from steelyard_llamaindex._kinds import stream_of
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._turn import Place, Turn, current_place
 
+_STREAMED = (Generator, AsyncGenerator)
+
 
 def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     """Arrange for a turn to end with its stream.
@@ -34,7 +36,7 @@ def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     cls: Any = type(response)
     stream = stream_of(cls)
     if stream is None:
-        return False
+        return turn.root.kind == "workflow" and _defer_raw(turns, turn, result)
     turn.streaming = True
     # The nodes are here already; only the text is still to come.
     turn.root.result = response.source_nodes
@@ -50,6 +52,31 @@ def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     follow = _follow if stream == "sync" else _afollow
     response.response_gen = follow(source, turns, turn, _itself)
     return True
+
+
+def _defer_raw(turns: OpenTurns, turn: Turn, stopped: Any) -> bool:
+    """A workflow may return what a model streams as it is, alone or among other values."""
+    returned = getattr(stopped, "result", stopped)
+    fields = returned if isinstance(returned, dict) else {}
+    streams = [name for name, value in fields.items() if isinstance(value, _STREAMED)]
+    if len(streams) != 1 and not (hasattr(stopped, "_result") and isinstance(returned, _STREAMED)):
+        return False
+    turn.streaming = True
+    turn.root.result = {name: value for name, value in fields.items() if name not in streams}
+    for step in turn.steps:
+        # What holds the stream would hold the turn, and it is held by the stream.
+        step.result = turn.root.result if step.result is stopped else step.result
+    turns.release(turn)
+    if streams:
+        fields[streams[0]] = _followed(fields[streams[0]], turns, turn)
+    else:
+        stopped._result = _followed(returned, turns, turn)
+    return True
+
+
+def _followed(source: Any, turns: OpenTurns, turn: Turn) -> Any:
+    follow = _afollow if isinstance(source, AsyncGenerator) else _follow
+    return follow(source, turns, turn, _piece)
 
 
 def _defer_chat(turns: OpenTurns, turn: Turn, response: Any) -> bool:
@@ -74,6 +101,10 @@ def _itself(piece: Any) -> str:
 
 def _delta(piece: Any) -> str:
     return _itself(getattr(piece, "delta", ""))
+
+
+def _piece(piece: Any) -> str:
+    return piece if isinstance(piece, str) else _delta(piece)
 
 
 def _heard(turns: OpenTurns, piece: Any, text: Callable[[Any], str]) -> str:

@@ -215,12 +215,18 @@ def _replied_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
 
 
 def _is_replied(one: Text, turn: Turn) -> bool:
-    """Whether a text is the whole reply of a call that ended before the text was seen anywhere.
+    """Whether a text is what a call replied, and was seen nowhere before.
 
     Its prompt may hold it, as in "say exactly: ...": still only the reply brought it into the turn.
     """
     text = plain(one.text)
-    return any(text == plain(reply) for call in _replied_before(turn, one) for reply in call.replies)
+    is_answer = text == plain(turn.answer)
+    return any(
+        text == part or (is_answer and text in part)
+        for call in _replied_before(turn, one)
+        for reply in call.replies
+        for part in map(plain, json_strings(reply))
+    )
 
 
 def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:

@@ -14,6 +14,7 @@ from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     Provenance,
     classify_root,
+    is_intermediate_output,
     notes_on_predecessors,
     plain,
     sentence,
@@ -28,6 +29,9 @@ _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."
 LOOSE = "no run holds the retrieval and this call together; `with record(question):` around both does"
 """Note of a turn that was put together out of calls in one task."""
+
+LAST_REPLY = "answer: the result tells none; the last reply of a model is taken; set turn.answer in record()"
+"""Note of a workflow that wrote its answer to its events."""
 
 
 class LlamaIndexDraft(TurnDraft):
@@ -64,9 +68,10 @@ class LlamaIndexDraft(TurnDraft):
         if turn.root.kind == "retrieve":
             return None
         given = turn.given or {}
-        answer = str(given.get("answer") or self._answer())
         steps = turn_of(turn)
-        steps.answer = answer
+        told_answer = str(given.get("answer") or self._answer())
+        is_silent = turn.root.kind == "workflow" and result_of(turn.root.result) in (None, "")
+        steps.answer = answer = told_answer or (_last_reply(steps) if is_silent else "")
         sources = sources_of(steps, tool_contexts=self._options.tool_contexts)
         asked = asked_of(steps, sources)
         question = str(given.get("question") or asked.question)
@@ -77,6 +82,7 @@ class LlamaIndexDraft(TurnDraft):
         if not _is_turn(turn, steps, sources, origin, asked, answer):
             return None
         notes = _notes(turn, steps, sources, origin, asked)
+        notes += [LAST_REPLY] if answer and not told_answer else []
         if "contexts" in given:
             given = {**given, "contexts": told(given["contexts"], origin, steps, question=question)}
         return with_given(self._record(steps, sources, origin, asked, notes), given)
@@ -136,6 +142,15 @@ class LlamaIndexDraft(TurnDraft):
             retrieval=sum(seconds) if seconds else None,
             generation=turn.generation or None,
         )
+
+
+def _last_reply(steps: Steps) -> str:
+    """What a model said last, unless that is a verdict or the call of a tool."""
+    said = [step for step in steps.models if step.call is not None and step.ended is not None]
+    call = max(said, key=lambda step: step.ended or 0.0).call if said else None
+    if call is None or call.arguments or is_intermediate_output(call.replies):
+        return ""
+    return call.reply.strip()
 
 
 def _is_turn(

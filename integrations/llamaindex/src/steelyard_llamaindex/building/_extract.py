@@ -7,7 +7,7 @@ here, so nothing is taken for granted.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import text_of, to_json_value
@@ -61,6 +61,8 @@ def answer_of(result: Any) -> str:
     if result is None or isinstance(result, str):
         return text_of(result)
     if isinstance(result, Mapping):
+        if any(isinstance(value, (Iterator, AsyncIterator)) for value in result.values()):
+            return ""  # a stream that is still to be read
         return _first(result, _ANSWERED, answer_of) or (json.dumps(to_json_value(result)) if result else "")
     if isinstance(result, (bool, int, float, list, tuple, set)):
         return ""
