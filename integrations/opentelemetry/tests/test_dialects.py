@@ -274,3 +274,29 @@ def test_a_prompt_that_a_tool_wrote_is_no_passage() -> None:
     written = told("TOOL", top, (2, 3), input__value=QUESTION, output__value=asked)
     model = told("LLM", top, (3, 4), input__value=asked, output__value=ANSWER)
     assert [context.text for context in one([search, written, model, top]).contexts] == [TEXTS[0]]
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        {"output__value": "\n\n".join(TEXTS)},
+        {"retrieval__documents": json.dumps([{"id": "d1", "text": text} for text in TEXTS])},
+        {"retrieval__documents": list(TEXTS)},
+        {"retrieval__context": "\n\n".join(TEXTS)},
+    ],
+    ids=["a text", "JSON", "texts", "a context"],
+)
+def test_a_retriever_by_hand_says_what_it_found_in_its_own_way(noted: dict[str, Any]) -> None:
+    top = told("CHAIN", None, (0, 9), input__value=QUESTION, output__value=ANSWER)
+    found = told("RETRIEVER", top, (1, 2), input__value=QUESTION, **noted)
+    model = told("LLM", top, (3, 4), input__value=prompt(), output__value=ANSWER)
+    record = one([found, model, top])
+    assert record.contexts_source == "in_prompt"
+    assert "\n\n".join(context.text for context in record.contexts) == "\n\n".join(TEXTS)
+
+
+def test_names_that_a_retriever_by_hand_notes_are_no_passages() -> None:
+    top = told("CHAIN", None, (0, 9), input__value=QUESTION, output__value=ANSWER)
+    found = told("RETRIEVER", top, (1, 2), input__value=QUESTION, output__value="Paris, Berlin")
+    model = told("LLM", top, (3, 4), input__value=prompt(), output__value=ANSWER)
+    assert read_spans([found, model, top]).records[0].contexts_source == "guessed"

@@ -2,6 +2,7 @@
 
 from steelyard.recording.building._asked import Asked, asked_of, is_conversation, since_last_asked
 from steelyard.recording.building._decide import decide, guess, told
+from steelyard.recording.building._parts import is_telling
 from steelyard.recording.building._sources import Sources, only_searches, sources_of
 from steelyard.recording.building._steps import Step, StepKind, Turn
 
@@ -15,6 +16,7 @@ __all__ = [
     "decide",
     "guess",
     "is_conversation",
+    "is_telling",
     "only_searches",
     "since_last_asked",
     "sources_of",

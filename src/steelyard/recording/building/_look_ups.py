@@ -95,10 +95,8 @@ def _add_tool(made: LookUps, turn: Turn, step: Step, named: Collection[str]) -> 
 
 def _of_tool(turn: Turn, step: Step) -> list[Context]:
     """What a tool returned: documents, the parts of a list, or its whole text."""
-    if step.failed or step.returned is None or _is_told_inside(turn, step):
+    if step.failed or step.returned is None or _is_told_inside(turn, step) or _finds_nothing(step, turn):
         return []  # what went wrong is told to the model, and is not evidence
-    if _only_repeats(step) or _is_prompt(step, turn):
-        return []
     result = step.returned
     message = next(iter(messages_in(result)), None)
     if message is not None and message.failed:
@@ -111,12 +109,20 @@ def _of_tool(turn: Turn, step: Step) -> list[Context]:
     return list(parts_of(result) if message is None else parts_of(message.result, message.text))
 
 
-def _only_repeats(tool: Step) -> bool:
-    """Whether a tool returned nothing but its arguments: a model wrote them, as for a structured answer."""
-    returned = read_shown(tool.returned) if isinstance(tool.returned, str) else tool.returned
-    if isinstance(returned, (str, list, tuple)) or state_of(returned) is None:
+def _finds_nothing(tool: Step, turn: Turn) -> bool:
+    """Whether a tool brought nothing from outside: its own arguments, or a prompt that it wrote.
+
+    A model wrote the arguments, as for a structured answer; a prompt was then a model's only message.
+    """
+    returned = tool.returned
+    if isinstance(returned, str) and any(
+        len(call.prompts) == 1 and plain(call.prompts[0]) == plain(returned) for call in turn.calls
+    ):
+        return True
+    shown = read_shown(returned) if isinstance(returned, str) else returned
+    if isinstance(shown, (str, list, tuple)) or state_of(shown) is None:
         return False
-    given, brought = set(_leaves(tool.given)), set(_leaves(returned))
+    given, brought = set(_leaves(tool.given)), set(_leaves(shown))
     return bool(brought) and brought <= given
 
 
@@ -128,14 +134,6 @@ def _leaves(value: Any, depth: int = 8) -> Iterator[str]:
         return
     for one in state.values() if isinstance(state, Mapping) else state:
         yield from _leaves(one, depth - 1)
-
-
-def _is_prompt(tool: Step, turn: Turn) -> bool:
-    """Whether what a tool returned was a model's only message: it wrote the prompt and found nothing."""
-    returned = tool.returned
-    return isinstance(returned, str) and any(
-        len(call.prompts) == 1 and plain(call.prompts[0]) == plain(returned) for call in turn.calls
-    )
 
 
 def _is_told_inside(turn: Turn, tool: Step) -> bool:

@@ -69,9 +69,8 @@ class LlamaIndexDraft(TurnDraft):
             return None
         given = turn.given or {}
         steps = turn_of(turn)
-        told_answer = str(given.get("answer") or self._answer())
-        is_silent = turn.root.kind == "workflow" and result_of(turn.root.result) in (None, "")
-        steps.answer = answer = told_answer or (_last_reply(steps) if is_silent else "")
+        last = _last_reply(turn, steps)
+        steps.answer = answer = str(given.get("answer") or self._answer()) or last
         sources = sources_of(steps, tool_contexts=self._options.tool_contexts)
         asked = asked_of(steps, sources)
         question = str(given.get("question") or asked.question)
@@ -82,7 +81,7 @@ class LlamaIndexDraft(TurnDraft):
         if not _is_turn(turn, steps, sources, origin, asked, answer):
             return None
         notes = _notes(turn, steps, sources, origin, asked)
-        notes += [LAST_REPLY] if answer and not told_answer else []
+        notes += [LAST_REPLY] * bool(last and "answer" not in given)
         if "contexts" in given:
             given = {**given, "contexts": told(given["contexts"], origin, steps, question=question)}
         return with_given(self._record(steps, sources, origin, asked, notes), given)
@@ -144,8 +143,10 @@ class LlamaIndexDraft(TurnDraft):
         )
 
 
-def _last_reply(steps: Steps) -> str:
-    """What a model said last, unless that is a verdict or the call of a tool."""
+def _last_reply(turn: Turn, steps: Steps) -> str:
+    """What a model said last in a workflow that returned nothing, unless it is a verdict or a tool's call."""
+    if turn.root.kind != "workflow" or turn.streaming or result_of(turn.root.result) not in (None, ""):
+        return ""
     said = [step for step in steps.models if step.call is not None and step.ended is not None]
     call = max(said, key=lambda step: step.ended or 0.0).call if said else None
     if call is None or call.arguments or is_intermediate_output(call.replies):

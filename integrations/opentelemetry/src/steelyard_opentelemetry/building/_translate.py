@@ -168,6 +168,8 @@ def _beside(step: Step, parsed: ParsedSpan) -> Iterator[Step]:
     if parsed.kind == "llm" and parsed.passing and isinstance(rest := loaded(parsed.passing[0]), Mapping):
         given = {name: value for name, value in rest.items() if name not in _SENT}
         yield Step(kind="chain", given=given, parent=step.parent, at=step.at)
+    if parsed.noted:
+        yield Step(kind="chain", returned=list(parsed.noted), parent=step.parent, at=step.at)
     if parsed.windows:
         yield Step(kind="chain", contexts=ranked(parsed.windows), parent=step.parent, at=step.at)
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.building import is_telling
 from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.dialects._shapes import indexed
-from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in, windows_in
+from steelyard_opentelemetry.spans._documents import documents_in, merged, noted_in, retrieved_in, windows_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
     Broken,
@@ -62,6 +63,7 @@ def read(span: Span) -> ParsedSpan | None:
             query=query,
             documents=documents,
             windows=windows_in(_entries(attributes, kind)),
+            noted=() if documents else _noted(span, got),
             answer=answer,
             empty=not documents and is_empty(got),
             passing=(raw,),
@@ -79,6 +81,7 @@ def read(span: Span) -> ParsedSpan | None:
             tool=_shown(attributes, "tool.name"),
             result=got if kind == "tool" else None,
             passing=(raw, got),
+            noted=_noted(span),
         )
     return _flagged(part, hidden=hidden, broken=broken)
 
@@ -180,6 +183,15 @@ def _prompts(attributes: Mapping[str, Any], given: object) -> tuple[Message, ...
     if isinstance(given, str):
         return (Message("user", given),) if given.strip() else ()
     return () if isinstance(given, Broken) else messages_in(given)
+
+
+def _noted(span: Span, got: object = None) -> tuple[str, ...]:
+    """What an application noted by hand about a retrieval; whether it counts is a matter of the prompt."""
+    if span.scope.startswith(_OWN_SCOPE):
+        return ()
+    told = [got, span.attributes.get("retrieval.documents"), span.attributes.get("retrieval.context")]
+    told += [value for event in span.events for value in event.attributes.values() if got is not None]
+    return tuple(one for value in told if value for one in noted_in(value) if is_telling(one))
 
 
 def _filled_in(variables: Mapping[str, str], given: object) -> Mapping[str, str]:

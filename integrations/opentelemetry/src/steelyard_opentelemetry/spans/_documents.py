@@ -83,6 +83,12 @@ def windows_in(value: object) -> tuple[Context, ...]:
     return tuple(windows)
 
 
+def noted_in(value: object) -> tuple[str, ...]:
+    """Texts that an application noted by hand: those of documents in any shape, of a list, or one text."""
+    value = decode(value)
+    return () if isinstance(value, Broken) else tuple(one.text for one in retrieved_in(value) if one.text)
+
+
 def merged(documents: Iterable[Context], known: Iterable[Context]) -> tuple[Context, ...]:
     """The documents, each with the id and score that another place knew for the same text."""
     by_text: dict[str, Context] = {}

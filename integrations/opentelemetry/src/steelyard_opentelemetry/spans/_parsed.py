@@ -30,6 +30,8 @@ class ParsedSpan:
     """What a retrieval or a reranker returned; an empty text where only ids and scores are told."""
     windows: tuple[Context, ...] = ()
     """The text around them, where they carry it: a later step may have shown it instead."""
+    noted: tuple[str, ...] = field(default=(), repr=False)
+    """Texts about a retrieval that an application noted by hand: passages if a prompt shows them."""
     messages: tuple[Message, ...] = ()
     """What a model was sent."""
     arguments: tuple[str, ...] = field(default=(), repr=False)
