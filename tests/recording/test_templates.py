@@ -109,3 +109,16 @@ def test_the_words_of_a_variant_are_no_passage() -> None:
         for template in (TEMPLATES["headings"], VARIANT):
             slots = learnt.filled_in(template.format(passage=passage, question=question), question=question)
     assert slots == [PASSAGES[7]]
+
+
+def test_a_line_that_only_some_prompts_have_is_no_passage() -> None:
+    """A rule for some users stands where mostly nothing stands, whatever its words are."""
+    learnt = PromptTemplates()
+    plain = TEMPLATES["headings"]
+    for passage, question in zip(PASSAGES[:7], QUESTIONS[:7], strict=True):
+        learnt.filled_in(plain.format(passage=passage, question=question), question=question)
+    ruled = f"If you cannot answer, say so in one line.\n{plain}"
+    for day in (5, 6, 7):
+        prompt = ruled.format(passage=PASSAGES[day], question=QUESTIONS[day])
+        slots = learnt.filled_in(prompt, question=QUESTIONS[day])
+    assert slots is None

@@ -29,6 +29,8 @@ _OFTEN = 0.25
 """The share of other questions under which a text stands that is of a variant of the template."""
 _ALIKE = 0.8
 """The share of a template's pieces that a prompt of its kind has at least."""
+_OFTEN_FILLED = 0.5
+"""The share of the latest turns in which something stands in a place that is filled in."""
 _LABEL = re.compile(r"([^\n:]{1,60}[:\uff1a])[ \t]+(?=\S)")
 
 
@@ -87,8 +89,9 @@ class PromptTemplates:
         with self._lock:
             template = self._learn(own, hash(question))
             filled = _filled(template, hashes, hash(question))
-            fixed = {_ASKED, *template.pieces, *_repeated(template, filled), *filter(self._is_an_end, own)}
-            is_known = template.is_learnt and not _is_new(template, filled)
+            repeated = _repeated(template, filled)
+            fixed = {_ASKED, *template.pieces, *repeated, *filter(self._is_an_end, own)}
+            is_known = template.is_learnt and not _is_new(template, hashes, repeated)
             template.recent.append(filled)
         return _between(pieces, [one in fixed for one in hashes]) if is_known else None
 
@@ -165,10 +168,11 @@ def _repeated(template: _Template, filled: _Filled) -> set[int]:
     return {piece for piece, count in counts.items() if count >= max(2, _OFTEN * len(others))}
 
 
-def _is_new(template: _Template, filled: _Filled) -> bool:
-    """Whether something stands where nothing stood before, so that the template may be another one."""
-    seen = {place for one in template.recent for place in one.after}
-    return not filled.after <= seen
+def _is_new(template: _Template, hashes: list[int], repeated: set[int]) -> bool:
+    """Whether something stands where mostly nothing stood: words of a variant of the template, maybe."""
+    own = _filled(template, [one for one in hashes if one not in repeated], 0)
+    places = Counter(place for one in template.recent for place in one.after)
+    return any(places[place] < max(1, _OFTEN_FILLED * len(template.recent)) for place in own.after)
 
 
 def _pieces(prompt: str) -> list[str]:

@@ -17,7 +17,6 @@ from steelyard_opentelemetry.spans._tree import Node
 
 _CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b")
 _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
-_STEP = re.compile(r"(?m)^\s{0,8}(?:Thought|Action|Action Input|Observation):|<code>|```")
 _LAST_OF_SEVERAL = (
     "no span tells what the user was given: of several replies to these passages the last one is taken; set "
     "the output of the span around them, or steelyard.answer"
@@ -189,7 +188,6 @@ def _has_other_answer(turn: Turn, found: Evidence) -> bool:
         for _, parsed in turn.answering
         if parsed.kind == "llm"
         and not parsed.arguments
-        and not _STEP.search(parsed.answer)
         and len(parsed.answer.split()) >= _TELLING
         and parsed.answer.strip() not in turn.answer
         and turn.answer not in parsed.answer

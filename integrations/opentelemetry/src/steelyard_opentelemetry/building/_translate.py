@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from steelyard.recording.provenance import plain
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import Words, answer_in, loaded
+from steelyard_opentelemetry.spans._payload import Words, answer_in, loaded, shows_object
 from steelyard_opentelemetry.spans._results import has_failed, unwrapped
 from steelyard_opentelemetry.spans._tree import Node
 
@@ -32,7 +31,6 @@ _KINDS: dict[Kind, StepKind] = {
     "retrieval": "retrieval",
     "rerank": "rerank",
 }
-_SLOT = re.compile(r"\{(?:context|query)_(?:str|msg)\}")
 _MOST_ASKED = 60  # words of a line that may be a question
 _SENT = frozenset(("messages", "prompt", "contents", "input", "request"))
 """Fields of a model's input that its messages are read from."""
@@ -143,22 +141,13 @@ def ranked(documents: Iterable[Context]) -> tuple[Context, ...]:
 
 def _passed(step: Step, parsed: ParsedSpan, known: _Known, *, is_root: bool) -> None:
     """What a step was given and returned; what the root was given is the turn's."""
-    values = [_without_templates(loaded(payload, known.texts)) for payload in parsed.passing]
+    values = [loaded(payload, known.texts) for payload in parsed.passing]
     if values and not is_root:
         step.given = values[0]
-    if len(values) > 1:
+    if len(values) > 1 and not shows_object(values[-1]):
         step.returned = values[-1]
     documents = [one for value in values for one in documents_in(value) if one.text]
     step.contexts = ranked(unique(documents)) or None
-
-
-def _without_templates(value: Any) -> Any:
-    """A payload without LlamaIndex's templates, which a step is given beside what it fills in."""
-    if isinstance(value, list):
-        return [_without_templates(item) for item in value]
-    if not isinstance(value, Mapping):
-        return None if isinstance(value, str) and _SLOT.search(value) else value
-    return {key: _without_templates(item) for key, item in value.items()}
 
 
 def _beside(step: Step, parsed: ParsedSpan) -> Iterator[Step]:

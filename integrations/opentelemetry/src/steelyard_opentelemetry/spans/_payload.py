@@ -179,15 +179,18 @@ def answer_in_form(text: str) -> str:
     return next((said for key in _NAMED_ANSWERS if (said := answer_in(fields.get(key, "")))), text)
 
 
+def shows_object(value: object) -> bool:
+    """Whether a text is what Python shows of an object, and cannot be read as one."""
+    return isinstance(value, str) and _UNSHOWN.match(value.strip()) is not None
+
+
 def _answer_text(value: str) -> str:
     text = value.strip()
     stop = _STOP.match(text)
     if stop:
         return _literal(stop[1])
     # Anything else that shows an object rather than a text: the model's own words are found elsewhere.
-    if _UNSHOWN.match(text):
-        return ""
-    return text
+    return "" if shows_object(text) else text
 
 
 def as_messages(value: object) -> tuple[Message, ...]:
