@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     is_intermediate_output,
     plain,
     split_chat_template,
+    word_count,
 )
 from steelyard.recording.reading import (
     Message,
@@ -73,7 +74,7 @@ def _queried(given: Any, sources: Sources) -> str:
 def _only_text(turn: Turn) -> str:
     """The only text of the input, whatever its name, if a model was asked it."""
     texts = list(dict.fromkeys(text.strip() for _, text in strings_in(turn.given) if text.strip()))
-    if len(texts) != 1 or len(texts[0].split()) > _MOST:
+    if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
     asked = plain(texts[0])
     return texts[0] if any(asked in plain(text) for call in turn.calls for text in call.prompts) else ""

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from steelyard.record import Context, to_json_value
-from steelyard.recording.provenance import finds_nothing
+from steelyard.recording.provenance import finds_nothing, word_count
 from steelyard.recording.reading import passages_of
 
 _EMPTY = "[]{}()\"' \t\n"
 _LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
-_LEAST_SPACELESS = 12  # characters; some languages put no blanks between words
 
 
 def parts_of(value: Any, text: str = "") -> Iterable[Context]:
@@ -24,7 +23,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     """
     plain = value if isinstance(value, str) else None
     whole = text or plain or json.dumps(to_json_value(value), ensure_ascii=False)
-    if not whole.strip(_EMPTY) or finds_nothing(whole):
+    if tells_nothing(whole):
         return ()
     rows = _rows(whole) if plain is not None else _rows(to_json_value(value))
     if plain is None and len(rows) == 1 and rows[0].id is None:
@@ -45,6 +44,11 @@ def _are_passages(rows: Sequence[Context], whole: str) -> bool:
     return bool(rows) and all(is_telling(one.text) for one in rows)
 
 
+def tells_nothing(text: str) -> bool:
+    """Whether a text is an empty value as any language shows it, or says that nothing was found."""
+    return not text.strip(_EMPTY) or finds_nothing(text)
+
+
 def is_telling(text: str) -> bool:
-    """Whether a text says something; some languages put no blanks between words."""
-    return len(text.split()) >= _LEAST or (len(text) >= _LEAST_SPACELESS and not text.isascii())
+    """Whether a text says something, rather than names a value."""
+    return word_count(text) >= _LEAST

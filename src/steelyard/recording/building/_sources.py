@@ -14,7 +14,7 @@ from typing import Any
 from steelyard.record import Context
 from steelyard.recording._unique import unique
 from steelyard.recording.building._look_ups import LookUps, look_ups_of
-from steelyard.recording.building._parts import is_telling
+from steelyard.recording.building._parts import is_telling, tells_nothing
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import (
     calls_behind,
@@ -22,6 +22,7 @@ from steelyard.recording.provenance import (
     is_intermediate_output,
     names_passages,
     plain,
+    word_count,
 )
 from steelyard.recording.reading import asked_in, documents_in, messages_in, strings_in
 
@@ -120,10 +121,10 @@ def _reranked(turn: Turn, found: Iterable[Context]) -> list[Context]:
 
 
 def has_empty_place(turn: Turn) -> bool:
-    """Whether something under a name for passages is empty, in a state or among a template's variables."""
+    """Whether what a state or a template's variables hold under a name for passages tells of nothing."""
     values = [value for step in turn.steps if step.kind != "tool" for value in (step.given, step.returned)]
     return any(
-        names_passages(str(name)) and (value == "" or value == [])
+        names_passages(str(name)) and (tells_nothing(value) if isinstance(value, str) else value == [])
         for fields in (turn.given, *values)
         for name, value in (fields.items() if isinstance(fields, Mapping) else ())
     )
@@ -228,7 +229,7 @@ def _texts(turn: Turn) -> Iterator[Text]:
             seen.add(text)
             if len(seen) > _MOST_TEXTS:
                 return
-            if is_telling(text) or (names_passages(name) and len(text.split()) > 1):
+            if is_telling(text) or (names_passages(name) and word_count(text) > 1):
                 yield Text(name, text, at, is_given)
 
 

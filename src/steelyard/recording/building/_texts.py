@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     json_strings,
     names_passages,
     plain,
+    word_count,
 )
 from steelyard.recording.reading import earlier_messages
 
@@ -188,7 +189,7 @@ def _has_more(text: str, known: Sequence[str]) -> bool:
     rest = text
     for one in sorted(known, key=len, reverse=True):
         rest = rest.replace(one, "\0") if one else rest
-    return "\0" in rest and max(len(piece.split()) for piece in rest.split("\0")) >= _MUCH
+    return "\0" in rest and max(word_count(piece) for piece in rest.split("\0")) >= _MUCH
 
 
 def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:

@@ -48,6 +48,7 @@ from steelyard.recording.provenance._sections import (
 )
 from steelyard.recording.provenance._tools import finds_nothing, names_passages
 from steelyard.recording.provenance._turn import RootKind, RootReason, classify_root
+from steelyard.recording.provenance._words import word_count
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, PassageMatch, find_passages
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
 
@@ -82,4 +83,5 @@ __all__ = [
     "split_chat_template",
     "trace_provenance",
     "strip_code_fence",
+    "word_count",
 ]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from steelyard.recording.provenance._calls import ModelCall
 from steelyard.recording.provenance._lines import plain, plain_line
 from steelyard.recording.provenance._notes import sentence
+from steelyard.recording.provenance._words import word_count
 
 _WRITTEN = (
     f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run of the same task or thread: "
@@ -28,7 +29,6 @@ _REPLY_OF_A_CONVERSATION = re.compile(r"(?im)^\W{0,9}(?:ai|assistant|bot|chatbot
 _LABEL_WORDS = 3  # as in "Follow Up Input: ..."
 _FEWEST_CHARACTERS = 8  # "Why?" stands in many prompts
 _FEWEST_WORDS = 6  # a shorter line may be a heading that every prompt has
-_FEWEST_SPACELESS = 15
 _MOST_PROMPT = 200_000
 
 
@@ -63,8 +63,8 @@ def notes_on_predecessors(
 
 def _wrote(call: ModelCall, asked: str) -> bool:
     """Whether a question is a whole line of a reply, perhaps behind a number or a label."""
-    most = len(asked.split()) + _LABEL_WORDS
-    is_line = any(line.endswith(asked) and len(line.split()) <= most for line in call.lines)
+    most = word_count(asked) + _LABEL_WORDS
+    is_line = any(line.endswith(asked) and word_count(line) <= most for line in call.lines)
     # The prompt last: it is long, and most replies do not hold the question.
     return is_line and asked not in plain("\n".join(call.prompts))
 
@@ -87,6 +87,5 @@ def _said_in(call: ModelCall, shown: str) -> Iterator[str]:
 
 
 def _is_telling(line: str) -> bool:
-    """Whether a line is too long to stand somewhere by chance; some languages put no blanks between words."""
-    is_spaceless = " " not in line and not line.isascii()
-    return len(line.split()) >= _FEWEST_WORDS or (is_spaceless and len(line) >= _FEWEST_SPACELESS)
+    """Whether a line is too long to stand somewhere by chance."""
+    return word_count(line) >= _FEWEST_WORDS

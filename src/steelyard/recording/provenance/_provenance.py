@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from steelyard.record import Context, ContextsSource
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
 from steelyard.recording.provenance._notes import Note, sentence
+from steelyard.recording.provenance._words import word_count
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, PassageMatch, find_passages
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
@@ -99,7 +100,7 @@ def _not_replied(
         reply.strip()
         for at in found.fed
         for reply in calls[at].replies
-        if len(reply.split()) >= _TELLING
+        if word_count(reply) >= _TELLING
         and calls[at].prompts  # of a call whose prompt was not seen, nobody knows what it copied
         and not any(reply.strip() in text for text in calls[at].prompts)
     ]

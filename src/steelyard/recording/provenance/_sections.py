@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from steelyard.recording.provenance._words import word_count
 from steelyard.recording.reading._questions import is_question
 
 _SPEAKER = re.compile(
@@ -84,13 +85,13 @@ def guessed_question(prompt: str) -> str:
     """The question that a prompt names, or its last line if that asks; empty if neither is there."""
     found = sections(prompt)
     named = [
-        one.text for one in found if one.text and len(one.label.split()) <= _LEAST and _ASKS.search(one.label)
+        one.text for one in found if one.text and word_count(one.label) <= _LEAST and _ASKS.search(one.label)
     ]
     if named:
         return named[-1].strip(" \t\n\"'`*")
     last = next((line.strip() for line in reversed(prompt.split("\n")) if line.strip()), "")
     label, _, rest = last.rpartition(": ")
-    if label and len(label.split()) <= _MOST_WORDS and _ASKS.search(label):
+    if label and word_count(label) <= _MOST_WORDS and _ASKS.search(label):
         return rest.strip()
     first = next((line.strip() for line in prompt.split("\n") if line.strip()), "")
     return next(filter(_may_be_asked, (last, first)), "") or _only_asked(prompt)
@@ -105,7 +106,7 @@ def _only_asked(prompt: str) -> str:
 
 
 def _may_be_asked(line: str) -> bool:
-    return is_question(line) and len(line.split()) <= _MOST_QUESTION
+    return is_question(line) and word_count(line) <= _MOST_QUESTION
 
 
 def guessed_passages(prompt: str, question: str) -> list[str]:
@@ -115,7 +116,7 @@ def guessed_passages(prompt: str, question: str) -> list[str]:
     """
     if question:
         prompt = prompt.replace(question, " ")
-    found = [one for one in sections(prompt) if len(one.text.split()) >= _LEAST or len(one.text) > 30]
+    found = [one for one in sections(prompt) if word_count(one.text) >= _LEAST or len(one.text) > 30]
     closed = [one.text for one in found if one.is_closed and _MATERIAL.search(one.label)]
     headed = [one.text for one in found if _MATERIAL.search(one.label) and not _ASKS.match(one.label)]
     return (
@@ -128,7 +129,7 @@ def guessed_passages(prompt: str, question: str) -> list[str]:
 def _below_instruction(text: str) -> str:
     """What stands below a first paragraph that speaks of it, such as "Use only this context."."""
     first, _, rest = text.partition("\n\n")
-    return rest.strip() if _MATERIAL.search(first) and len(rest.split()) >= _LEAST else ""
+    return rest.strip() if _MATERIAL.search(first) and word_count(rest) >= _LEAST else ""
 
 
 def _of_speech(text: str) -> Iterator[Section]:
@@ -178,4 +179,4 @@ def _opened(line: re.Match[str]) -> tuple[str | None, str] | None:
         return line["bold"].strip(), line["after"].strip()
     label, rest = line["label"].strip(), line["rest"].strip()
     most = _MOST_LABEL if rest else _MOST_WORDS
-    return (label, rest) if len(label.split()) <= most else None
+    return (label, rest) if word_count(label) <= most else None
