@@ -19,7 +19,7 @@ from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._follows import mark_parts
 from steelyard_opentelemetry.building._joining import used_by
 from steelyard_opentelemetry.building._several import tells_one_of, told_apart
-from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.building._turn import EMPTY, Turn
 from steelyard_opentelemetry.dialects import parse
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import loaded
@@ -226,7 +226,7 @@ def is_judgeable(turn: Turn, found: Evidence) -> bool:
         return True
     if not (turn.question and turn.answer) or _only_searches(turn):
         return False
-    if not found.contexts and (turn.found_nothing or turn.asks_engine):
+    if not found.contexts and (turn.found_nothing or turn.asks_engine or turn.answer == EMPTY):
         return True
     return bool(found.contexts or found.origin.retrieved) and not _is_step(turn, found)
 

@@ -243,6 +243,22 @@ def said_alone(turn: Turn) -> str:
     return said.pop() if len(said) == 1 else ""
 
 
+def streams_nothing(turn: Turn) -> bool:
+    """Whether the root handed on a stream of LlamaIndex that has no nodes: it then asks no model."""
+    returned = _returned(turn)
+    return isinstance(returned, Mapping) and "response_gen" in returned and returned.get("source_nodes") == []
+
+
+def left_none(steps: Steps) -> bool:
+    """Whether a postprocessor of LlamaIndex was given no nodes, or left none."""
+    return any(
+        isinstance(step.given, Mapping)
+        and {"nodes", "query_bundle"} <= step.given.keys()
+        and [] in (step.given["nodes"], step.returned)
+        for step in steps.steps
+    )
+
+
 def _said(parsed: ParsedSpan) -> str:
     """A step's answer: as its dialect reads it, or the only text that it returned and was not given."""
     if parsed.answer or parsed.kind not in ("chain", "agent") or len(parsed.passing) < 2:

@@ -24,10 +24,12 @@ from steelyard_opentelemetry.building._translate import (
     asked_within,
     condensed,
     given_of,
+    left_none,
     looked_up,
     named_question,
     said_alone,
     steps_of,
+    streams_nothing,
     told_answer,
 )
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
@@ -153,7 +155,8 @@ class Turn:
 
         So it is if a step or a template has a place for passages, and nothing in it.
         """
-        return self.sources.looked_up and not self.sources.documents and not self.has_unread
+        is_looked_up = self.sources.looked_up or left_none(self.steps)
+        return is_looked_up and not self.sources.documents and not self.has_unread
 
     @cached_property
     def calls(self) -> list[ModelCall]:
@@ -253,7 +256,7 @@ class Turn:
             # Only a model's reply that goes on as the cut one begins is the same text.
             whole = (parsed.answer for _, parsed in self.seen("llm") if parsed.answer.startswith(stem))
             return next(whole, own)
-        return own or self._last_reply() or said_alone(self)
+        return own or self._last_reply() or said_alone(self) or (EMPTY if streams_nothing(self) else "")
 
     @cached_property
     def is_reply_taken(self) -> bool:
