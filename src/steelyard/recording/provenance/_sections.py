@@ -48,6 +48,7 @@ _MATERIAL = re.compile(
 )
 """What templates call the part that holds the passages, in the same languages."""
 _LEAST = 4
+_AROUND = "\"'`*"
 _MOST_QUESTION = 60  # words of a line that asks; a longer one is a text that ends with a question
 
 
@@ -88,13 +89,21 @@ def guessed_question(prompt: str) -> str:
         one.text for one in found if one.text and word_count(one.label) <= _LEAST and _ASKS.search(one.label)
     ]
     if named:
-        return named[-1].strip(" \t\n\"'`*")
+        return _unquoted(named[-1])
     last = next((line.strip() for line in reversed(prompt.split("\n")) if line.strip()), "")
     label, _, rest = last.rpartition(": ")
     if label and word_count(label) <= _MOST_WORDS and _ASKS.search(label):
         return rest.strip()
     first = next((line.strip() for line in prompt.split("\n") if line.strip()), "")
     return next(filter(_may_be_asked, (last, first)), "") or _only_asked(prompt)
+
+
+def _unquoted(text: str) -> str:
+    """A text without marks that stand around the whole of it."""
+    text = text.strip()
+    while len(text) > 1 and text[0] in _AROUND and text[-1] == text[0]:
+        text = text[1:-1].strip()
+    return text
 
 
 def _only_asked(prompt: str) -> str:
