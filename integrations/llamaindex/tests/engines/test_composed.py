@@ -4,13 +4,17 @@ import asyncio
 from typing import Any, cast
 
 import pytest
+from llama_index.core import Settings, SQLDatabase
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.base.response.schema import StreamingResponse
+from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.indices.query.query_transform.base import DecomposeQueryTransform, HyDEQueryTransform
 from llama_index.core.query_engine import (
     MultiStepQueryEngine,
+    NLSQLTableQueryEngine,
     RetryQueryEngine,
     RouterQueryEngine,
+    SQLJoinQueryEngine,
     SubQuestionQueryEngine,
     TransformQueryEngine,
 )
@@ -19,6 +23,8 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool
 from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Receiver, Scripted, engine, texts
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import StaticPool
 
 BOTH = [False, True]
 
@@ -176,3 +182,45 @@ def test_retries_keep_the_last_attempt(receiver: Receiver) -> None:
     records = receiver.records
     assert [record.question for record in records] == [QUESTION]
     assert texts(records[0]) == [PARIS]
+
+
+SQL = "SELECT name, altitude FROM huts ORDER BY altitude DESC LIMIT 1"
+ROWS = "[('Talwacht', 2680)]"
+SAID = {
+    "synthesize a response from the query": "Talwacht is highest.",
+    "create a syntactically correct": SQL,
+    "New question:": "Which country is Talwacht in?",
+    "Some choices are given below": '[{"choice": 1, "reason": "It has the altitudes."}]',
+}
+
+
+def says(prompt: str) -> str:
+    return next((reply for part, reply in SAID.items() if part in prompt), ANSWER)
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> NLSQLTableQueryEngine:
+    """An engine for which a model writes SQL."""
+    monkeypatch.setattr(Settings, "_embed_model", MockEmbedding(embed_dim=4))
+    monkeypatch.setattr(Settings, "_llm", Scripted(say=says))
+    database = create_engine("sqlite://", poolclass=StaticPool)
+    with database.begin() as connection:
+        connection.execute(text("create table huts (name text, altitude int)"))
+        connection.execute(text("insert into huts values ('Grieshof', 2120), ('Talwacht', 2680)"))
+    return NLSQLTableQueryEngine(SQLDatabase(database, include_tables=["huts"]), tables=["huts"])
+
+
+def test_the_rows_of_a_table_are_passages_and_its_schema_is_none(
+    receiver: Receiver, table: NLSQLTableQueryEngine
+) -> None:
+    assert run(table, False) == "Talwacht is highest."
+    assert texts(receiver.record) == [ROWS]
+
+
+def test_rows_stay_passages_if_another_engine_goes_on_from_them(
+    receiver: Receiver, table: NLSQLTableQueryEngine
+) -> None:
+    huts = QueryEngineTool.from_defaults(table, description="huts")
+    joined = SQLJoinQueryEngine(huts, tool("countries", "d2", say=says))
+    assert run(joined, False) == ANSWER
+    assert texts(receiver.record) == [ROWS, FRANCE]

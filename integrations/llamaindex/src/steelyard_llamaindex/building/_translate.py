@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,8 @@ from steelyard_llamaindex.building._extract import (
 from steelyard_llamaindex.building._nodes import Nodes
 
 _HAND_OVER = "handoff"
+_QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
+"""What engines over tables tell in a response's metadata: the query that a model wrote, and its rows."""
 _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
 """An engine returns what its postprocessors left of what it retrieved, so that it stands for a reranker."""
 
@@ -40,7 +42,7 @@ def turn_of(turn: Turn) -> Steps:
         step = _step(span, parent, read, is_root=span is turn.root)
         if step is not None:
             made[id(span)] = step
-            steps.append(step)
+            steps += [step, *_queried(span, step)]
     steps += (_model(call, _parent(call.step, made, own=True)) for call in turn.calls)
     steps += (_passed(*one) for one in turn.passed)
     _finish_stream(turn, steps)
@@ -101,6 +103,15 @@ def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Ste
         at=span.began,
         ended=_ended(span),
     )
+
+
+def _queried(span: Span, engine: Step) -> Iterator[Step]:
+    """The query that an engine had a model write for a table, with the rows that it returned."""
+    metadata = get(result_of(span.result), "metadata") if span.kind == "query" else None
+    for query, rows in _QUERIED.items() if isinstance(metadata, Mapping) else ():
+        if isinstance(metadata.get(query), str):
+            returned = text_of(metadata.get(rows))
+            yield replace(engine, kind="tool", given=metadata[query], returned=returned, contexts=None)
 
 
 def _retrieval(span: Span, read: Nodes) -> Step:
