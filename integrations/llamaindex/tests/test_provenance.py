@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import FunctionTool
-from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 from llamaindex_parts import (
     ANSWER,
     BERLIN,
@@ -28,6 +31,8 @@ from llamaindex_parts import (
 
 from steelyard.recording.provenance import sentence
 from steelyard_llamaindex import instrument, record
+
+LISTED = "# Rivers\n\nParis lies on the Seine [Atlas 1.4]. It rises at times.\n\n- quays close\n- boats wait"
 
 
 class Graded(Workflow):
@@ -50,6 +55,46 @@ class Wordless(Workflow):
         nodes = await Fixed("d1").aretrieve(ev.query)
         await Scripted(say=lambda prompt: "Something else entirely was said.").acomplete(nodes[0].text)
         return StopEvent(result=ANSWER)
+
+
+class Given(BaseRetriever):
+    """Finds the nodes that it was given."""
+
+    def __init__(self, nodes: list[NodeWithScore]) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self.nodes
+
+
+class Found(Event):
+    nodes: list[NodeWithScore]
+    query: str
+
+
+class Rewrites(Workflow):
+    """Puts nodes into its prompt in a form of its own."""
+
+    @step
+    async def look(self, ev: StartEvent) -> Found:
+        nodes = [NodeWithScore(node=TextNode(text=LISTED, metadata={"book": "Cities", "page": "14"}))]
+        return Found(nodes=await Given(nodes).aretrieve(ev.query), query=ev.query)
+
+    @step
+    async def answer(self, ev: Found) -> StopEvent:
+        shown = " ".join(re.sub(r"[#\[\]\n]+", " ", each.text) for each in ev.nodes)
+        said = await Scripted().acomplete(f"[1]. book: Cities, page: 14\nExcerpt: {shown}\n\n{ev.query}")
+        return StopEvent(result=str(said))
+
+
+def test_a_node_is_one_passage_in_whatever_form_a_prompt_shows_it(receiver: Receiver) -> None:
+    async def main() -> None:
+        await Rewrites().run(query=QUESTION)
+
+    asyncio.run(main())
+    assert texts(receiver.record) == [LISTED]
+    assert receiver.record.retrieved == ()
 
 
 def test_prompts_of_graders_do_not_count(receiver: Receiver) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from steelyard.record import Context, text_of
-from steelyard.recording.provenance import plain
+from steelyard.recording.provenance import find_passages, plain
 from steelyard_llamaindex.building._extract import get
 
 
@@ -43,7 +43,15 @@ class Nodes:
             bare = text_of(node.get_content(metadata_mode=MetadataMode.NONE)).strip()
         except Exception:  # noqa: BLE001 - nodes may be anybody's
             return text_of(get(node, "text")).strip()
-        return bare if bare != whole and not self._holds(whole) and self._holds(bare) else whole
+        if bare == whole or self._holds(whole):
+            return whole
+        return bare if self._holds(bare) or self._is_rewritten(whole, bare) else whole
+
+    def _is_rewritten(self, whole: str, bare: str) -> bool:
+        """Whether prompts show a node's text in other words of the application, without LlamaIndex's head."""
+        if self._holds(whole.removesuffix(bare)):
+            return False
+        return any(one.found for one in find_passages([bare], self._prompts))
 
     def _holds(self, text: str) -> bool:
         form = plain(text)
