@@ -108,7 +108,9 @@ def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Ste
 def _queried(span: Span, engine: Step) -> Iterator[Step]:
     """The query that an engine had a model write for a table, with the rows that it returned."""
     metadata = get(result_of(span.result), "metadata") if span.kind == "query" else None
-    for query, rows in _QUERIED.items() if isinstance(metadata, Mapping) else ():
+    if not isinstance(metadata, Mapping):
+        return
+    for query, rows in _QUERIED.items():
         if isinstance(metadata.get(query), str):
             returned = text_of(metadata.get(rows))
             yield replace(engine, kind="tool", given=metadata[query], returned=returned, contexts=None)
