@@ -170,11 +170,20 @@ def test_retriever_and_model_called_one_after_the_other(receiver: Receiver) -> N
 def test_the_question_of_separate_calls_is_the_one_in_the_prompt(receiver: Receiver) -> None:
     nodes = Fixed().retrieve("capital france city")
     Scripted().complete(f"{nodes[0].text}\n\nQuestion: {QUESTION}")
+    nodes = Fixed().retrieve("capital germany city")
     Scripted().complete(f"Sum this up: {nodes[2].text}")
     first, second = receiver.records
     assert (first.question, texts(first)) == (QUESTION, [PARIS])
-    assert (second.question, texts(second)) == ("capital france city", [BERLIN])
+    assert (second.question, texts(second)) == ("capital germany city", [BERLIN])
     assert sentence("question_rewritten_only") in second.notes
+
+
+def test_a_retrieval_belongs_to_the_answer_that_used_it(receiver: Receiver) -> None:
+    nodes = Fixed().retrieve(QUESTION)
+    Scripted().complete(f"{nodes[0].text}\n\nQuestion: {QUESTION}")
+    spoken = f"User: {QUESTION}\nAI: {ANSWER}\nUser: And of Germany?"
+    Scripted(say=lambda prompt: "What is the capital of Germany?").complete(f"{spoken}\nEn une phrase :")
+    assert [turn.answer for turn in receiver.records] == [ANSWER]
 
 
 def test_calls_of_other_tasks_and_threads_are_not_put_together(receiver: Receiver) -> None:

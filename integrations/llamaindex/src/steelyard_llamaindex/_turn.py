@@ -44,6 +44,8 @@ class Step:
     """How long it took."""
     prompted: bool = False
     """Of a model call, whether its prompt was told."""
+    used_by: str | None = None
+    """Of a retrieval that no run holds, the id of the turn whose answer used it: it counts for no other."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -147,6 +149,11 @@ latest_runs: ContextVar[tuple[object, tuple[Predecessor, ...]]] = ContextVar(
 
 current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place", default=None)
 """Where spans without a parent of their own belong: a `record` block, or a stream that is being read."""
+
+
+def unused(turn: Turn) -> list[Step]:
+    """The retrievals before a turn that no other turn's answer has used."""
+    return [step for step in turn.loose if step.used_by in (None, turn.id)]
 
 
 def is_inside(step: Step, kind: str) -> bool:

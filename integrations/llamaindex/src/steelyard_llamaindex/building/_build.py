@@ -21,7 +21,7 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import is_question
 from steelyard_llamaindex._options import Options
-from steelyard_llamaindex._turn import Turn
+from steelyard_llamaindex._turn import Turn, unused
 from steelyard_llamaindex.building._extract import NO_ANSWER, answer_of, reply_of, result_of, trouble_of
 from steelyard_llamaindex.building._translate import turn_of
 
@@ -80,6 +80,7 @@ class LlamaIndexDraft(TurnDraft):
             origin = replace(origin, contexts=(), retrieved=unique(sources.found), notes=())
         if not _is_turn(turn, steps, sources, origin, asked, answer):
             return None
+        _consume(turn, steps, origin)
         notes = _notes(turn, steps, sources, origin, asked)
         notes += [LAST_REPLY] * bool(last and "answer" not in given)
         if "contexts" in given:
@@ -185,6 +186,15 @@ def _goes_on(steps: Steps, origin: Provenance, answer: str) -> bool:
     """
     used = origin.contexts_source == "in_prompt" and any(one.seen for one in origin.contexts)
     return (used or _is_asked(steps)) and classify_root(steps.calls, answer=answer).is_turn
+
+
+def _consume(turn: Turn, steps: Steps, origin: Provenance) -> None:
+    """Let go of the retrievals before the turn that it used, and of those before them."""
+    texts = {one.text for one in origin.contexts}
+    shown = [any(one.text in texts for step in run for one in step.contexts or ()) for run in steps.before]
+    last = max((at for at, used in enumerate(shown) if used), default=-1)
+    for step in unused(turn)[: last + 1]:
+        step.used_by = turn.id
 
 
 def _is_asked(steps: Steps) -> bool:

@@ -11,7 +11,7 @@ from steelyard.recording.building import Step, StepKind
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall
 from steelyard.recording.reading import messages_in
-from steelyard_llamaindex._turn import Call, Turn
+from steelyard_llamaindex._turn import Call, Turn, unused
 from steelyard_llamaindex._turn import Step as Span
 from steelyard_llamaindex.building._extract import (
     answer_of,
@@ -50,7 +50,7 @@ def turn_of(turn: Turn) -> Steps:
         given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
         returned=result_of(turn.root.result),
         steps=sorted(steps, key=lambda step: step.at),
-        before=[[_retrieval(span, read)] for span in turn.loose],
+        before=[[_retrieval(span, read)] for span in unused(turn)],
         earlier=earlier_calls(turn),
         in_conversation=turn.root.kind == "chat",
     )
