@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-from steelyard.judge.local.verifying.checks._mismatch import Mismatch
+from steelyard.judge.local.verifying._checks import Mismatch
 
 ENOUGH = 0.64
 """Score from which a claim is supported. Sentences of people's judgements (the development sets of

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from steelyard.judge.local._material import Line, Text
+from steelyard.judge.local.verifying._checks import mismatches
 from steelyard.judge.local.verifying._finding import Finding
 from steelyard.judge.local.verifying._penalties import penalties
 from steelyard.judge.local.verifying._signals import measure
 from steelyard.judge.local.verifying._windows import find, lines_of, trim
-from steelyard.judge.local.verifying.checks import mismatches
 
 VERSION = "6"
 """Goes up when the same texts would get another score."""

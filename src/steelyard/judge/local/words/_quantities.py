@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from steelyard.judge.local.words._lists import lists
-from steelyard.judge.local.words._stems import NUMBER
-from steelyard.judge.local.words._word import Located, Word
+from steelyard.judge.local.words._word import NUMBER, Located, Word
 
 _Joined = tuple[int, list[Located]]
 """How many words belong together, and what they are read as."""

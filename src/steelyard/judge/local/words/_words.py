@@ -7,13 +7,18 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from steelyard.judge.local.words._chinese import CHARACTERS, COUNTED, chinese_number
-from steelyard.judge.local.words._figures import GROUPED, GROUPED_BY_SPACES, figure, has_decimal_comma
-from steelyard.judge.local.words._folding import INVISIBLE, MARKS, fold, visible
-from steelyard.judge.local.words._lists import lists
+from steelyard.judge.local.words._figures import (
+    CHARACTERS,
+    COUNTED,
+    GROUPED,
+    GROUPED_BY_SPACES,
+    chinese_number,
+    figure,
+    has_decimal_comma,
+)
+from steelyard.judge.local.words._lists import INVISIBLE, MARKS, fold, lists, visible
 from steelyard.judge.local.words._quantities import begins, in_measures, plain
-from steelyard.judge.local.words._stems import NUMBER, RARE, TELLING, stem, weight
-from steelyard.judge.local.words._word import Kind, Located, Word
+from steelyard.judge.local.words._word import NUMBER, RARE, TELLING, Kind, Located, Word, stem, weight
 
 # Scripts without spaces between words are compared character by character, but for what a character alone
 # does not say: numbers, days of the week, and negations.
