@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Hundreds of test programs import the same modules; without bytecode each of them compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-tracers lint types bench mutants clean
+.PHONY: demo test test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-newest test-tracers lint types bench mutants clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -39,11 +39,12 @@ $(LOWEST_CORE)/.done: pyproject.toml Makefile scripts/lowest.py
 		-e '.[backfill,collect,opentelemetry,report,serve]' dirty-equals hypothesis pytest pytest-timeout
 	@touch $@
 
-# Decisions need a newer openai, and say so.
+# What a version of a library could break: commands, judges, records, sinks.
+TRIED := tests/cli/test_score.py tests/engine tests/judge/chat tests/judge/test_named.py \
+	tests/judge/local/test_judge.py tests/record tests/sinks/test_sqlite.py tests/metrics/test_worked_examples.py
+
 test-lowest-core: $(LOWEST_CORE)/.done  ## commands, judges and sinks on the lowest versions that are allowed
-	$(LOWEST_CORE)/bin/python -m pytest -q -k 'not decisions and not to_pandas' tests/cli/test_score.py tests/engine \
-		tests/judge/chat tests/judge/test_named.py tests/judge/local/test_judge.py tests/record \
-		tests/sinks/test_sqlite.py tests/metrics/test_worked_examples.py
+	$(LOWEST_CORE)/bin/python -m pytest -q -k 'not to_pandas' $(TRIED)
 
 LOWEST_LANGCHAIN := .venv-lowest-langchain
 
@@ -69,6 +70,18 @@ test-lowest-llamaindex: $(LOWEST_LLAMAINDEX)/.done  ## the LlamaIndex recorder o
 	$(LOWEST_LLAMAINDEX)/bin/python -m pytest -q integrations/llamaindex
 
 test-lowest: test-lowest-core test-lowest-langchain test-lowest-llamaindex  ## all of it on what is supported at least
+
+NEWEST := .venv-newest
+
+# Made anew each time: what is newest changes.
+test-newest:  ## commands, judges, sinks and recorders on the newest versions that are allowed
+	$(PYTHON) -m venv --clear $(NEWEST)
+	$(NEWEST)/bin/pip install --quiet --disable-pip-version-check -e '.[all]' langchain langchain-classic \
+		langgraph openai dirty-equals hypothesis pytest pytest-timeout
+	$(NEWEST)/bin/python -m pytest -q -k 'not to_pandas' $(TRIED)
+	$(NEWEST)/bin/python -m pytest -q integrations/langchain
+	$(NEWEST)/bin/python -m pytest -q integrations/llamaindex
+	$(NEWEST)/bin/python -m pytest -q integrations/opentelemetry
 
 TRACERS := .venv-tracers
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 _IMPORT = "import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"
 _HEAVY = (
     "import sys, steelyard; "
-    "heavy = {'openai', 'numpy', 'langchain_core', 'llama_index', 'opentelemetry.sdk'}; "
+    "heavy = {'openai', 'aiohttp', 'numpy', 'langchain_core', 'llama_index', 'opentelemetry.sdk'}; "
     "print(sorted(heavy & set(sys.modules)))"
 )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from steelyard.backfill import read_records
-from steelyard.cli._input import open_input
+from steelyard.cli._files import open_input
 from steelyard.cli._judges import JudgeChoice, suite_of
 from steelyard.engine import evaluate
 from steelyard.judge.dry_run import DryRunJudge

@@ -1,6 +1,10 @@
 """Figures of turns that come in sessions: what intervals cover, when alarms are false, and how late.
 
-    python benchmarks/sessions.py [-n 200] [--only coverage|alarms|weeks|delays]
+    python benchmarks/sessions.py [-n 200] [--only coverage|alarms|weeks|delays|changes]
+    python benchmarks/sessions.py --month month.db [--falls]
+
+The second form writes a results file with a made-up month: conversations of four tenants, a budget that
+halves the sample, a weekly cycle; with --falls, a third of one tenant's answers goes wrong from day 20 on.
 
 Binary scores at .9, sessions whose sizes are geometric and whose rates are beta, one after another or
 interleaved, sampled as a Monitor samples them: all, a fifth, suspicious turns ten times as often, or with a
@@ -13,22 +17,26 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 
+# This folder's report.py would hide the tests of reports.
+sys.path.pop(0)
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
+from report.parts import month, results
 from stats.session_parts import Array, Sampling, Traffic, Turns
 from steelyard.alarms import Alarm
 from steelyard.alarms._watch import Watch
 from steelyard.scores import Evaluation, Score
-from steelyard.stats import FallAlarm, Sample, pass_rate
+from steelyard.stats import FallAlarm, Sample, find_changes, pass_rate
 
 KINDS = ((1, 0.0), (3, 0.1), (3, 0.3), (10, 0.0), (10, 0.2), (20, 0.3))
 COUNTS = (10, 20, 50, 100, 200, 500, 1_000, 2_000)
-_SAMPLINGS = get_args(Sampling)
+_SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
 _SMALLEST = {"all": 1.0, "fifth": 0.2, "suspicion": 0.1, "halving": 0.2}
 _TURNS = 10_000
 _ORACLE_LIMIT = 8.5
@@ -109,6 +117,35 @@ def weeks(rounds: int) -> None:
             for swing in (0.03, -0.03)
         ]
         print(f"| {named(kind)} | " + " | ".join(cells) + " |", flush=True)
+
+
+def changes(rounds: int) -> None:
+    """Periods of 14 days in which a change was told: none happened, or a fall of .1 on the tenth day."""
+    print(f"\n14 days, 200 turns a day, a weekly swing of .03, {rounds} periods a cell")
+    print("| sessions, judged | nothing changed | fall of .1 | on its day |\n|---|---:|---:|---:|")
+    for kind, sample in product(kinds(), (_SAMPLINGS[0], _SAMPLINGS[2])):
+        traffic = replace(kind, swing=0.03, sample=sample)
+        false = sum(bool(told_changes(traffic, number, day=14)) for number in range(rounds))
+        found = [told_changes(traffic, number, day=9) for number in range(rounds)]
+        near = sum(any(abs(day - 9) <= 1 for day in days) for days in found)
+        cells = [share(false, rounds), share(sum(map(bool, found)), rounds), share(near, rounds)]
+        print(f"| {named(kind)}, {sample} | " + " | ".join(cells) + " |", flush=True)
+
+
+def told_changes(traffic: Traffic, seed: int, *, day: int) -> list[float]:
+    """The days of the clear changes of a period in which a ninth of good answers goes wrong from a day on."""
+    draw = np.random.default_rng(seed)
+    turns = traffic.stream(draw, 14 * traffic.a_day)
+    days = np.arange(len(turns.values)) / traffic.a_day
+    values = np.where((days >= day) & (draw.random(len(days)) < 1 / 9), 0.0, turns.values)
+    kept = np.flatnonzero(draw.random(len(days)) < turns.inclusion)
+    found = find_changes(
+        values[kept],
+        days[kept] * 86_400,
+        inclusion=turns.inclusion[kept],
+        sessions=turns.sessions[kept].tolist(),
+    )
+    return [change.since / 86_400 for change in found if change.difference.clear]
 
 
 def picked(traffic: Traffic, draw: np.random.Generator) -> tuple[Turns, Array]:
@@ -213,9 +250,16 @@ def main() -> None:
         "alarms": alarms,
         "weeks": weeks,
         "delays": delays,
+        "changes": changes,
     }
     parser.add_argument("--only", choices=tables)
+    parser.add_argument("--month", type=Path, metavar="FILE", help="write a made-up month and end")
+    parser.add_argument("--falls", action="store_true", help="with --month: one tenant's sessions fall")
     given = parser.parse_args()
+    if given.month:
+        results(given.month, month(np.random.default_rng(1), falls=given.falls))
+        print(f"steelyard report --db {given.month}\nsteelyard serve --db {given.month}")
+        return
     for name, table in tables.items():
         if given.only in (None, name):
             table(given.n)

@@ -23,24 +23,27 @@ PUBLIC: dict[str, str] = {
     "steelyard.metrics": """
         AnswerAccuracy AnswerCorrectness AnswerRelevancy AnswerSimilarity AspectCritique
         ContextEntityRecall ContextPrecision ContextRecall ContextRelevance ContextRelevancy
-        ContextUtilization CrossEncoder CustomJudge FactualCorrectness Faithfulness Hallucination
+        ContextSufficiency ContextUtilization CrossEncoder CustomJudge FactualCorrectness
+        Faithfulness Hallucination
         Metric NoiseSensitivity RagScore ResponseGroundedness RetrievalPrecision RetrievalRecall
         RubricScore Threshold default_metrics parse_metrics""",
     "steelyard.record": """
         Context ContextsSource Record Stage Status Timings TraceRef record_from_dict
         record_from_json record_to_dict record_to_json""",
     "steelyard.scores": """
-        Evaluation Evidence Outcome Provenance Score TurnEvidence Usage Verdict evaluation_from_dict
+        Diagnosis Evaluation Evidence Outcome Provenance Score TurnEvidence Usage Verdict
+        evaluation_from_dict
         evaluation_from_json evaluation_to_dict evaluation_to_json""",
     "steelyard.judge": """
         ChatJudge DecisionsJudge LocalJudge MiniLMEmbedder OpenAIEmbedder PairJudge PairLabels
-        StaticEmbedder SystemOneJudge judge_from""",
+        StaticEmbedder judge_from""",
     "steelyard.judge.chat": "ModelEmbedder ModelJudge",
     "steelyard.judge.middleware": """
         AdaptiveConcurrency Cache CircuitBreaker Limit RateLimit Retry RetryPolicy Wrapper""",
     "steelyard.questions": """
         Answer Choose Claims Contradicted Embedder Entities GeneratedQuestions Judge Noncommittal
         Question Rating Relevant Reply Request Same ScoreOf Supported Texts Useful View YesNo""",
+    "steelyard.diagnosis": "MENDS diagnose",
     "steelyard.probing": "JudgeCheck ProbeSet check_judge load_probes",
     "steelyard.online": """
         Budget Canaries Monitor MonitorOptions Price Rule Selection SpoolSettings Stats Suspicion
@@ -64,7 +67,7 @@ PUBLIC: dict[str, str] = {
     "steelyard.golden.mining": "Mined Review apply_labels mine production_mean",
     "steelyard.pytest_plugin": "Steelyard",
     "steelyard.backfill": """
-        Backfill BackfillCounts Columns TracesFound open_sources read_record read_records""",
+        Backfill BackfillCounts Columns TracesFound open_sources read_record read_records record_of""",
     "steelyard.collect": "Collector CollectorCounts app",
     "steelyard.cli.demo": "demo_chain",
     "steelyard.errors": """
@@ -79,7 +82,6 @@ PUBLIC: dict[str, str] = {
     "steelyard_opentelemetry": """
         ContentLogRecordProcessor EvaluationSpanProcessor Extraction HoldingSpanProcessor read_otlp
         read_spans""",
-    "steelyard_ray": "RayScorer ScoreBatch",
 }
 
 

@@ -2,7 +2,7 @@
 
 Source: the English list of the package `wordfreq` 3.1.1 by Robyn Speer (https://github.com/rspeer/wordfreq),
 whose data may be redistributed under CC BY-SA 4.0 with the attributions that
-`src/steelyard/judge/local/english.NOTICE` repeats. The table is a rounded extract of it, under the same
+`src/steelyard/judge/words/english.NOTICE` repeats. The table is a rounded extract of it, under the same
 licence.
 
     pip install wordfreq==3.1.1
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from wordfreq import top_n_list, zipf_frequency
 
-TARGET = Path(__file__).parent.parent / "src/steelyard/judge/local/english.txt.gz"
+TARGET = Path(__file__).parent.parent / "src/steelyard/judge/words/english.txt.gz"
 MOST = 60_000
 RAREST = 3.0
 """Zipf scale: a word that occurs once in a million words. Rarer ones all weigh the same."""

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from alarms.alarm_parts import START, scored
+from stats.session_parts import Traffic
 from steelyard.alarms import Alarm, AlarmEvent, AlarmWatcher
 from steelyard.alarms._watch import Watch
 from steelyard.errors import ConfigurationError
@@ -164,7 +165,7 @@ def test_silence_is_told_once_and_only_if_asked_for(file: str) -> None:
 def run(alarm: Alarm, values: np.ndarray) -> int | None:
     watch = Watch.start(alarm)
     for number, value in enumerate(values.tolist()):
-        if watch.take(alarm, scored(number, value)) is not None:
+        if watch.take(alarm, scored(number, value, session=f"s{number}")) is not None:
             return number
     return None
 
@@ -196,6 +197,21 @@ def test_healthy_streams_seldom_set_it_off() -> None:
         assert false <= 400 * 0.05 + 13  # three standard errors
 
 
+def test_a_fall_before_weeks_are_known_is_told_as_soon_as_few_turns_a_day_allow() -> None:
+    """A CUSUM that knows both means needs 160 turns; if all of .03 were allowed for, it would take 390."""
+    alarm, delays = Alarm(metric="faithfulness", below=0.9), []
+    draw = np.random.default_rng(4)
+    for _ in range(24):
+        watch = Watch.start(alarm)
+        for number in range(2_600):
+            mean = 0.9 if number < 1_400 else 0.8
+            turn = scored(number, float(draw.random() < mean))
+            if watch.take(alarm, turn.replace(happened_at=START + number / 200 * 86_400)) is not None:
+                delays.append(number - 1_400)
+                break
+    assert 160 <= statistics.median(delays) <= 300
+
+
 def test_a_week_that_goes_up_and_down_is_not_a_fall() -> None:
     """200 turns a day; then the mean falls on every day, and that is told."""
     alarm, false, told = Alarm(metric="faithfulness", below=0.9), 0, []
@@ -214,6 +230,23 @@ def test_a_week_that_goes_up_and_down_is_not_a_fall() -> None:
     assert false <= 1
     assert None not in told
     assert statistics.median(number for number in told if number is not None) <= 5_400
+
+
+def test_turns_whose_sessions_nobody_knows_are_alike_by_their_order(file: str) -> None:
+    """Conversations of ten turns on average, one after another; independent turns would be false in most."""
+    traffic, draw = Traffic(size=10, alike=0.2), np.random.default_rng(3)
+    alarm, false, effects = Alarm(metric="faithfulness", below=0.9), 0, []
+    for _ in range(8):
+        watch = Watch.start(alarm)
+        turns = traffic.stream(draw, 4_000).values.tolist()
+        false += any(watch.take(alarm, scored(n, value)) is not None for n, value in enumerate(turns))
+        effects.append(watch.design_effect)
+    assert false <= 2
+    assert max(effects) > 2
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
+    assert feed(watcher, turns[:600]) == []
+    (event,) = feed(watcher, [0.0] * 80, 600)
+    assert "no turn says which session it is of" in event.text
 
 
 def test_a_bad_session_is_not_a_fall_and_what_is_known_of_it_is_kept(file: str) -> None:

@@ -19,6 +19,7 @@ FAMILIES: dict[Framework, tuple[str, ...]] = {
         "langgraph.graphs",
         "langgraph.graded",
         "langgraph.states",
+        "langgraph.ways",
     ),
     "llamaindex": ("llamaindex.engines", "llamaindex.separate", "llamaindex.chats"),
 }

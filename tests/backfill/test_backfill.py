@@ -21,8 +21,8 @@ from steelyard.backfill import (
     BackfillCounts,
     Columns,
     Source,
+    StoredTurnFilter,
     TracesFound,
-    TurnFilter,
     open_sources,
 )
 from steelyard.calibration import Calibration, Fit, Key, fit
@@ -173,7 +173,7 @@ def test_a_failure_is_tried_again_by_the_next_run(tmp_path: Path) -> None:
 
 def test_period_conditions_and_sample_choose_turns(tmp_path: Path) -> None:
     path = parquet(tmp_path / "t.parquet", rows(100))
-    meant = TurnFilter(since=NOON + 10 * DAY, until=NOON + 30 * DAY, where=(("team", "shop"),))
+    meant = StoredTurnFilter(since=NOON + 10 * DAY, until=NOON + 30 * DAY, where=(("team", "shop"),))
     counts, _, _ = filled(sources(path), tmp_path / "a.db", meant=meant)
     assert (counts.judged, counts.left_out) == (10, {"other_time": 80, "other_value": 10})
     counts, _, _ = filled(sources(path), tmp_path / "b.db", sample=0.3)

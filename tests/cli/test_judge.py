@@ -119,11 +119,3 @@ def test_a_pair_model_is_checked_without_a_price(steelyard: Steelyard, some: Pat
     (tmp_path / "no.onnx").write_text("text")
     failed = steelyard("judge", "check", "--judge", f"pair:{tmp_path / 'no.onnx'}")
     assert failed.status == 2 and "no.onnx" in failed.err
-
-
-def test_a_server_of_typed_decisions_is_planned_and_needs_its_address(steelyard: Steelyard) -> None:
-    address = "http://127.0.0.1:1/v1"
-    planned = steelyard("judge", "check", "--judge", "systemone:jev", "--base-url", address)
-    assert planned.status == 2 and "nothing was sent" in planned.err
-    failed = steelyard("judge", "check", "--judge", "systemone:jev")
-    assert failed.status == 2 and "--base-url" in failed.err

@@ -11,7 +11,7 @@ import httpx
 
 from collect.parts import PROTOBUF
 from steelyard import Monitor
-from steelyard.collect import Collector, Journal, app
+from steelyard.collect import Collector, SpanJournal, app
 from steelyard.online import SpoolSettings
 from steelyard_opentelemetry.received import ReceivedSpans
 
@@ -22,7 +22,7 @@ class Running:
     """A collector in this process, asked without a socket."""
 
     def __init__(self, folder: Path, **journal: Any) -> None:
-        self.journal = Journal(folder / "spans", **journal)
+        self.journal = SpanJournal(folder / "spans", **journal)
         self.monitor = Monitor(
             metrics=[], sinks=[], spool=SpoolSettings(path=folder / "spool", evaluate=False)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -13,6 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from collect.parts import (
     ANSWER,
     JSON,
+    PROTOBUF,
     QUESTION,
     free_port,
     otlp_json,
@@ -27,6 +29,7 @@ from servers import NatsServer
 from steelyard.online import SpoolSettings
 from steelyard.online.queue._open import open_queue
 from steelyard.online.queue._turns import Leased
+from steelyard.report import TurnFilter, open_results
 from waiting import until
 
 SOON = ("--quiet", "0.2", "--ttl", "30")
@@ -42,6 +45,19 @@ def test_turns_sent_by_the_real_exporter_and_as_json_are_scored(tmp_path: Path) 
         until(lambda: len(scored(tmp_path)) == 2)
         until(lambda: endpoint.counts()["journal_bytes"] == 0)
     assert set(scored(tmp_path).values()) == {QUESTION, "Which country is Paris in?"}
+
+
+def test_spans_that_name_no_session_are_given_that_of_their_request(tmp_path: Path) -> None:
+    with serving(tmp_path, *SOON) as endpoint:
+        for number, encoded in enumerate((protobuf, otlp_json)):
+            kind = (PROTOBUF, JSON)[number]
+            spans = turn_spans(question=f"Question {number} of two?")
+            assert endpoint.post(encoded(spans), {**kind, "x-session-id": f"s{number}"}).status == 200
+        until(lambda: len(scored(tmp_path)) == 2)
+    with closing(open_results(str(tmp_path / "steelyard.db"))) as results:
+        for number in range(2):
+            (row,) = results.turns(TurnFilter(session=f"s{number}"))
+            assert row.question == f"Question {number} of two?"
 
 
 def test_a_turn_whose_spans_come_in_several_requests_in_any_order_is_one_record(tmp_path: Path) -> None:

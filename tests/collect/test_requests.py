@@ -25,7 +25,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from collect.parts import JSON, PROTOBUF, otlp_json, plain_spans, protobuf, turn_spans
 from collect.running import HERE, Running
 from steelyard import Context, Monitor, Record
-from steelyard.collect import Collector, Journal, app
+from steelyard.collect import Collector, SpanJournal, app
 from steelyard.errors import ConfigurationError
 from steelyard.online import SpoolSettings
 from steelyard_opentelemetry.received import ReceivedSpans
@@ -209,6 +209,18 @@ def test_more_bytes_or_requests_at_once_than_there_is_room_for_are_sent_away(run
     assert many == [429, *[200] * 16]
 
 
+def test_requests_that_were_answered_take_no_room(running: Running) -> None:
+    body = protobuf(turn_spans())
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(app(running.collector, max_requests=1, max_body=len(body)))
+        async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
+            asked = [await client.post("/v1/traces", content=body, headers=PROTOBUF) for _ in range(20)]
+        return [answer.status_code for answer in asked]
+
+    assert asyncio.run(ask()) == [200] * 20
+
+
 def test_bytes_behind_the_end_of_a_compressed_body_are_refused(running: Running) -> None:
     packed = gzip.compress(protobuf(turn_spans()))
     headers = {**PROTOBUF, "content-encoding": "gzip"}
@@ -292,7 +304,7 @@ def test_spans_without_model_work_leave_nothing_in_the_journal(running: Running)
 
 def test_nothing_of_settled_spans_stays_in_the_journal(tmp_path: Path) -> None:
     """Whether they are short or lie in pages of their own."""
-    journal = Journal(tmp_path / "spans")
+    journal = SpanJournal(tmp_path / "spans")
     journal.add([{"a": b"polonium", "b": b"polonium " * 5000}])
     journal.forget(["a", "b"], upto=2)
     journal.close()
@@ -301,12 +313,12 @@ def test_nothing_of_settled_spans_stays_in_the_journal(tmp_path: Path) -> None:
 
 def test_a_journal_that_is_open_already_is_refused(running: Running) -> None:
     with pytest.raises(ConfigurationError, match="another process has it open"):
-        Journal(running.journal.path)
+        SpanJournal(running.journal.path)
 
 
 def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "notes"
     other.write_text("my notes, which are no database and long enough to be looked at")
     with pytest.raises(ConfigurationError, match="not a journal"):
-        Journal(other)
+        SpanJournal(other)
     assert other.read_text().startswith("my notes")

@@ -33,7 +33,7 @@ CONTENT: Axes = {
     "passages": ("2", "1", "3", "5"),
     "style": (
         *("plain", "short", "heading", "blank_lines", "tags", "code", "task", "dialogue", "template", "json"),
-        *("table", "bullets", "labels", "instruction", "quotes", "rules"),
+        *("table", "bullets", "labels", "instruction", "quotes", "rules", "row"),
     ),
     "typing": ("plain", "lines", "tag", "template", "json", "order", "heading", "quoted", "paste"),
     "language": ("en", "de", "fr", "es", "zh"),

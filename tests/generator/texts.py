@@ -6,6 +6,12 @@ import html
 import json
 from collections.abc import Callable, Sequence
 
+
+def title_of(at: int) -> str:
+    """What a page is called, where pages have titles."""
+    return f"Page {at} of the handbook"
+
+
 JOINERS: dict[str, Callable[[Sequence[str]], str]] = {
     "blank": "\n\n".join,
     "line": "\n".join,
@@ -22,6 +28,7 @@ JOINERS: dict[str, Callable[[Sequence[str]], str]] = {
     "repr": lambda texts: str(list(texts)),
     "dashes": "\n---\n".join,
     "bullets": lambda texts: "\n".join(f"- {text}" for text in texts),
+    "headed": lambda texts: "\n\n".join(f"## {title_of(at)}\n{text}" for at, text in enumerate(texts)),
     "titles": lambda texts: "\n\n".join(f"### Document {at}\n{text}" for at, text in enumerate(texts, 1)),
 }
 

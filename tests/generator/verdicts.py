@@ -81,7 +81,7 @@ def _likeness(truth: Truth, record: Record) -> int:
     texts = [squeezed(context.text) for context in record.contexts]
     return (
         4 * (squeezed(record.answer) == squeezed(truth.answer))
-        + 2 * any(squeezed(text) in texts for text in truth.contexts)
+        + 2 * any(squeezed(text) in whole for text in truth.contexts for whole in texts)
         + 1 * (squeezed(record.question) == squeezed(truth.question))
         + 8 * (record.metadata.get("turn") == truth.id)
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableLambda
 
-from steelyard.cli.demo._chain import build_chain, inventing, quoting_model
+from steelyard.cli.demo._chain import build_chain, inventing
 from steelyard.golden import Case
 
 LET_GO = threading.Event()
@@ -20,17 +20,17 @@ LAMPS = "Ada lit the lamp in 1811."
 
 def chain() -> object:
     """Makes the demo's chain."""
-    return build_chain(quoting_model())
+    return build_chain()
 
 
 def worse() -> object:
     """Makes one that invents."""
-    return inventing(build_chain(quoting_model()))
+    return inventing(build_chain())
 
 
 def with_key() -> object:
     """Makes a chain whose input is a mapping."""
-    return RunnableLambda(itemgetter("question")) | build_chain(quoting_model())
+    return RunnableLambda(itemgetter("question")) | build_chain()
 
 
 def answer(question: str) -> dict[str, object]:

@@ -99,7 +99,6 @@ def test_a_plan_says_what_can_be_found_and_asks_nothing(steelyard: Steelyard, go
         (("--app", "golden.apps:nothing"), "has no 'nothing'"),
         (("--app", "golden.apps:chain", "--judge", "oracle"), "no judge 'oracle'"),
         (("--app", "golden.apps:chain", "--judge", "openai:m"), "needs a key"),
-        (("--app", "golden.apps:chain", "--judge", "systemone:m"), "--base-url"),
         (("--app", "golden.apps:chain", "--threshold", "faithfulness"), "not of the form"),
         (("--app", "golden.apps:chain", "--junit", "no/such/folder.xml"), "does not exist"),
         (("--app", "golden.apps:chain", "--answer-field", "a"), "HTTP endpoint"),

@@ -10,7 +10,7 @@ import pytest
 
 from cli.running import Steelyard as CommandLine
 from steelyard.cli.demo import demo_chain
-from steelyard.cli.demo._text import passages
+from steelyard.cli.demo._chain import passages
 from steelyard.golden import GoldenSet
 from steelyard.pytest_plugin import Steelyard
 
@@ -28,7 +28,7 @@ def test_the_demos_chain_passes_its_gates(steelyard: Steelyard) -> None:
 def test_the_set_rests_on_sentences_of_the_demos_text() -> None:
     golden = GoldenSet.load(FOLDER / "weighing.jsonl")
     assert golden.declared_version == golden.version
-    text = " ".join(passage.text for passage in passages())
+    text = " ".join(passage.page_content for passage in passages())
     for case in golden:
         assert bool(case.reference_contexts) != (case.kind == "unanswerable")
         assert all(sentence in text for sentence in case.reference_contexts)

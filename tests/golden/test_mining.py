@@ -14,7 +14,7 @@ from cli.running import Steelyard
 from steelyard.errors import ConfigurationError
 from steelyard.golden import GoldenSet
 from steelyard.golden.mining import Population, Review, apply_labels, mine, production_mean
-from steelyard.golden.mining._turns import read_turns
+from steelyard.golden.mining._population import read_turns
 from steelyard.record import Context, Record
 from steelyard.report import Label, open_labels
 from steelyard.scores import Evaluation, Score

@@ -30,7 +30,7 @@ def exists(test: str) -> bool:
     """Whether there is such a test; a parameter in brackets is not looked at."""
     file, _, name = test.partition("::")
     path = ROOT / file
-    function = rf"^(?:async )?def {name.partition('[')[0]}\("
+    function = rf"^ *(?:async )?def {name.partition('[')[0].rpartition('::')[2]}\("
     return path.exists() and (not name or bool(re.search(function, path.read_text(encoding="utf-8"), re.M)))
 
 

@@ -32,8 +32,8 @@ from steelyard.metrics import (
     RagScore,
     ResponseGroundedness,
     RubricScore,
-    by_name,
     default_metrics,
+    get_metric,
     parse_metrics,
     score_record,
 )
@@ -152,14 +152,14 @@ def test_a_negative_statement_is_a_claim(answer: str) -> None:
 
 
 def test_metrics_are_found_by_name() -> None:
-    assert {by_name(metric.key) for metric in ALL} == set(ALL)
-    assert by_name("Context-Recall") is ContextRecall
-    assert by_name("harmfulness")().name == "harmfulness"
+    assert {get_metric(metric.key) for metric in ALL} == set(ALL)
+    assert get_metric("Context-Recall") is ContextRecall
+    assert get_metric("harmfulness")().name == "harmfulness"
     assert len(parse_metrics(["all"], Script().judge())) == len(ALL)
     with pytest.raises(ConfigurationError, match="no metric is named 'speed'; there are faithfulness, "):
-        by_name("speed")
+        get_metric("speed")
     with pytest.raises(ConfigurationError, match=r"'faithfulnes'; did you mean 'faithfulness'\?"):
-        by_name("faithfulnes")
+        get_metric("faithfulnes")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_metrics_are_found_by_name() -> None:
         (lambda: AspectCritique(aspect="tone"), "aspect 'tone' needs a criterion="),
         (lambda: AspectCritique(aspect="coherence", repeats=2), "repeats must be odd, not 2"),
         (lambda: CustomJudge(), "needs a criterion="),
-        (lambda: RagScore(parts=(by_name("hallucination")(),)), "'hallucination'"),
+        (lambda: RagScore(parts=(get_metric("hallucination")(),)), "'hallucination'"),
         (lambda: RagScore(parts=(Faithfulness(judge=Script().judge()),)), "give judge= to RagScore"),
         (lambda: CustomJudge(criterion="c", scale=(0, 2.5)), "whole numbers"),  # type: ignore[arg-type]
         (lambda: AnswerCorrectness(weights=(1, 2, 3)), "two numbers"),  # type: ignore[arg-type]
@@ -294,9 +294,9 @@ def test_the_name_that_two_libraries_use_differently_is_warned_about(
 ) -> None:
     anew = WarnOnce(SafeLogger("steelyard.metrics"))
     monkeypatch.setattr("steelyard.metrics._registry._warn", anew)
-    by_name("nv_context_relevance")
+    get_metric("nv_context_relevance")
     assert "context_relevancy" not in caplog.text
-    by_name("context_relevance")
+    get_metric("context_relevance")
     assert "context_relevancy" in caplog.text
 
 

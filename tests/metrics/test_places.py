@@ -119,24 +119,3 @@ def test_a_tie_between_different_sentences_is_not_decided() -> None:
     assert locate("Anything.", "") is None
     assert locate("", "Ulm grew.") is None
     assert locate_all([], "Ulm grew.") == []
-
-
-@pytest.mark.parametrize(
-    ("answer", "claim", "place"),
-    [
-        ("Curie was born in Warsaw in 1867. She died there.", "Curie died in Warsaw.", "She died there."),
-        ("Curie was born in Warsaw. She died in Passy.", "Curie was born in Passy.", None),
-        (
-            "Curie was born in Warsaw. She died in Passy.",
-            "Curie was born in Warsaw.",
-            "Curie was born in Warsaw.",
-        ),
-        ("It reads two formats:\n- Parquet\n- Avro", "It reads the two formats Avro.", "- Avro"),
-    ],
-    ids=["says it", "cannot be told", "named there", "list"],
-)
-def test_a_claim_carried_by_a_pronoun_is_not_put_where_only_its_name_stands(
-    answer: str, claim: str, place: str | None
-) -> None:
-    (found,) = locate_all([claim], answer)
-    assert (found and answer[slice(*found)]) == place

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from online.helpers import FAITHFUL, check_law, kind_judge, traced, turn
 from steelyard.online import Monitor
-from steelyard.record import Record
+from steelyard.record import Record, Timings
 from steelyard.testing import MemorySink
 
 
@@ -30,6 +30,23 @@ def test_a_mask_is_applied_before_everything_else() -> None:
     [evaluation] = sink.evaluations
     assert evaluation.record is not None and evaluation.record.answer.startswith("[name]")
     assert "Curie" not in evaluation["faithfulness"].verdicts[0].about
+    monitor.close()
+
+
+def test_a_mask_does_not_change_whose_result_it_is() -> None:
+    """Scores would go on another trace, or take the place of another turn's."""
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=[], sinks=[sink], mask=lambda record: Record(question="?", answer=record.answer)
+    )
+    came = traced(1, id="mine", timings=Timings(started_at=7.0))
+    monitor.submit(came)
+    assert monitor.flush(60) == 0
+    [evaluation] = sink.evaluations
+    kept = evaluation.record
+    assert kept is not None and kept.question == "?"
+    assert (evaluation.record_id, kept.id, kept.timings) == ("mine", "mine", came.timings)
+    assert evaluation.trace == kept.trace == came.trace
     monitor.close()
 
 

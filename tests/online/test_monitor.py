@@ -14,7 +14,7 @@ import pytest
 
 from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
-from steelyard.metrics import Faithfulness
+from steelyard.metrics import AnswerRelevancy, Faithfulness
 from steelyard.online import Monitor, Selection, SpoolSettings
 from steelyard.questions import YesNo
 from steelyard.record import Context, Record, TraceRef
@@ -181,10 +181,24 @@ def test_flush_says_what_is_left_and_close_gives_it_up() -> None:
     assert (stats.abandoned, stats.pending, stats.skipped) == (5, 0, {"closed": 1})
 
 
+def test_a_turn_is_judged_if_one_metric_has_what_it_needs() -> None:
+    sink = MemorySink()
+    metrics = [*FAITHFUL, AnswerRelevancy()]
+    monitor = Monitor(metrics=metrics, judge=kind_judge(), sinks=[sink])
+    monitor.submit(turn(contexts=()))
+    assert monitor.flush(60) == 0
+    [evaluation] = sink.evaluations
+    assert evaluation["faithfulness"].cause == "missing_contexts"
+    assert evaluation["answer_relevancy"].cause != "missing_contexts"
+    monitor.close()
+
+
 def test_content_need_not_be_stored() -> None:
     sink = MemorySink()
     heard: list[Evaluation] = []
-    quoted = YesNo(value=True, evidence=(Evidence(context=0, start=0, end=11, text="Marie Curie"),))
+    pointed = (Evidence(context=0, start=0, end=11, text="Marie Curie"),)
+    # A verdict whose claim is told in the explanation too, and a reason in the judge's words.
+    quoted = YesNo(value=False, reason="Marie Curie did not.", evidence=pointed)
     judge = ScriptedJudge(lambda *_: quoted)
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], store_content=False)
     monitor.on_evaluation(heard.append)
@@ -194,7 +208,7 @@ def test_content_need_not_be_stored() -> None:
     assert evaluation.record is None
     told = str([asdict(each) for each in (evaluation, *heard)])
     assert "Curie" not in told and "polonium" not in told
-    assert evaluation["faithfulness"].verdicts[0].value is True
+    assert evaluation["faithfulness"].verdicts[0].value is False
     monitor.close()
 
 

@@ -60,5 +60,7 @@ def test_an_odd_value_is_refused_or_means_something(
             monitor = Monitor(metrics=metrics, sinks=sinks)
         except ConfigurationError:
             continue
+        # No time in which nothing can be judged, masked or written is taken.
+        assert all(getattr(monitor.options, one) > 0 for one in ("deadline", "mask_timeout", "sink_timeout"))
         # A time that was taken is one that a thread can wait for.
         assert monitor.close(monitor.options.exit_timeout) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import shutil
@@ -98,6 +99,7 @@ class PostgresServer:
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
     password: str = "pg-hidden-word"
+    data: Path | None = None
 
     @staticmethod
     def there() -> bool:
@@ -109,20 +111,16 @@ class PostgresServer:
         return f"postgresql://owner:{self.password}@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> PostgresServer:
-        data = self.folder / "data"
         as_user: dict[str, str] = {"user": "nobody"} if os.geteuid() == 0 else {}
-        if as_user:  # Postgres refuses to be run by root; another run of pytest closes the folders again
-            temporary = Path(tempfile.gettempdir())
-            for path in (self.folder, *self.folder.parents):
-                if temporary in path.parents:
-                    path.chmod(0o755)
-        if not data.exists():
-            secret = self.folder / "password"
+        if self.data is None:
+            # Postgres refuses to be run by root, and each run of pytest closes the folders of all runs.
+            self.data = data = Path(tempfile.mkdtemp(prefix="steelyard-postgres-"))
+            atexit.register(shutil.rmtree, data, ignore_errors=True)
+            secret = data.with_suffix(".password")
             secret.write_text(self.password)
-            data.mkdir(mode=0o700)
             if as_user:
                 shutil.chown(data, "nobody")
-                secret.chmod(0o644)
+                shutil.chown(secret, "nobody")
             command = [str(_postgres("initdb")), "-D", str(data), "-U", "owner", "-A", "scram-sha-256", "-N"]
             subprocess.run(
                 [*command, f"--pwfile={secret}", "-E", "UTF8", "--locale=C"],
@@ -130,11 +128,12 @@ class PostgresServer:
                 capture_output=True,
                 **as_user,  # type: ignore[call-overload]
             )
+            secret.unlink()
         with (self.folder / "postgres.log").open("ab") as log:
             settings = ("fsync=off", "unix_socket_directories=", "listen_addresses=127.0.0.1")
             options = [word for setting in settings for word in ("-c", setting)]
             self.process = subprocess.Popen(
-                [str(_postgres("postgres")), "-D", str(data), "-p", str(self.port), *options],
+                [str(_postgres("postgres")), "-D", str(self.data), "-p", str(self.port), *options],
                 stdout=log,
                 stderr=log,
                 **as_user,  # type: ignore[call-overload]

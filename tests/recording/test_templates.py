@@ -38,6 +38,15 @@ def test_the_same_question_again_teaches_nothing() -> None:
     assert [learnt.filled_in(prompt, question=QUESTIONS[0]) for _ in range(9)] == [None] * 9
 
 
+def test_a_question_is_not_parted_at_a_colon_in_it() -> None:
+    learnt = PromptTemplates()
+    for passage, asked in zip(PASSAGES, QUESTIONS, strict=True):
+        question = f'My question is: "{asked}"'
+        prompt = f"Keep to this.\nMaterial\n{passage}\nBe brief.\n<q>{question}</q>"
+        filled = learnt.filled_in(prompt, question=question)
+    assert filled == [PASSAGES[-1]]
+
+
 def test_two_templates_are_kept_apart() -> None:
     learnt = PromptTemplates()
     for passage, question in zip(PASSAGES[:6], QUESTIONS[:6], strict=True):
@@ -48,15 +57,12 @@ def test_two_templates_are_kept_apart() -> None:
         assert learnt.filled_in(prompt, question=QUESTIONS[7]) == [PASSAGES[7]]
 
 
-def test_what_begins_a_known_template_is_no_passage_in_another_one() -> None:
-    learnt, rules = PromptTemplates(), "You help the guests of our harbour."
-    for passage, question in zip(PASSAGES[:6], QUESTIONS[:6], strict=True):
-        learnt.filled_in(f"{rules}\n{passage}\nAsked: {question}\nSay:", question=question)
-    other = "{first}\nBe brief.\nBe kind.\nAsked: {question}\nSay:"
-    for passage, question in zip(PASSAGES[:6], QUESTIONS[:6], strict=True):
-        learnt.filled_in(other.format(first=passage, question=question), question=question)
-    prompt = other.format(first=f"{rules}\n{PASSAGES[7]}", question=QUESTIONS[7])
-    assert learnt.filled_in(prompt, question=QUESTIONS[7]) == [PASSAGES[7]]
+def test_what_stands_before_all_that_stays_alike_may_be_instructions() -> None:
+    learnt = PromptTemplates()
+    template = "{first}\nBe brief.\nBe kind.\nAsked: {question}\nSay:"
+    for passage, question in zip(PASSAGES, QUESTIONS, strict=True):
+        filled = learnt.filled_in(template.format(first=passage, question=question), question=question)
+    assert filled is None
 
 
 def test_what_somebody_said_is_no_passage() -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from steelyard.record import Context, Record
 from steelyard.scores import Evaluation, Evidence, Score, Verdict
 from steelyard.sinks import SQLiteSink
 
 NOON = 1_760_000_000.0
+MONDAY = 1_759_708_800.0
+DAY = 86400.0
 
 
 def turn(
@@ -73,3 +78,26 @@ def results(path: Path, turns: Iterable[Evaluation]) -> Path:
 
     asyncio.run(run())
     return path
+
+
+def month(draw: np.random.Generator, *, falls: bool) -> list[Evaluation]:
+    """Conversations of four tenants; from day 20 on a third of one tenant's answers goes wrong."""
+    found: list[Evaluation] = []
+    for session in range(1_600):
+        start, tenant = draw.uniform(0, 28), int(draw.integers(0, 4))
+        usual = draw.beta(0.92 * 9, 0.08 * 9) + 0.03 * np.sin(2 * np.pi * start / 7)
+        usual -= 0.35 * (falls and tenant == 2 and start >= 20)
+        for place in range(draw.geometric(0.25)):
+            inclusion = 0.8 if start < 14 else 0.4
+            if draw.random() > inclusion:
+                continue
+            one = turn(
+                len(found),
+                float(draw.random() < usual),
+                at=MONDAY + DAY * start + 60 * place,
+                inclusion=inclusion,
+                customer=f"tenant {tenant}",
+                content=True,
+            )
+            found.append(replace(one, session=f"s{session}", happened_at=one.evaluated_at))
+    return found

@@ -15,10 +15,11 @@ import pytest
 from rich.console import Console
 
 from report.parts import NOON, results, turn
+from stats.agreement import adjusted_rand
 from steelyard.errors import ConfigurationError
 from steelyard.report import Label, SQLiteLabels, print_figures, render_html, report
 from steelyard.scores import Score
-from steelyard.stats import adjusted_rand, weighted_mean
+from steelyard.stats import weighted_mean
 
 DAY = NOON // 86400 * 86400
 
@@ -60,7 +61,7 @@ def test_a_group_of_suspicious_turns_alone_tells_little_of_its_others(tmp_path: 
     assert suspicious.estimate.high > 0.9
 
 
-def test_the_tag_and_the_questions_that_fell_are_named(tmp_path: Path) -> None:
+def test_the_team_whose_questions_fell_is_named_once(tmp_path: Path) -> None:
     draw = random.Random(2)
     kinds = ["How do I reset the password of account {}?", "Where is parcel {} from the warehouse?"]
     turns = []
@@ -69,10 +70,8 @@ def test_the_tag_and_the_questions_that_fell_are_named(tmp_path: Path) -> None:
         bad = draw.random() < (0.6 if kind == 1 and n > 200 else 0.1)
         asked = kinds[kind].format(draw.choice(["one", "two", "three", "four", "five", "six"]))
         turns.append(turn(n, 0.0 if bad else 1.0, at=NOON + n * 600, question=asked, team=f"t{kind}"))
-    slices = report(results(tmp_path / "s.db", turns)).figures.slices
-    fallen = {(one.attribute, one.value) for one in slices if one.of_fall and one.difference.value < 0}
-    assert ("team", "t1") in fallen
-    assert any(attribute == "questions about" and "parcel" in value for attribute, value in fallen)
+    (only,) = report(results(tmp_path / "s.db", turns)).figures.findings
+    assert only.worse and only.names == (("team", "t1"),)
 
 
 def test_clusters_of_real_questions_are_found_again() -> None:
@@ -107,12 +106,12 @@ def test_a_fall_comes_first_with_its_day_its_size_and_how_sure_it_is(tmp_path: P
     change = made.figures.metrics[0].change
     assert change is not None and change.worse and change.since == DAY + 10 * 86400
     assert change.difference.first == pytest.approx(0.9) and change.difference.second == pytest.approx(0.6)
-    said = "faithfulness fell from 0.90 to 0.60, since 2025-10-19."
+    said = "faithfulness fell from 0.90 to 0.60 (by 0.21 to 0.39) in all turns since 2025-10-19: about 40"
     page = render_html(made.figures)
     assert said in page and "fell by 0.30" in page and page.index(said) < page.index('id="metrics"')
     console = Console(record=True, width=100)
     print_figures(console, made.figures)
-    assert said in console.export_text()
+    assert said in " ".join(console.export_text().split())
 
 
 @pytest.mark.parametrize(

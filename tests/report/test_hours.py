@@ -18,7 +18,7 @@ from steelyard.report import ResultsReader, Scope, open_results
 from steelyard.report.queries import Sums
 from steelyard.scores import Evaluation
 from steelyard.sinks import prune
-from steelyard.sinks.sqlite.sums import refresh_sums
+from steelyard.sinks.sqlite.sums import drop_sums, refresh_sums
 
 HOUR = 3600.0
 START = NOON // HOUR * HOUR
@@ -101,22 +101,16 @@ def delete(path: Path) -> None:
 def forget_sums(path: Path) -> None:
     """What an earlier version left."""
     with closing(connect(path)) as connection:
-        for name in ("added", "changed", "deleted"):
-            connection.execute(f"DROP TRIGGER scores_are_{name}")
-        for name in ("score_sums", "score_bars", "stale_hours"):
-            connection.execute(f"DROP TABLE {name}")
+        drop_sums(connection)
 
 
 def forget_powers(path: Path) -> None:
     """What a version left that kept fewer sums."""
     with closing(connect(path)) as connection:
-        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        for (name,) in triggers:
-            if name.startswith("scores_are_added"):
-                connection.execute(f"DROP TRIGGER {name}")
-        for table in ("score_sums", "tag_sums"):
-            for column in ("value_value", "value_value_value"):
-                connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        for name in ("scores_are_added", "scores_are_added_by_tag"):
+            connection.execute(f"DROP TRIGGER {name}")
+        for column in ("value_value", "value_value_value"):
+            connection.execute(f"ALTER TABLE hour_sums DROP COLUMN {column}")
 
 
 def widen(path: Path) -> None:
@@ -168,7 +162,7 @@ def test_writing_the_same_results_again_makes_no_hour_stale(tmp_path: Path) -> N
 def test_only_what_is_stale_is_read_score_by_score(tmp_path: Path) -> None:
     path = results(tmp_path / "s.db", drawn(60))
     with closing(connect(path)) as connection:
-        connection.execute("UPDATE score_sums SET value = 0, square_value = 0, square_value_value = 0")
+        connection.execute("UPDATE hour_sums SET value = 0, square_value = 0, square_value_value = 0")
 
     def mean(reader: ResultsReader) -> float | None:
         (part,) = reader.sums(Scope(), start=START // 36000 * 36000, width=36000.0 * 10).over_time

@@ -92,20 +92,8 @@ def delete_most(path: Path) -> None:
     prune(path, keep=20)
 
 
-def forget_all(path: Path) -> None:
-    """What an earlier version left, before it is served."""
-    with closing(connect(path)) as connection:
-        for kind, name in connection.execute(
-            "SELECT type, name FROM sqlite_master WHERE type = 'trigger' AND name NOT LIKE 'scores_are_%ed'"
-        ).fetchall():
-            connection.execute(f"DROP {kind} {name}")
-        for name in ("turn_keys", "turn_keys_since", "tags", "tag_sums", "tag_bars", "tag_missing"):
-            connection.execute(f"DROP TABLE {name}")
-    forget_sums(path)
-
-
 def upgrade(path: Path) -> None:
-    forget_all(path)
+    forget_sums(path)
     add_more(path)
 
 
@@ -115,14 +103,14 @@ def widen(path: Path) -> None:
 
 
 CHANGES = (add_more, judge_again, change_tags, lose_content, delete_some, delete_most)
-OF_FILES = (*CHANGES, forget_all, upgrade, forget_powers, widen)
+OF_FILES = (*CHANGES, forget_sums, upgrade, forget_powers, widen)
 
 
 def tables(path: Path) -> dict[str, int]:
     with closing(connect(path)) as connection:
         return {
             name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
-            for name in ("turn_keys", "tag_sums", "tag_bars", "tag_missing")
+            for name in ("turn_keys", "hour_sums", "hour_bars", "hour_missing")
         }
 
 
@@ -134,7 +122,7 @@ def test_the_sums_of_a_tag_are_those_of_its_scores_after(
     change(file)
     if refreshed:
         refresh_results(str(file))
-        assert tables(file)["tag_sums"] > 0
+        assert tables(file)["hour_sums"] > 0
     for tag in TAGS:
         same(file, Scope(tag=tag))
         counted(file, Scope(tag=tag))

@@ -26,8 +26,8 @@ from steelyard.report import (
     open_labels,
     open_results,
 )
-from steelyard.report.turns import EVIDENCE
-from steelyard.scores import Evaluation, Provenance, Score, Usage
+from steelyard.report.queries import EVIDENCE
+from steelyard.scores import Cause, Diagnosis, Evaluation, Provenance, Score, Usage
 from steelyard.sinks import PostgresSink, Sink, SQLiteSink
 from steelyard.stats import weighted_mean
 
@@ -254,6 +254,27 @@ def test_the_kind_of_evidence_stays_where_content_is_not_stored(store: Store, re
     (found,) = (reader.evaluation("r2"),)
     assert found is not None and found.record is None and found.evidence == "guessed"
     assert reader.totals(Scope(metric="faithfulness", tag=None)).evidence == {"guessed": 1}
+
+
+def suffering(number: int, cause: Cause | None) -> Evaluation:
+    return judged(number, 0.5).replace(diagnosis=Diagnosis(cause=cause))
+
+
+def test_turns_are_found_by_their_session(store: Store, reader: ResultsReader) -> None:
+    write(store, [judged(number, 0.5).replace(session=f"s{number % 2}") for number in range(4)])
+    assert [one.record_id for one in reader.turns(TurnFilter(session="s1"))] == ["r3", "r1"]
+    before_all = (float("-inf"), "")
+    assert [one.record_id for one in reader.turns(TurnFilter(session="s0"), after=before_all)] == ["r2", "r0"]
+
+
+def test_turns_are_counted_and_found_by_what_they_suffer_from(store: Store, reader: ResultsReader) -> None:
+    write(store, [suffering(1, "invented"), suffering(2, "invented"), suffering(3, None), judged(4, 0.5)])
+    assert reader.causes(Scope()) == {"invented": 2, "fine": 1}
+    assert [one.record_id for one in reader.turns(TurnFilter(cause="invented"))] == ["r2", "r1"]
+    groups = reader.sums(Scope(), start=0, width=1e10, by="cause").by_group
+    assert {one.group: one.values.n for one in groups} == {"invented": 2, "fine": 1}
+    write(store, [suffering(1, None)])
+    assert reader.causes(Scope()) == {"fine": 2, "invented": 1}, "a turn that is judged again counts once"
 
 
 def test_scores_without_a_value_are_counted_by_cause(store: Store, reader: ResultsReader) -> None:

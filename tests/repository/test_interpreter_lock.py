@@ -27,7 +27,7 @@ from otel_parts import documents, messages, oi, span
 
 from steelyard.errors import MalformedReply
 from steelyard.judge import LocalJudge
-from steelyard.judge._openai_client import body_of
+from steelyard.judge._replies import body_of
 from steelyard.judge.chat._parse import answers_in
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._turns import Selected

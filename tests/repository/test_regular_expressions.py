@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import sys
 import time
+import types
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -222,3 +224,29 @@ def test_an_expression_that_takes_time_with_the_square_is_found() -> None:
     pattern = re.compile(r"\s+$")
     assert grows_too_fast(pattern.search, "", " ")
     assert not grows_too_fast(pattern.match, "", " ")
+
+
+def patterns_of(module: types.ModuleType) -> Iterator[re.Pattern[str]]:
+    """The regular expressions that a module has made of its own, also those in its tables."""
+    waiting = [value for name, value in vars(module).items() if not name.startswith("__")]
+    for _ in range(3):
+        inside: list[Any] = []
+        for value in waiting:
+            if isinstance(value, re.Pattern):
+                yield value
+            elif isinstance(value, dict):
+                inside += [*value, *value.values()]
+            elif isinstance(value, (list, tuple, set, frozenset)):
+                inside += value
+        waiting = inside
+
+
+def test_every_regular_expression_is_found_in_the_code() -> None:
+    written = {pattern_of(call, module_of(path)).pattern for path in FILES for call in calls_of(path)}
+    made = {
+        pattern.pattern
+        for name, module in list(sys.modules.items())
+        if name.startswith("steelyard")
+        for pattern in patterns_of(module)
+    }
+    assert len(made) > 100 and not made - written

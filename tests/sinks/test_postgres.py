@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from servers import PostgresServer, free_port
+from steelyard._internal.threads import ThreadHangs
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import Record
@@ -169,6 +173,64 @@ def test_a_server_that_goes_away_loses_what_is_written_meanwhile_by_count_and_no
     assert server.password not in caplog.text
 
 
+class Line:
+    """A connection to a server that may fall silent: what it carried by then is never answered."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._open = [socket.create_server(("127.0.0.1", 0))]
+        self.port = self._open[0].getsockname()[1]
+        self.silent = False
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        for one in self._open:
+            one.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._open[0].accept()
+                far = socket.create_connection(("127.0.0.1", self._server.port))
+                self._open += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
+
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                if self.silent:
+                    return
+                other.sendall(data)
+            other.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_falls_silent_takes_results_again_later(server: PostgresServer) -> None:
+    line = Line(server)
+    url = server.new_database()
+    sink = PostgresSink(url.replace(str(server.port), str(line.port)))
+
+    async def run() -> None:
+        await sink.write([judged("before")])
+        line.silent = True
+        # More than it has threads and connections.
+        for _ in range(8):
+            with pytest.raises((TimeoutError, ThreadHangs)):
+                async with asyncio.timeout(0.2):
+                    await sink.write([judged("during")])
+        line.silent = False
+        async with asyncio.timeout(60):
+            while sink.counts.written != 2:
+                with contextlib.suppress(SinkError, ThreadHangs):
+                    await sink.write([judged("after")])
+                await asyncio.sleep(0.05)
+        await sink.aclose()
+
+    asyncio.run(run())
+    line.close()
+    assert set(stored(url)) == {"before", "after"}
+
+
 def test_a_server_that_is_not_there_and_wrong_credentials_are_named(
     server: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,7 +255,7 @@ def test_tables_of_a_newer_version_or_none_at_all_are_refused(server: PostgresSe
     write(url, [judged("a")])
     with psycopg.connect(url) as connection:
         connection.execute("INSERT INTO steelyard.schema_version VALUES (99)")
-    with pytest.raises(ConfigurationError, match=r"version 99, newer than 4; update steelyard"):
+    with pytest.raises(ConfigurationError, match=r"version 99, newer than 5; update steelyard"):
         PostgresSink(url).open()
     with pytest.raises(ConfigurationError, match=r"version 99"):
         open_results(url)

@@ -1,4 +1,4 @@
-"""docs/promises.md names the tests that hold the promises of docs/results.md and docs/production.md."""
+"""docs/promises.md names the tests that hold the promises of production, scaling and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steelyard.sinks import SQLiteSink, connect_readonly
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["In production", "Where results go"])
+@pytest.mark.parametrize("page", ["In production", "Scaling", "Where results go"])
 def test_each_test_that_the_document_names_exists(page: str) -> None:
     text = (ROOT / "docs" / "promises.md").read_text().partition(f"\n## {page}\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(test_\w+)`", text))

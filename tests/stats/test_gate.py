@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
 
-from steelyard.stats import GateTest, fixed_calls, plan_gate, repeats_order
+from steelyard.stats import GateTest, plan_gate, repeats_order
 
 CASES = 100
 NOISE = 0.1
@@ -55,8 +55,8 @@ def test_a_fall_of_five_points_is_found_with_half_the_calls_of_the_fixed_design(
     failed, calls = simulate(90, least=least + 0.05, seed=2)
     assert failed >= 0.8
     # The usual test of fixed size: that many verdicts, whose standard deviation is that of a coin.
-    spread = math.sqrt(least * (1 - least))
-    assert calls <= fixed_calls(spread=spread, fall=0.05, power=failed) / 2
+    quantiles = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(failed)
+    assert calls <= (quantiles / 0.05) ** 2 * least * (1 - least) / 2
 
 
 def test_a_healthy_application_costs_little_more_than_one_pass() -> None:
@@ -150,3 +150,12 @@ def test_a_plan_agrees_with_the_gate() -> None:
             test.add(case, value - 0.1)
         found += test.decision == "fail"
     assert found / 200 == pytest.approx(plan.found, abs=0.1)
+
+
+def test_kept_runs_that_never_wavered_do_not_show_that_nothing_can() -> None:
+    """A fall of .05 is one case of 20: it stays unseen in a third of runs, and in 1 of 20 of 60 cases."""
+    for cases, decision in ((20, None), (60, "pass")):
+        test = GateTest(fall=0.05, earlier={case: [1.0] * 3 for case in range(cases)}, once=True)
+        for case in range(cases):
+            test.add(case, 1.0)
+        assert test.decision == decision

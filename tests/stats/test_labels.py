@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from stats.session_parts import Traffic
 from steelyard.stats import (
     auroc,
     benjamini_hochberg,
@@ -29,6 +30,28 @@ def test_labels_correct_a_judge_that_is_too_kind() -> None:
         narrower += found.margin < alone.margin
     assert 0.92 <= covered / 200 <= 0.99
     assert narrower > 150
+
+
+def test_labels_of_turns_in_sessions_cover_the_truth() -> None:
+    draw = np.random.default_rng(2)
+    traffic = Traffic(size=20, alike=0.3, mean=0.85)
+    covered = {"sessions": 0, "turns": 0}
+    for _ in range(200):
+        turns = traffic.judged(draw, 1_000)
+        judged = np.clip(0.5 + 0.3 * turns.values + draw.normal(0, 0.25, 1_000), 0, 1)
+        drawn = draw.choice(1_000, 100, replace=False)
+        for known in covered:
+            sessions = turns.sessions.tolist() if known == "sessions" else [None] * 1_000
+            found = corrected_mean(
+                judged.tolist(),
+                judged[drawn].tolist(),
+                turns.values[drawn].tolist(),
+                judged_sessions=sessions,
+                labelled_sessions=[sessions[place] for place in drawn],
+            )
+            covered[known] += found.low <= 0.85 <= found.high
+    assert covered["sessions"] / 200 >= 0.91  # 95 %, less three standard errors
+    assert covered["turns"] / 200 <= 0.88
 
 
 def test_a_judge_that_tells_nothing_leaves_the_labels_alone() -> None:
@@ -91,8 +114,8 @@ def test_auroc_counts_pairs_and_half_the_ties() -> None:
 def test_a_second_opinion_agrees() -> None:
     truescore = pytest.importorskip("truescore", reason="truescore is not installed")
     draw = np.random.default_rng(9)
-    mine = pass_rate([True] * 17 + [False] * 3)
-    theirs = truescore.wilson_interval(17, 20)
+    mine = pass_rate([True] * 20)
+    theirs = truescore.wilson_interval(20, 20)
     assert mine is not None
     assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
     first, second = draw.integers(0, 3, 60).tolist(), draw.integers(0, 3, 60).tolist()

@@ -127,4 +127,14 @@ def test_sentences_stand_where_they_say_and_lose_nothing(text: str) -> None:
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("piece", [".", "the ", "the provided ", '."*', "\n "])
 def test_a_long_run_of_the_same_takes_no_more_than_its_length(piece: str) -> None:
-    assert len(statements(piece * (100_000 // len(piece)) + "end")) == 1
+    found = statements(piece * (100_000 // len(piece)) + "end")
+    assert "".join(one.text for one in found).endswith("end")
+    assert max(len(one.text) for one in found) <= 4_000
+
+
+def test_a_sentence_without_an_end_is_cut_where_a_line_or_a_word_ends() -> None:
+    text = "one two three\n" * 1_000
+    found = [one.text for one in sentences(text)]
+    assert " ".join(" ".join(found).split()) == " ".join(text.split())
+    assert all(one.startswith("one") and one.endswith("three") for one in found)
+    assert [len(one.text) for one in sentences("三" * 9_000)] == [4_000, 4_000, 1_000]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -86,6 +87,32 @@ def test_pages_draw_fit_and_take_labels(
     assert errors == []
 
 
+@pytest.fixture
+def fallen(tmp_path: Path) -> Iterator[str]:
+    """A server over results in which one of two teams fell."""
+    draw = random.Random(1)
+    turns = []
+    for n in range(300):
+        team = draw.randrange(2)
+        turns.append(turn(n, 0.2 if n >= 150 and team else 0.9, at=NOON + n * 3600, team=f"t{team}"))
+    with serving(results(tmp_path / "fallen.db", turns)) as server:
+        yield server.address
+
+
+@in_a_browser
+def test_from_what_changed_to_the_passage_in_two_clicks(fallen: str, browser: Any) -> None:
+    view, errors = opened(browser, 1280, "light")
+    view.goto(f"{fallen}/")
+    view.locator(".changed a").first.wait_for()
+    assert "faithfulness fell from 0.90 to 0.2" in view.locator(".changed li").first.text_content()
+    assert view.locator(".headline").count() == 0
+    view.locator(".changed a").first.click()
+    view.wait_for_url(re.compile("/turn[?]id=r2"))
+    view.locator("[data-index='0'] .claim").click()
+    assert "Paris is the capital of France." in view.locator("mark.lit").all_text_contents()
+    assert errors == []
+
+
 @in_a_browser
 def test_new_turns_appear_by_themselves(address: str, db: Path, browser: Any) -> None:
     view, errors = opened(browser, 1280, "light")
@@ -128,18 +155,15 @@ def test_axe_has_no_serious_finding(
 
 FOCUSED = """async () => {
   const one = document.activeElement, style = getComputedStyle(one);
-  const shown = () => {
-    const box = one.getBoundingClientRect();
-    return box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight
-      && box.right > 0 && box.left < innerWidth;
-  };
-  // The browser scrolls to what has the focus with one of the next frames.
-  for (let frames = 0; frames < 300 && !shown(); frames++) await new Promise(requestAnimationFrame);
+  await new Promise(requestAnimationFrame);
+  const box = one.getBoundingClientRect();
+  const shown = box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight
+    && box.right > 0 && box.left < innerWidth;
   const all = [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")]
     .filter((other) => other.checkVisibility() && !other.disabled);
   return {
     place: all.indexOf(one), count: all.length, name: one.id || one.textContent.trim().slice(0, 40),
-    outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0, shown: shown(),
+    outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0, shown,
   };
 }"""
 

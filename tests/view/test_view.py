@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from steelyard.view import (
     import_labels,
     open_labels,
 )
+from steelyard.view._session import turning_point
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
 pytestmark = pytest.mark.anyio
@@ -63,6 +65,11 @@ def client(
     pages = app(db, token=token, read_only=read_only, monitor=monitor, spool=spool)
     transport = httpx.ASGITransport(app=pages)
     return httpx.AsyncClient(transport=transport, base_url=f"http://{host}")
+
+
+async def each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 def clear(spool: Path) -> None:
@@ -129,6 +136,53 @@ async def test_a_turn_tells_what_was_taken_from_where_and_what_settles_each_doub
         assert "What is doubtful" not in (await http.get("/turn?id=r0")).text
 
 
+@pytest.fixture
+def conversations(tmp_path: Path) -> str:
+    values = [0.9, 0.3, 0.8, 0.4, 0.1, 0.2]
+    turns = [
+        turn(n, value, at=NOON + n, question=f"question {n}").replace(session="a/b <i>")
+        for n, value in enumerate(values)
+    ]
+    other = turn(9, 0.0, at=NOON + 3, question="of another").replace(session="other")
+    return str(results(tmp_path / "s.db", [*turns[::-1], other]))
+
+
+async def test_a_conversation_is_shown_in_order_with_its_worst_turn_and_where_it_turned_bad(
+    conversations: str,
+) -> None:
+    async with client(conversations) as http:
+        turned = (await http.get("/turn?id=r3")).text
+        link = re.search('href="(/session[^"]+)"', turned)
+        assert link is not None
+        page = (await http.get(link[1])).text
+        assert re.findall("question (\\d)", page) == list("012345")
+        assert "of another" not in page and "<i>" not in page
+        assert re.findall("(turned bad here|worst turn)</b> .*?question (\\d)", page) == [
+            ("turned bad here", "3"),
+            ("worst turn", "4"),
+        ]
+        listed = (await http.get("/turns?session=other")).text
+        assert "of another" in listed and "question 1" not in listed
+        assert (await http.get("/session?id=none")).status_code == 404
+        assert (await http.get("/session")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("passed", "place"),
+    [
+        ([], None),
+        ([True, True], None),
+        ([True, False, True, True], None),
+        ([False], 0),
+        ([True, None, False], 2),
+    ],
+)
+def test_a_conversation_turned_bad_where_most_turns_from_then_on_did_not_pass(
+    passed: list[bool | None], place: int | None
+) -> None:
+    assert turning_point(passed) == place
+
+
 async def test_another_host_name_is_refused(db: str) -> None:
     async with client(db, host="rebound.example") as http:
         assert (await http.get("/turns")).status_code == 421
@@ -147,6 +201,7 @@ async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
     async with client(db, token=TOKEN) as http:
         bearer = {"authorization": f"Bearer {TOKEN}"}
         assert (await http.get("/turns", headers=bearer)).status_code == 200
+        assert (await http.head("/turns", headers=bearer)).status_code == 200
     with pytest.raises(ConfigurationError):
         app(db, token="short")
 
@@ -174,7 +229,11 @@ async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str)
     async with client(db) as http:
         own = await csrf(http)
         refused = {
-            403: [({}, label()), ({**own, "origin": "http://evil.example"}, label())],
+            403: [
+                ({}, label()),
+                ({**own, "origin": "http://evil.example"}, label()),
+                ({**own, "origin": "http://127.0.0.1:9999"}, label()),
+            ],
             400: [
                 (own, label(value="supported")),
                 (own, label(who=" ")),
@@ -190,6 +249,9 @@ async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str)
         for status, tries in refused.items():
             for headers, body in tries:
                 assert (await http.post("/api/labels", json=body, headers=headers)).status_code == status
+        large = (b" " * 1_000 for _ in range(40))
+        streamed = await http.post("/api/labels", content=each(large), headers=own)
+        assert streamed.status_code == 413
         half = json.dumps(label(note="\ud800"))
         assert (await http.post("/api/labels", content=half, headers=own)).status_code == 400
         odd = await http.post("/api/labels", content=b"[1]", headers=own)

@@ -9,7 +9,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import StructuredTool, ToolException, create_retriever_tool, tool
 from langchain_parts import (
     BERLIN,
@@ -343,3 +343,41 @@ def test_subgraphs_belong_to_their_root(receiver: Receiver, config: Any) -> None
     builder.compile().invoke(user(), config)
     assert (receiver.record.question, receiver.record.answer) == (ASKED, ANSWER)
     assert len(receiver.record.contexts) == 3
+
+
+def team(*, approves: str, by: str) -> Any:
+    """A writer, and somebody with other instructions who has the last word on what was written."""
+
+    def write(state: MessagesState) -> Any:
+        found = "\n".join(one.page_content for one in Shelf().invoke("France"))
+        reply = says("Paris is the capital.").invoke([("system", f"Write.\n{found}"), *state["messages"]])
+        return {"messages": [AIMessage(str(reply.content), name="writer")]}
+
+    def review(state: MessagesState) -> Any:
+        return {"messages": [says(approves).invoke([("system", by), *state["messages"]])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("write", write)
+    graph.add_node("review", review)
+    graph.add_edge(START, "write")
+    graph.add_edge("write", "review")
+    return graph.compile()
+
+
+@pytest.mark.parametrize(
+    ("approves", "by", "answer"),
+    [
+        ("APPROVE", "Reply APPROVE if it is fine, else say what to mend.", "Paris is the capital."),
+        ("fine", "Is it 'fine' or 'poor'?", "Paris is the capital."),
+        ("Paris.", "Answer in one word, for example Rome.", "Paris."),
+    ],
+)
+def test_a_teams_last_word_on_an_answer_is_not_the_answer(
+    receiver: Receiver, approves: str, by: str, answer: str
+) -> None:
+    asked = {"messages": [("user", QUESTION)]}
+    team(approves=approves, by=by).invoke(asked, {"callbacks": [CallbackHandler(receiver)]})
+    made = receiver.record
+    assert made.answer == answer
+    assert any("verdict" in note for note in made.notes) == (answer != approves)
+    assert len(made.contexts) == 3

@@ -205,7 +205,7 @@ def test_what_another_recorder_saw_is_not_put_together(receiver: Receiver) -> No
     Fixed("d1").retrieve(QUESTION)
     instrument(after := Receiver())
     Scripted().complete(f"{PARIS}\n\nQuestion: {QUESTION}")
-    assert (receiver.drafts, after.drafts) == ([], [])
+    assert (receiver.records, after.records) == ([], [])
 
 
 def test_separate_calls_of_which_one_streams_are_reported(
@@ -237,3 +237,38 @@ def test_contexts_of_a_block_tell_what_the_prompt_held(receiver: Receiver) -> No
     made = receiver.record
     assert [(one.text, one.seen) for one in made.contexts] == [(FRANCE, 1.0), (PARIS, 1.0)]
     assert (made.contexts_source, made.notes) == ("told", ())
+
+
+def test_a_model_that_is_shown_passages_nobody_retrieved_gives_a_guess(receiver: Receiver) -> None:
+    Scripted().complete(f"Use this context.\n\nContext:\n{PARIS}\n\nQuestion: {QUESTION}\nAnswer:")
+    Scripted().complete(f"Tell me a joke about {QUESTION}")
+    told = receiver.record
+    assert (told.question, texts(told), told.evidence) == (QUESTION, [PARIS], "guessed")
+
+
+class Brought(Event):
+    """What a search outside of the framework brought."""
+
+    passages: list[str]
+    asked: str
+
+
+class Replies(Workflow):
+    """Searches by itself, asks a model, and returns its reply under a name of its own."""
+
+    @step
+    async def search(self, ev: StartEvent) -> Brought:
+        return Brought(passages=[PARIS], asked=ev.question)
+
+    @step
+    async def reply(self, ev: Brought) -> StopEvent:
+        said = await Scripted().acomplete(f"{ev.passages[0]}\n\n{ev.asked}")
+        return StopEvent(result={"reply": str(said), "sources": ["atlas"]})
+
+
+def test_the_reply_among_what_a_workflow_returned_is_the_answer(receiver: Receiver) -> None:
+    async def main() -> None:
+        await Replies().run(question=QUESTION)
+
+    asyncio.run(main())
+    assert (receiver.record.answer, texts(receiver.record)) == (ANSWER, [PARIS])

@@ -42,7 +42,7 @@ def item(name: str, span_id: str = ROOT, **more: Any) -> dict[str, Any]:
 
 
 def line(*spans: Any, scope: Any = "app") -> str:
-    resource = {"attributes": attributes({"service.name": "shop"})}
+    resource = {"attributes": attributes({"service.name": "shop", "service.version": "7"})}
     scoped = {"scope": {"name": scope}, "spans": list(spans)}
     return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scoped]}]})
 
@@ -55,6 +55,7 @@ def turn() -> list[dict[str, Any]]:
 
 def test_a_turn_in_one_line_or_in_two() -> None:
     together = read_spans(read_otlp([line(*turn())]).spans).records
+    assert (together[0].metadata["service"], together[0].metadata["version"]) == ("shop", "7")
     apart = read_spans(read_otlp([line(span) for span in turn()]).spans).records
     assert [is_right(record) for record in together] == [True]
     assert together == apart

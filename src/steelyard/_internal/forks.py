@@ -29,8 +29,9 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.sqlite import identity_of
 
 _log = SafeLogger("steelyard")
-_PATIENCE: Final = 5.0
-"""Seconds that all locks together may hold up a fork: as long as SQLite waits for a locked file."""
+_PATIENCE: Final = 10.0
+"""Seconds that all locks together may hold up a fork: twice as long as SQLite waits for a locked file, since
+the child of a fork that did not wait can never use that file."""
 _locks: WeakValueDictionary[int, ForkLock] = WeakValueDictionary()
 _module_locks: dict[str, Callable[[], Any]] = getattr(
     sys.modules.get("_frozen_importlib"), "_module_locks", {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 _HIDDEN = "***"
@@ -23,6 +24,8 @@ _SCHEME = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{12,8000}")
 _KEYS = re.compile(r"\b(?:sk|pk|rk|lsv2|ls|hf|ghp|xoxb|px)[-_][A-Za-z0-9_-]{8,500}")
 _SHORTEST = 4
 """Given values shorter than this are not replaced: they would take ordinary words with them."""
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+"""This machine's own names: who listens there only needs no token, and answers to no other name."""
 
 
 def redacted(text: str, *, secrets: Iterable[str] = ()) -> str:

@@ -248,6 +248,11 @@ class LoopThread:
         """Whether the caller runs in this thread."""
         return threading.current_thread() is self._running
 
+    @property
+    def ended(self) -> bool:
+        """Whether the thread has come to its end."""
+        return self._ended is not None and self._ended.done()
+
     def call(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, soon; nothing happens where the loop has already closed."""
         with contextlib.suppress(RuntimeError):

@@ -1,10 +1,13 @@
-"""Dataclasses to plain values and back, by their types.
+"""Dataclasses: to plain values and back, by their types, and changed only where something in them changes.
 
-Pydantic, which comes with openai, does the work; it is imported with the first value that is read or written.
+Pydantic, which comes with openai, reads and writes; it is imported with the first value.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +18,10 @@ from steelyard.errors import InvalidRecord
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+
 _Value = TypeVar("_Value")
 _making = ForkLock()
+_Part = TypeVar("_Part", bound=Any)
 
 
 @cache
@@ -67,3 +72,16 @@ def read(kind: type[_Value], data: object, *, where: str = "", what: str = "reco
         raise InvalidRecord(f"{path!r}{said}") from None
     except RecursionError:
         raise InvalidRecord(f"the {what} is nested too deeply") from None
+
+
+def with_changes(part: _Part, /, **changes: object) -> _Part:
+    """A dataclass with these fields."""
+    same = all(value is getattr(part, name) for name, value in changes.items())
+    return part if same else replace(part, **changes)
+
+
+def with_items(given: object, items: Sequence[_Part]) -> tuple[_Part, ...]:
+    """A tuple of these."""
+    if isinstance(given, tuple) and len(given) == len(items) and all(map(operator.is_, given, items)):
+        return given
+    return tuple(items)

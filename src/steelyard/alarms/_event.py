@@ -70,6 +70,8 @@ class AlarmEvent:
     """The mean of the turns since."""
     late: int = 0
     """Turns that were judged late: they count among those before, on the day they happened."""
+    by_order: float = 1.0
+    """If no turn says its session: as many neighbours were taken to tell as much as one independent turn."""
     alpha: float = 0.05
     """The probability with which this is a false alarm."""
     judge_before: str = ""
@@ -110,19 +112,24 @@ class AlarmEvent:
         if self.since is not None:
             lines.append(f"since {_time(self.since)}" + (", about" if self.kind == "fell" else ""))
         if self.kind in ("fell", "recovered"):
-            lines += [f"now {self.now}"] if self.now else []
-            lines += [f"before {self.before}"] if self.before else []
-            lines.append(f"compared with {self.target:.3f}; a false alarm with at most {self.alpha:.0%}")
-            if self.late:
-                lines.append(f"{_turns(self.late)} judged late counted on the day they happened, not here")
-            if self.judge_changed:
-                lines.append(f"the judge changed meanwhile: {self.judge_before} -> {self.judge_now}")
-            else:
-                lines.append("the judge is the same as before")
-            lines += [self.canaries] if self.canaries else []
-            lines += [f"by people's labels: {self.people}"] if self.people else []
+            lines += self._about_means()
         lines += [f"worst: {turn.value:.3f} {self.link_to(turn)}" for turn in self.worst]
         return [printable(line) for line in lines]
+
+    def _about_means(self) -> list[str]:
+        order = f"no turn says which session it is of; {self.by_order:.1f} neighbours were counted as one"
+        changed = f"the judge changed meanwhile: {self.judge_before} -> {self.judge_now}"
+        told = {
+            f"now {self.now}": self.now,
+            f"before {self.before}": self.before,
+            f"compared with {self.target or 0.0:.3f}; a false alarm with at most {self.alpha:.0%}": True,
+            f"{_turns(self.late)} judged late counted on the day they happened, not here": self.late,
+            order: self.by_order > 1,
+            changed if self.judge_changed else "the judge is the same as before": True,
+            self.canaries: self.canaries,
+            f"by people's labels: {self.people}": self.people,
+        }
+        return [line for line, there in told.items() if there]
 
     @property
     def text(self) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _HOUR, _DAY, _WEEK = 3600.0, 86400.0, 7 * 86400.0
 _SLOTS = 7 + 24
 _ENOUGH = 2
-"""Weeks after which a difference between days may be a habit."""
+"""Weeks after which the difference between days is known."""
 _SWING = 0.03
 """So far below the mean a day may be before that many weeks were seen."""
+_BY_CHANCE = 0.4
+"""As many standard errors of a day's mean are let through: see `Season.slack`.
+
+Chosen by simulation (`benchmarks/sessions.py`, weeks and delays; 200 turns a day), partly on the seeds of the
+tables in docs/reading-scores.md: with more, a weekly swing sets off more alarms; with less, falls are told
+later.
+"""
 
 _Row = tuple[float, float, float]
 _EMPTY: _Row = (0.0, 0.0, 0.0)
@@ -64,12 +72,27 @@ class Season:
 
     def usual(self, at: float) -> float:
         """By how much the mean is usually above what it is on the whole at this time; 0 while unknown."""
-        return sum(self.course[slot] for slot in _slots(at)) if self.weeks >= _ENOUGH else 0.0
+        return sum(self.course[slot] for slot in _slots(at))
 
-    def slack(self, at: float) -> float:
-        """By how much it may be off without a change: days after the first one while weeks are unknown."""
-        known = self.weeks >= _ENOUGH or self.first is None or at < self.first + _DAY
-        return 0.0 if known else _SWING
+    def slack(self, at: float, *, variance: float) -> float:
+        """By how much it may be off without a change: days after the first one while weeks are unknown.
+
+        The swing, half of it once a week was seen, less a part of what chance does to the mean of a day: with
+        few turns a day, a swing is too small for a bet to tell within days, and allowing for it hides falls.
+
+        Args:
+            at: Now, as Unix time.
+            variance: Of one turn.
+        """
+        if self.weeks >= _ENOUGH or self.first is None or at < self.first + _DAY:
+            return 0.0
+        rows = self.past[:7] + self.now[:7]
+        weight = sum(row[0] for row in rows)
+        days = 7 * self.weeks + (0.0 if self.begins is None else (at - self.begins) / _DAY)
+        if not weight or days < 1:
+            return _SWING
+        chance = variance * sum(row[2] for row in rows) / weight**2 * days
+        return max(_SWING / (self.weeks + 1) - _BY_CHANCE * math.sqrt(chance), 0.0)
 
     def _close(self, variance: float) -> None:
         weight = sum(row[0] for row in self.now[:7])
@@ -80,8 +103,7 @@ class Season:
         ]
         self.weeks += 1
         self.now = _empty()
-        if self.weeks >= _ENOUGH:
-            self.course = _shrunk(self.past[:7], variance) + _shrunk(self.past[7:], variance)
+        self.course = _shrunk(self.past[:7], variance) + _shrunk(self.past[7:], variance)
 
 
 def _slots(at: float) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from steelyard._internal.threads import DaemonExecutor
 from steelyard.alarms._alarm import Alarm
 from steelyard.alarms._watcher import DEFAULT_FILE, AlarmWatcher
 from steelyard.scores import Evaluation
-from steelyard.sinks import Monitored
+from steelyard.sinks import ObservedMonitor
 
 
 class AlarmSink:
@@ -41,7 +41,7 @@ class AlarmSink:
         # One thread, so that turns are taken into account in their order; a spare for one that hangs.
         self._thread = DaemonExecutor(name="steelyard-alarms-file", spares=1)
 
-    def observe(self, monitor: Monitored) -> None:
+    def observe(self, monitor: ObservedMonitor) -> None:
         """Take from the Monitor its canaries."""
         options: Any = getattr(monitor, "options", None)
         if getattr(options, "canaries", None) is not None:

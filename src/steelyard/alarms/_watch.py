@@ -14,7 +14,7 @@ from steelyard.alarms._alarm import Alarm
 from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
 from steelyard.alarms._season import Season
 from steelyard.scores import Evaluation, Provenance, Score
-from steelyard.stats import Estimate, FallAlarm, Moments, OpenSums
+from steelyard.stats import Blocking, Estimate, FallAlarm, Moments, OpenSums
 
 State = Literal["learning", "quiet", "fallen"]
 
@@ -56,6 +56,8 @@ class Watch:
     """The bet on a fall, or on a recovery."""
     alike: OpenSums = field(default_factory=OpenSums)
     """How far turns of one session are alike."""
+    order: Blocking = field(default_factory=Blocking)
+    """How far neighbours are, which counts if no turn has a session."""
     season: Season = field(default_factory=Season)
     """The usual course of a week."""
     drift: float = 0.0
@@ -110,6 +112,7 @@ class Watch:
                 **stored,
                 "bet": bet,
                 "alike": OpenSums.resumed(stored["alike"]) if "alike" in stored else OpenSums(),
+                "order": Blocking(**stored.get("order", {})),
                 "season": Season(**stored.get("season", {})),
                 "before": Moments(**stored["before"]),
                 "since": Moments(**stored["since"]),
@@ -125,7 +128,9 @@ class Watch:
             **{one.name: getattr(self, one.name) for one in fields(self)},
             "bet": self.bet and self.bet.state(),
             "alike": self.alike.state(),
-            **{name: asdict(getattr(self, name)) for name in ("season", "before", "since", "normal")},
+            **{
+                name: asdict(getattr(self, name)) for name in ("order", "season", "before", "since", "normal")
+            },
             "worst": [asdict(turn) for turn in self.worst],
             "seen": list(self.seen),
         }
@@ -184,16 +189,32 @@ class Watch:
         return self._estimate(sums, _LEVEL)
 
     def _estimate(self, sums: Moments, level: float) -> Estimate | None:
-        return sums.estimate(level=level, floor=self.smallest, design_effect=self.alike.design_effect)
+        return sums.estimate(level=level, floor=self.smallest, design_effect=self.design_effect)
+
+    @property
+    def design_effect(self) -> float:
+        """How many times the variance is what it would be if turns were independent."""
+        return self.order.design_effect if self.by_order else self.alike.design_effect
+
+    @property
+    def by_order(self) -> bool:
+        """Whether no turn says which session it is of, so that its neighbours tell what it resembles."""
+        return not self.alike.open
 
     def _step(
         self, alarm: Alarm, quality: float, inclusion: float, evaluation: Evaluation
     ) -> AlarmEvent | None:
         at, session = evaluation.at, evaluation.user or evaluation.session
-        usual, slack = self.season.usual(at), self.season.slack(at)
+        usual = self.season.usual(at)
         self.alike.add(quality, inclusion, session=session)
+        effect = self.design_effect
+        # Only now: how far a bet on a turn counts is known before the turn is.
+        if self.by_order and self.state != "fallen":
+            self.order.add(quality, inclusion)
+        variance = self._variance()
+        slack = self.season.slack(at, variance=variance)
         if self.state != "fallen":
-            self.season.add(at, quality, inclusion, variance=self._variance())
+            self.season.add(at, quality, inclusion, variance=variance * effect)
         if alarm.falls_by is not None and self.state != "fallen":
             self._learn(alarm, quality, inclusion)
         if self.target is None:
@@ -202,7 +223,8 @@ class Watch:
         self._follow(quality, inclusion, at)
         # A recovery is a fall of the mirrored scores.
         usual = (-usual if self.state == "fallen" else usual) - slack
-        if not self._bet(alarm, quality, inclusion, session=session, usual=usual):
+        effect = effect if self.by_order else 1.0
+        if not self._bet(alarm, quality, inclusion, session=session, usual=usual, effect=effect):
             return None
         kind: Literal["fell", "recovered"] = "recovered" if self.state == "fallen" else "fell"
         event = self._event(alarm, kind, at)
@@ -211,10 +233,10 @@ class Watch:
         return event
 
     def _variance(self) -> float:
-        """Of one turn, as many times as its session makes of it."""
+        """Of one turn."""
         turns = self.alike.turns
         mean = turns.value / turns.weight
-        return max(turns.value_value / turns.weight - mean * mean, 0.0) * self.alike.design_effect
+        return max(turns.value_value / turns.weight - mean * mean, 0.0)
 
     def _learn(self, alarm: Alarm, quality: float, inclusion: float) -> None:
         """Set the target, `falls_by` below the mean so far, and by no less than that mean may be off by.
@@ -226,7 +248,7 @@ class Watch:
         """
         assert alarm.falls_by is not None
         self.normal.add(quality, inclusion)
-        known = self.normal.n / self.alike.design_effect
+        known = self.normal.n / self.design_effect
         if known < alarm.baseline << self.learned or self.alike.units < _LEAST_UNITS:
             return
         missed = alarm.alpha / 4 / 2**self.learned
@@ -259,7 +281,14 @@ class Watch:
             self.since, self.changed_at = Moments(), None
 
     def _bet(
-        self, alarm: Alarm, quality: float, inclusion: float, *, session: str | None, usual: float
+        self,
+        alarm: Alarm,
+        quality: float,
+        inclusion: float,
+        *,
+        session: str | None,
+        usual: float,
+        effect: float,
     ) -> bool:
         """Whether the scores have certainly left the side of the target they were on."""
         assert self.target is not None
@@ -269,12 +298,16 @@ class Watch:
         target = 1 - self.target if fallen else self.target
         bet = self.bet = self.bet or FallAlarm(target=target)
         bet.target, bet.alpha, bet.smallest_inclusion = target, alpha, self.smallest
-        return bet.add(1 - quality if fallen else quality, inclusion, session=session, usual=usual)
+        return bet.add(
+            1 - quality if fallen else quality, inclusion, session=session, usual=usual, design_effect=effect
+        )
 
     def _turn_over(self, kind: Literal["fell", "recovered"]) -> None:
         self.state = "fallen" if kind == "fell" else "quiet"
         # What the bet on the fall has won says nothing about the way back.
         self.bet, self.drift, self.changed_at = None, 0.0, None
+        # A change of the level looks like turns that are alike.
+        self.order = Blocking()
         self.season.forget_week()
         self.before, self.since, self.worst = self.since, Moments(), []
         self.judge_before = self.judge
@@ -301,6 +334,7 @@ class Watch:
             before=self.range_of(alarm, self.before),
             now=self.range_of(alarm, self.since),
             late=self.late,
+            by_order=self.order.design_effect if self.by_order else 1.0,
             alpha=alarm.alpha,
             judge_before=self.judge_before,
             judge_now=self.judge,

@@ -3,23 +3,21 @@
 Nothing is paid for twice: what the results file has, from live traffic or an earlier run, is left out.
 """
 
-from steelyard.backfill._columns import Columns, record_of
-from steelyard.backfill._filter import TurnFilter
-from steelyard.backfill._rows import read_record, read_records
-from steelyard.backfill._run import Backfill, BackfillCounts, InProcess, Scorer, Task
-from steelyard.backfill._source import Source, TraceReader, TracesFound, open_sources
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.backfill._exports import TraceReader as TraceReader
+from steelyard.backfill._exports import TracesFound
+from steelyard.backfill._meant import StoredTurnFilter as StoredTurnFilter
+from steelyard.backfill._rows import Columns, read_record, read_records, record_of
+from steelyard.backfill._run import Backfill, BackfillCounts
+from steelyard.backfill._run import Task as Task
+from steelyard.backfill._source import Source as Source
+from steelyard.backfill._source import open_sources
 
 __all__ = [
     "Backfill",
     "BackfillCounts",
     "Columns",
-    "InProcess",
-    "Scorer",
-    "Source",
-    "Task",
-    "TraceReader",
     "TracesFound",
-    "TurnFilter",
     "open_sources",
     "read_record",
     "read_records",

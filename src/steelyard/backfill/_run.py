@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 from steelyard._internal.redact import error_words
-from steelyard.backfill._filter import TurnFilter
+from steelyard.backfill._meant import Judgement, StoredResults, StoredTurnFilter
 from steelyard.backfill._source import Source
-from steelyard.backfill._stored import Judgement, StoredResults
 from steelyard.engine import evaluate_one
 from steelyard.errors import SteelyardError
 from steelyard.metrics import Metric, metric_provenance
@@ -51,13 +50,6 @@ class Task:
     """The probability with which it was picked."""
 
 
-class Scorer(Protocol):
-    """Judges tasks, some at a time."""
-
-    def score(self, tasks: Iterable[Task]) -> AsyncGenerator[Evaluation, None]:
-        """Evaluations as they come; tasks are taken as they are needed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class BackfillCounts:
     """What became of every turn: read = left out + known + judged + left over by a stop."""
@@ -82,47 +74,6 @@ class BackfillCounts:
     """Why the run ended early; empty where it did not."""
 
 
-class InProcess:
-    """Judges in this process, a number of turns at the same time."""
-
-    def __init__(self, options: MonitorOptions) -> None:
-        self._options = options
-
-    async def score(self, tasks: Iterable[Task]) -> AsyncGenerator[Evaluation, None]:
-        """Evaluations as they come."""
-        waiting: set[asyncio.Task[Evaluation]] = set()
-        coming = iter(tasks)
-        try:
-            while True:
-                # Taken as they are needed, so that turns stream however many there are.
-                for task in islice(coming, self._options.concurrency - len(waiting)):
-                    waiting.add(asyncio.create_task(self._one(task)))
-                if not waiting:
-                    return
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for one in done:
-                    yield one.result()
-        finally:
-            # The consumer has stopped: what is under way would be paid for and thrown away.
-            for one in waiting:
-                one.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-
-    async def _one(self, task: Task) -> Evaluation:
-        options = self._options
-        chosen = [metric for metric in options.metrics if metric.name in task.metrics]
-        judge = options.judge or next(metric.judge for metric in chosen if metric.judge)
-        return await evaluate_one(
-            task.record,
-            chosen,
-            judge=judge,
-            embedder=options.embedder,
-            fuse=options.fuse,
-            deadline=monotonic() + options.deadline,
-            inclusion=task.inclusion,
-        )
-
-
 class Backfill:
     """Scores stored turns.
 
@@ -134,7 +85,6 @@ class Backfill:
         sample: The share of turns to judge, by hash of the trace id as in a Monitor, from 0 to 1.
         budget: US dollars at which to stop.
         price: What tokens cost, for judges that do not say it themselves.
-        scorer: Who judges; this process by default.
         bad: Told of what holds no turn: where, and why.
     """
 
@@ -144,21 +94,19 @@ class Backfill:
         *,
         options: MonitorOptions,
         results: str | os.PathLike[str] | None,
-        meant: TurnFilter | None = None,
+        meant: StoredTurnFilter | None = None,
         sample: float = 1.0,
         budget: float | None = None,
         price: Price | None = None,
-        scorer: Scorer | None = None,
         bad: Callable[[str, str], None] | None = None,
     ) -> None:
         self._sources = sources
         self._options = options
         self._stored = StoredResults(results)
-        self._meant = meant or TurnFilter()
+        self._meant = meant or StoredTurnFilter()
         self._sample = sample
         self._budget = budget
         self._price = price
-        self._scorer = scorer or InProcess(options)
         self._tell_bad = bad or (lambda where, why: None)
         self._counts: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
@@ -205,7 +153,7 @@ class Backfill:
         """
         calibration = self._options.calibration
         batch: list[Evaluation] = []
-        each = self._scorer.score(self._affordable())
+        each = self._judged()
         try:
             async with aclosing(each):
                 async for judged in each:
@@ -225,6 +173,40 @@ class Backfill:
             for sink in self._sinks:
                 await sink.aclose()
         return self.counts
+
+    async def _judged(self) -> AsyncGenerator[Evaluation, None]:
+        """Evaluations as they come, a number of turns judged at the same time."""
+        waiting: set[asyncio.Task[Evaluation]] = set()
+        coming = self._affordable()
+        try:
+            while True:
+                # Taken as they are needed, so that turns stream however many there are.
+                for task in islice(coming, self._options.concurrency - len(waiting)):
+                    waiting.add(asyncio.create_task(self._judge(task)))
+                if not waiting:
+                    return
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for one in done:
+                    yield one.result()
+        finally:
+            # The consumer has stopped: what is under way would be paid for and thrown away.
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _judge(self, task: Task) -> Evaluation:
+        options = self._options
+        chosen = [metric for metric in options.metrics if metric.name in task.metrics]
+        judge = options.judge or next(metric.judge for metric in chosen if metric.judge)
+        return await evaluate_one(
+            task.record,
+            chosen,
+            judge=judge,
+            embedder=options.embedder,
+            fuse=options.fuse,
+            deadline=monotonic() + options.deadline,
+            inclusion=task.inclusion,
+        )
 
     def _records(self) -> Iterator[Record]:
         for source in self._sources:

@@ -1,4 +1,4 @@
-"""Where stored turns are found: each file, folder or address by what it holds."""
+"""Where stored turns are found: each file, folder or address by what it holds; tables are read by DuckDB."""
 
 from __future__ import annotations
 
@@ -6,23 +6,122 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, cast
+from typing import Any, BinaryIO, Final, Literal, Protocol, cast
 
-from steelyard.backfill import _langfuse, _langsmith, _phoenix
-from steelyard.backfill._columns import Columns, record_of
-from steelyard.backfill._rows import Bad
-from steelyard.backfill._tables import SUFFIXES, TableSource, column_names, rows
-from steelyard.backfill._traced import Tracing
-from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.backfill._exports import (
+    PhoenixServer,
+    TraceReader,
+    Tracing,
+    is_observation,
+    is_run,
+    span_of_observation,
+    span_of_run,
+)
+from steelyard.backfill._rows import Bad, Columns, record_of
+from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
 from steelyard.record import Record
 
+_AT_ONCE: Final = 1000
+# All as text: types guessed by the first rows would take the leading zeros off an id.
+_READERS: Final = {".parquet": "read_parquet(?)", ".csv": "read_csv(?, all_varchar = true)"}
+_READERS_TSV: Final = "read_csv(?, all_varchar = true, delim = '\t')"
+# A file may come from anywhere: nothing is fetched for it, and what it can use up is bounded.
+_CONFIG: Final = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "memory_limit": "1GB",
+    "threads": "1",
+}
+SUFFIXES: Final = (".parquet", ".csv", ".tsv")
 _LINES = (".jsonl", ".json", ".ndjson", ".gz")
 _LONGEST = 64 * 1024 * 1024
 Kind = Literal["otlp", "langfuse", "langsmith", "records"]
+
+
+class TableSource:
+    """The turns in one Parquet or CSV file.
+
+    Raises:
+        ConfigurationError: If the file cannot be read, or lacks a column that is needed.
+        MissingDependency: If DuckDB is not installed.
+    """
+
+    def __init__(self, path: Path, *, columns: Columns) -> None:
+        self.name = str(path)
+        self.without: Mapping[str, int] = {}
+        self._path = path
+        self._found = columns.find(column_names(path), where=f"{self.name!r}")
+
+    def __len__(self) -> int:
+        return int(next(rows(self._path, "count(*) AS n"))["n"])
+
+    def records(self, bad: Bad) -> Iterator[Record]:
+        """The turns, in the order of the file."""
+        for number, row in enumerate(rows(self._path), start=1):
+            try:
+                record = record_of(row, self._found)
+            except InvalidRecord as error:
+                bad(f"{self.name} row {number}", str(error))
+            else:
+                yield record
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns of a file.
+
+    Raises:
+        ConfigurationError: If it cannot be read.
+    """
+    duckdb = load()
+    with closing(duckdb.connect(config=_CONFIG)) as connection:
+        try:
+            described = connection.execute(f"SELECT * FROM {_reader(path)} LIMIT 0", [str(path)]).description
+        except duckdb.Error as error:
+            raise ConfigurationError(f"{str(path)!r} cannot be read: {_problem(error)}") from None
+    return [column[0] for column in described]
+
+
+def rows(path: Path, what: str = "*") -> Iterator[dict[str, Any]]:
+    """The rows of a file.
+
+    Raises:
+        ConfigurationError: If it cannot be read, or not to its end.
+    """
+    duckdb = load()
+    with closing(duckdb.connect(config=_CONFIG)) as connection:
+        try:
+            cursor = connection.execute(f"SELECT {what} FROM {_reader(path)}", [str(path)])
+            names = [column[0] for column in cursor.description]
+            while found := cursor.fetchmany(_AT_ONCE):
+                for row in found:
+                    yield dict(zip(names, row, strict=True))
+        except duckdb.Error as error:
+            raise ConfigurationError(f"{str(path)!r} cannot be read: {_problem(error)}") from None
+
+
+def _reader(path: Path) -> str:
+    return _READERS.get(path.suffix.lower(), _READERS_TSV)
+
+
+def load() -> Any:
+    """DuckDB.
+
+    Raises:
+        MissingDependency: If it is not installed.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingDependency("duckdb", extra="backfill") from None
+    return duckdb
+
+
+def _problem(error: Exception) -> str:
+    """Its first sentence: what follows may quote rows."""
+    return f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
 
 
 class Source(Protocol):
@@ -38,22 +137,6 @@ class Source(Protocol):
 
     def records(self, bad: Bad) -> Iterator[Record]:
         """The turns; whatever holds none is told."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TracesFound:
-    """What came of some spans."""
-
-    records: Sequence[Record]
-    """The turns."""
-    problems: Sequence[str] = ()
-    """What could not be read."""
-    without: Mapping[str, int] = field(default_factory=dict)
-    """Traces and pieces of traces that gave no turn, by cause."""
-
-
-TraceReader = Callable[[Iterable[bytes]], TracesFound]
-"""Reads OTLP/JSON, one export a line; `steelyard_opentelemetry` has one."""
 
 
 def open_sources(
@@ -74,7 +157,7 @@ def open_sources(
     traced: list[tuple[Kind, Path]] = []
     for place in places:
         if place.startswith(("http://", "https://")):
-            server = _phoenix.PhoenixServer(place, project=project)
+            server = PhoenixServer(place, project=project)
             found.append(_Traces(server.name, partial(_served, server), read_traces))
             continue
         for path in _files(Path(place)):
@@ -116,9 +199,9 @@ def _kind(path: Path) -> Kind:
         keys = set(first)
     if keys & {"resourceSpans", "resourceLogs"}:
         return "otlp"
-    if _langsmith.is_run(keys):
+    if is_run(keys):
         return "langsmith"
-    return "langfuse" if _langfuse.is_observation(keys) else "records"
+    return "langfuse" if is_observation(keys) else "records"
 
 
 @contextmanager
@@ -201,7 +284,7 @@ class _Traces:
         self.without = tracing.without
 
 
-def _served(server: _phoenix.PhoenixServer, _tracing: Tracing, _bad: Bad) -> Iterator[bytes]:
+def _served(server: PhoenixServer, _tracing: Tracing, _bad: Bad) -> Iterator[bytes]:
     return server.lines()
 
 
@@ -212,5 +295,5 @@ def _spans(files: Sequence[tuple[Kind, Path]], tracing: Tracing, bad: Bad) -> It
                 yield from file
             continue
         given = rows(path) if path.suffix.lower() in SUFFIXES else _objects(path, bad)
-        module = _langfuse if kind == "langfuse" else _langsmith
-        yield from (line for row in given if (line := module.span_of(row, tracing)))
+        span_of = span_of_observation if kind == "langfuse" else span_of_run
+        yield from (span_of(row, tracing) for row in given)

@@ -11,19 +11,24 @@ ones. Nothing is calibrated on too few labels, or on labels of one kind: a `Refu
 
 from steelyard.calibration._annotations import PersonLabel, read_annotations
 from steelyard.calibration._assess import Agreement, Assessment, assess, corrected
-from steelyard.calibration._collect import Answers, Key, Labelled, Material, collect
+from steelyard.calibration._collect import Answers, Judged, Key, Labelled, Material, collect, judged_scores
 from steelyard.calibration._file import Calibration
-from steelyard.calibration._fit import Fit, Refusal, fit, spread_error
-from steelyard.calibration._maps import CalibrationMap, IdentityMap, IsotonicMap, PlattMap
+from steelyard.calibration._maps import (
+    Fit,
+    IdentityMap,
+    IsotonicMap,
+    PlattMap,
+    Refusal,
+    fit,
+    spread_error,
+)
 from steelyard.calibration._next import chances_by, drawn_to_label, next_to_label
-from steelyard.calibration._signals import Judged, judged_scores
 
 __all__ = [
     "Agreement",
     "Answers",
     "Assessment",
     "Calibration",
-    "CalibrationMap",
     "Fit",
     "IdentityMap",
     "IsotonicMap",

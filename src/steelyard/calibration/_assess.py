@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.calibration._collect import Key, Labelled, Material
-from steelyard.calibration._fit import Fit, Refusal, fit
-from steelyard.calibration._signals import Judged
+from steelyard.calibration._collect import Judged, Key, Labelled, Material
+from steelyard.calibration._maps import Fit, Refusal, fit
 from steelyard.stats import Estimate, auroc, cohen_kappa, corrected_mean, weighted_mean
 
 _Array = npt.NDArray[np.float64]
@@ -80,7 +79,9 @@ def assess(material: Material) -> Assessment:
         turns=len(material.judged),
         agreement=_agreement(material),
         fit=made,
-        raw_mean=weighted_mean(values, [one.inclusion for one in material.judged]),
+        raw_mean=weighted_mean(
+            values, [one.inclusion for one in material.judged], sessions=[one.unit for one in material.judged]
+        ),
         corrected_mean=found,
         to_halve=None if found is None else _to_halve(material.judged, drawn, chance, found.margin),
     )
@@ -110,10 +111,8 @@ def corrected(
     labelled = _drawn(labelled)
     if len(labelled) < _LEAST or len(judged) < 2:
         return None
-    every = np.array([_number(one, made) for one in judged])
-    pairs = np.array([_number(pair.judged, made) for pair in labelled])
-    picked = np.array([one.inclusion for one in judged])
-    own = np.array([pair.judged.inclusion for pair in labelled])
+    every, picked, units = _columns(judged, made)
+    pairs, own, units_labelled = _columns([pair.judged for pair in labelled], made)
     # `_to_halve` gives the same labels several times over.
     count = len({pair.judged.record_id for pair in labelled})
     if not (_reaches(every, pairs, count) and _reaches(-every, -pairs, count)):
@@ -125,10 +124,18 @@ def corrected(
             [float(pair.good) for pair in labelled],
             judged_inclusion=picked.tolist(),
             labelled_inclusion=(own * share).tolist(),
+            judged_sessions=units,
+            labelled_sessions=units_labelled,
         )
         for share in _label_shares(every, pairs)
     ]
     return min(found, key=lambda one: one.margin)
+
+
+def _columns(judged: Sequence[Judged], made: Fit | None) -> tuple[_Array, _Array, list[str | None]]:
+    """What the judge says of turns, with which probability they were picked, and what they are of."""
+    numbers = np.array([_number(one, made) for one in judged])
+    return numbers, np.array([one.inclusion for one in judged]), [one.unit for one in judged]
 
 
 def _drawn(labelled: Sequence[Labelled]) -> list[Labelled]:
@@ -190,8 +197,8 @@ def _to_halve(
     """By how many labels like those there are the interval would be half as wide."""
 
     def halved(count: int) -> bool:
-        # The same labels again, so that scores and answers keep their proportions.
-        more = [labelled[place % len(labelled)] for place in range(count)]
+        # The same labels again, so that scores and answers keep their proportions, of other sessions.
+        more = [_again(labelled[place % len(labelled)], place // len(labelled)) for place in range(count)]
         found = corrected(judged, more, made)
         return found is not None and found.margin <= margin / 2
 
@@ -203,6 +210,11 @@ def _to_halve(
         middle = (low + high) // 2
         low, high = (low, middle) if halved(middle) else (middle, high)
     return high - len(labelled)
+
+
+def _again(pair: Labelled, times: int) -> Labelled:
+    unit = pair.judged.unit
+    return pair._replace(judged=replace(pair.judged, unit=unit and f"{times}:{unit}"))
 
 
 def _agreement(material: Material) -> Agreement:

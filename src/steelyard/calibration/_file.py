@@ -13,10 +13,8 @@ from typing import Any, Self, TypeVar, get_args
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.calibration._collect import Key
-from steelyard.calibration._fit import Fit
-from steelyard.calibration._maps import MAPS, CalibrationMap
-from steelyard.calibration._signals import Judged, Signal, judged_of
+from steelyard.calibration._collect import Judged, Key, Signal, judged_of
+from steelyard.calibration._maps import MAPS, CalibrationMap, Fit
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
 

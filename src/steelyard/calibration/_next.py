@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.calibration._collect import Labelled
+from steelyard.calibration._collect import Judged, Labelled
 from steelyard.calibration._maps import PlattMap
-from steelyard.calibration._signals import Judged
 
 _FLOOR = 0.1
 """Weight of a turn of which nothing is unsure, going by people: such turns must be looked at too."""

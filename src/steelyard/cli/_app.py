@@ -20,6 +20,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from steelyard._internal.text import ShownStream, printable
+from steelyard.cli._say import say
 from steelyard.errors import SteelyardError
 
 _COMMANDS = {
@@ -43,6 +44,8 @@ _COMMANDS = {
     },
     "results": {
         "report": "Sum up the scores of a running application.",
+        "explain": "Say why one turn is bad, and try what would have made it good.",
+        "gaps": "List the questions that the collection does not answer.",
         "serve": "Show the results in a browser: figures, turns, claims with their evidence, labels.",
         "label": "Say of turns whether they are good; the most useful come first.",
         "labels": "Export labels from a results file, or import them.",
@@ -149,7 +152,7 @@ def _loaded(name: str) -> Any:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"steelyard {version('steelyard')}")
+        say(f"steelyard {version('steelyard')}")
         raise typer.Exit
 
 
@@ -162,4 +165,4 @@ def _root(
 
 
 def _complain(message: str) -> None:
-    typer.echo(f"steelyard: {printable(message)}", err=True)
+    say(f"steelyard: {printable(message)}", err=True)

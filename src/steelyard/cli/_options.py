@@ -26,7 +26,7 @@ JudgeName = Annotated[
         "-j",
         metavar="NAME",
         help="`local` needs no key; `openai:MODEL` is any server that speaks its protocol; "
-        "`decisions:MODEL`, `systemone:MODEL`; `pair:FILE` is an ONNX model of yours.",
+        "`decisions:MODEL`; `pair:FILE` is an ONNX model of yours.",
     ),
 ]
 ConfiguredJudge = Annotated[

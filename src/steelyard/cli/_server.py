@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
-from steelyard._internal.loopback import LOOPBACK
+from steelyard._internal.redact import LOOPBACK
 from steelyard.errors import ConfigurationError, MissingDependency
 
 if TYPE_CHECKING:
@@ -73,6 +74,16 @@ def serve_until_stopped(
         if done is not None:
             threading.Thread(target=_stop_after, args=(done, server), daemon=True).start()
         server.run(sockets=[listening])
+
+
+def obey_once() -> None:
+    """Have signals end uvicorn and do nothing else: it raises them again, and there is something to close."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _ignore)
+
+
+def _ignore(*_: object) -> None:
+    """A signal that has been obeyed."""
 
 
 def _stop_after(done: threading.Event, server: Any) -> None:

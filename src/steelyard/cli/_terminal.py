@@ -1,4 +1,4 @@
-"""What several commands draw on a terminal alike: a bar while they work, and a table of figures."""
+"""What commands draw: tables, colours, a bar while they work. Lines go through `_say`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.control import Control
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,7 +17,35 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
+
+from steelyard._internal.text import escaped
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Prints tables and colours of ours; no character of the texts in them acts as code."""
+    made = Console(stderr=stderr, highlight=False)
+    made.push_render_hook(_EscapeHook())
+    return made
+
+
+class _EscapeHook(RenderHook):
+    """Wraps what is printed; what moves the cursor for a bar is rich's own."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [one if isinstance(one, Control) else _Escaped(one) for one in renderables]
+
+
+class _Escaped:
+    """Something to print, with escapes for the characters of its texts that would act as code."""
+
+    def __init__(self, what: ConsoleRenderable) -> None:
+        self._what = what
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self._what, options):
+            yield Segment(text if control else escaped(text), style, control)
 
 
 @contextmanager

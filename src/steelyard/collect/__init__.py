@@ -5,19 +5,18 @@ sender is told that it has arrived; turns are put together in the background and
 spool; what has been handed over safely leaves the journal.
 """
 
+# `import x as x`: for the other rooms of the project, and not public.
 from steelyard.collect._app import app
 from steelyard.collect._collector import Collector, CollectorCounts
-from steelyard.collect._journal import Journal, JournalFull
-from steelyard.collect._protocol import Export, Receiver, Signal, SpanReader
+from steelyard.collect._journal import JournalFull as JournalFull
+from steelyard.collect._journal import SpanJournal as SpanJournal
+from steelyard.collect._protocol import ReadExport as ReadExport
+from steelyard.collect._protocol import Receiver as Receiver
+from steelyard.collect._protocol import Signal as Signal
+from steelyard.collect._protocol import SpanReader as SpanReader
 
 __all__ = [
     "Collector",
     "CollectorCounts",
-    "Export",
-    "Journal",
-    "JournalFull",
-    "Receiver",
-    "Signal",
-    "SpanReader",
     "app",
 ]

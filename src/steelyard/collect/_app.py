@@ -6,16 +6,16 @@ import asyncio
 import json
 import secrets
 import sqlite3
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from steelyard._internal.loopback import LOOPBACK
-from steelyard._internal.redact import error_words
+from steelyard._internal.redact import LOOPBACK, error_words
 from steelyard._internal.threads import DaemonExecutor
-from steelyard.collect._body import Busy, TooLarge, Unreadable, read_body
 from steelyard.collect._journal import JournalFull
 from steelyard.collect._protocol import Receiver, Signal
 from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
+
+_GZIP = 16 + zlib.MAX_WBITS
 _SHORTEST_TOKEN: Final = 16
 _JSON: Final = "application/json"
+_SESSION: Final = "x-session-id"
+"""The header of a request whose spans are all of one conversation."""
 _PROTOBUF: Final = "application/x-protobuf"
 # Larger bodies are parsed in a thread, so that other requests do not wait for them.
 _IN_LOOP: Final = 128 * 1024
@@ -34,6 +38,68 @@ _SECONDS_FOR_A_BODY: Final = 30.0  # a sender that drips bytes must not be waite
 _SECONDS_FOR_A_PIECE: Final = 5.0
 _CONNECTIONS: Final = 32
 """Requests that may be under way for each one whose body may be in memory: a half-sent body is small."""
+
+
+class Busy(Exception):
+    """Other requests have the room that this one would take."""
+
+
+class TooLarge(Exception):
+    """The body is longer than it may be, packed or unpacked."""
+
+
+class Unreadable(Exception):
+    """The body is not what its headers say."""
+
+
+async def read_body(chunks: AsyncIterator[bytes], *, encoding: str, longest: int) -> bytes:
+    """The whole body, unpacked.
+
+    Args:
+        chunks: What comes over the connection.
+        encoding: The `Content-Encoding` header: `gzip`, `deflate`, `identity` or nothing.
+        longest: The most bytes, before and after unpacking.
+
+    Raises:
+        TooLarge: If there is more; what follows is not read.
+        Unreadable: If it is not in that encoding, or was cut short.
+    """
+    named = encoding.strip().lower()
+    if named in ("", "identity"):
+        return await _plain(chunks, longest)
+    if named not in ("gzip", "deflate"):
+        raise Unreadable(f"the encoding {named[:40]!r} is not understood; send gzip, deflate or nothing")
+    return await _unpacked(chunks, zlib.decompressobj(_GZIP if named == "gzip" else zlib.MAX_WBITS), longest)
+
+
+async def _plain(chunks: AsyncIterator[bytes], longest: int) -> bytes:
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > longest:
+            raise TooLarge
+    return bytes(body)
+
+
+async def _unpacked(chunks: AsyncIterator[bytes], inflate: zlib._Decompress, longest: int) -> bytes:
+    body = bytearray()
+    received = 0
+    async for chunk in chunks:
+        # zlib would keep what follows the end, in a longer and longer copy.
+        if inflate.eof and chunk:
+            raise Unreadable("bytes follow the end of the compressed body")
+        received += len(chunk)
+        try:
+            body += inflate.decompress(chunk, longest + 1 - len(body))
+        except zlib.error:
+            raise Unreadable("the body is not compressed as its headers say") from None
+        if received > longest or len(body) > longest or inflate.unconsumed_tail:
+            raise TooLarge
+    if inflate.unused_data:
+        raise Unreadable("bytes follow the end of the compressed body")
+    if not inflate.eof:
+        raise Unreadable("the compressed body was cut short")
+    return bytes(body)
 
 
 def app(
@@ -134,7 +200,7 @@ class _Endpoint:
         if self._under_way.total() >= most or self._under_way[peer] >= max(most // 2, 1):
             return self._refuse("busy", 429, "too many requests at once", is_json=is_json)
         self._under_way[peer] += 1
-        held = _Held(self)
+        held = _Bodies(self)
         try:
             return await self._take(request, signal, held, is_json=is_json)
         finally:
@@ -165,7 +231,7 @@ class _Endpoint:
         """They are not any more."""
         self._held -= size
 
-    async def _take(self, request: Request, signal: Signal, held: _Held, *, is_json: bool) -> Response:
+    async def _take(self, request: Request, signal: Signal, held: _Bodies, *, is_json: bool) -> Response:
         """Answer a request that is let in."""
         encoding = request.headers.get("content-encoding", "")
         try:
@@ -175,11 +241,9 @@ class _Endpoint:
                 body = await read_body(
                     held.pieces(request.stream()), encoding=encoding, longest=self._max_body
                 )
-            read = self._collector.reader.read
-            if len(body) > _IN_LOOP:
-                export = await self._executor.run(read, body, is_json=is_json, signal=signal)
-            else:
-                export = read(body, is_json=is_json, signal=signal)
+            session = request.headers.get(_SESSION, "").strip()
+            read = partial(self._collector.reader.read, body, is_json=is_json, signal=signal, session=session)
+            export = await self._executor.run(read) if len(body) > _IN_LOOP else read()
             await self._collector.store(export, signal=signal)
         except Busy:
             return self._refuse("busy", 429, "too many bytes at once", is_json=is_json)
@@ -229,7 +293,7 @@ class _Endpoint:
         return made
 
 
-class _Held:
+class _Bodies:
     """The bytes of one request that are in memory."""
 
     def __init__(self, endpoint: _Endpoint) -> None:

@@ -21,8 +21,8 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place, error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.collect._journal import Journal, JournalFull
-from steelyard.collect._protocol import Export, Signal, SpanReader
+from steelyard.collect._journal import JournalFull, SpanJournal
+from steelyard.collect._protocol import ReadExport, Signal, SpanReader
 from steelyard.online import Monitor
 from steelyard.record import Record, TraceRef
 
@@ -80,7 +80,7 @@ class Collector:
     """
 
     def __init__(
-        self, *, journal: Journal, reader: SpanReader[Any], monitor: Monitor, max_held: int = 200_000
+        self, *, journal: SpanJournal, reader: SpanReader[Any], monitor: Monitor, max_held: int = 200_000
     ) -> None:
         self.reader = reader
         self._journal = journal
@@ -105,7 +105,7 @@ class Collector:
 
     # In the server's event loop.
 
-    async def store(self, export: Export, *, signal: Signal = "traces") -> None:
+    async def store(self, export: ReadExport, *, signal: Signal = "traces") -> None:
         """Return when the spans, or the log records, of a request are safe.
 
         Raises:

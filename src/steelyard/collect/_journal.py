@@ -34,7 +34,7 @@ class JournalFull(SteelyardError):
     """The journal holds as much as it may; what is in it has to be worked off first."""
 
 
-class Journal:
+class SpanJournal:
     """Acknowledged spans in a file. May be used from any thread.
 
     Args:

@@ -14,7 +14,7 @@ Signal = Literal["traces", "logs"]
 """What a request is about, as its path says."""
 
 
-class Export(Protocol):
+class ReadExport(Protocol):
     """What one request holds."""
 
     @property
@@ -38,7 +38,7 @@ class Export(Protocol):
         ...
 
 
-_Export = TypeVar("_Export", bound=Export)
+_Export = TypeVar("_Export", bound=ReadExport)
 
 
 class Receiver(Protocol):
@@ -54,7 +54,7 @@ class Receiver(Protocol):
         """What became of everything so far."""
         ...
 
-    async def store(self, export: Export, *, signal: Signal) -> None:
+    async def store(self, export: ReadExport, *, signal: Signal) -> None:
         """Return when the spans, or the log records, of a request are safe; raises what a Collector does."""
         ...
 
@@ -66,8 +66,8 @@ class Receiver(Protocol):
 class SpanReader(Protocol[_Export]):
     """Reads requests, answers them, and puts turns together; `take` and what follows run in one thread."""
 
-    def read(self, body: bytes, *, is_json: bool, signal: Signal) -> _Export:
-        """Take a request apart by trace.
+    def read(self, body: bytes, *, is_json: bool, signal: Signal, session: str) -> _Export:
+        """Take a request apart by trace; spans that name no session are given this one.
 
         Raises:
             InvalidRecord: If it is not an export request.

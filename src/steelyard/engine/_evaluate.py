@@ -7,13 +7,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from steelyard._internal.logs import SafeLogger
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.diagnosis import diagnose
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric, RecordScores, score_record
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record, clean
-from steelyard.scores import Evaluation, Score, Usage
+from steelyard.scores import Diagnosis, Evaluation, Score, Usage
 
 _JUDGED = frozenset({"ok", "truncated"})
+_AT_ONCE = 10_000
+"""Characters of a turn that are read in the loop; more are read beside it."""
+_warn = WarnOnce(SafeLogger("steelyard.engine"))
 
 
 def check_names(metrics: Sequence[Metric]) -> None:
@@ -81,11 +87,24 @@ async def evaluate_one(
         scores=scores,
         usage=made.usage,
         record=record,
+        diagnosis=None if is_hidden else await _diagnosed(record, scores),
         trace=record.trace,
         evaluated_at=time.time(),
         duration=time.monotonic() - started,
         retry_after=made.retry_after,
     )
+
+
+async def _diagnosed(record: Record, scores: Sequence[Score]) -> Diagnosis | None:
+    """What the turn suffers from; the scores stand whatever fails here."""
+    found = (*record.contexts, *record.retrieved, *(one for stage in record.stages for one in stage.contexts))
+    try:
+        if sum(map(len, (record.asked, record.answer, *(one.text for one in found)))) <= _AT_ONCE:
+            return diagnose(record, scores)
+        return await asyncio.to_thread(diagnose, record, scores)
+    except Exception as error:  # noqa: BLE001 - verdicts of a judge of one's own may hold anything
+        _warn("diagnosis", "a turn was not diagnosed: %s", type(error).__name__)
+        return None
 
 
 def _by_guess(metric: Metric) -> Score:

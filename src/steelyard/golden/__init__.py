@@ -12,37 +12,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard.golden._case import Case, Message, Source
-from steelyard.golden._forms import Form, golden_from, golden_to
-from steelyard.golden._set import GOLDEN_SCHEMA, Difference, GoldenSet, case_from_dict, case_to_dict, diff
+from steelyard.golden._forms import golden_from, golden_to
+from steelyard.golden._set import (
+    Case,
+    GoldenSet,
+    Message,
+    case_from_dict,
+    case_to_dict,
+    diff,
+)
 
 if TYPE_CHECKING:
     from steelyard.golden._results import CaseResult, GateResult, MetricResult, Run
-    from steelyard.golden.gates import Comparison, Gate, compare_runs
-    from steelyard.golden.running import (
-        Declined,
-        arun_golden,
-        assert_scores,
-        junit_xml,
-        markdown_summary,
-        run_golden,
-    )
+    from steelyard.golden.gates._compare import Comparison, compare_runs
+    from steelyard.golden.gates._gate import Gate
+    from steelyard.golden.running._outputs import junit_xml, markdown_summary
+    from steelyard.golden.running._run import arun_golden, run_golden
+    from steelyard.golden.running._scores import assert_scores
 
 __all__ = [
-    "GOLDEN_SCHEMA",
     "Case",
     "CaseResult",
     "Comparison",
-    "Declined",
-    "Difference",
-    "Form",
     "Gate",
     "GateResult",
     "GoldenSet",
     "Message",
     "MetricResult",
     "Run",
-    "Source",
     "arun_golden",
     "assert_scores",
     "case_from_dict",
@@ -60,17 +57,16 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "CaseResult": "steelyard.golden._results",
-        "Comparison": "steelyard.golden.gates",
-        "Declined": "steelyard.golden.running",
-        "Gate": "steelyard.golden.gates",
+        "Comparison": "steelyard.golden.gates._compare",
+        "Gate": "steelyard.golden.gates._gate",
         "GateResult": "steelyard.golden._results",
         "MetricResult": "steelyard.golden._results",
         "Run": "steelyard.golden._results",
-        "arun_golden": "steelyard.golden.running",
-        "assert_scores": "steelyard.golden.running",
-        "compare_runs": "steelyard.golden.gates",
-        "junit_xml": "steelyard.golden.running",
-        "markdown_summary": "steelyard.golden.running",
-        "run_golden": "steelyard.golden.running",
+        "arun_golden": "steelyard.golden.running._run",
+        "assert_scores": "steelyard.golden.running._scores",
+        "compare_runs": "steelyard.golden.gates._compare",
+        "junit_xml": "steelyard.golden.running._outputs",
+        "markdown_summary": "steelyard.golden.running._outputs",
+        "run_golden": "steelyard.golden.running._run",
     },
 )

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from steelyard.errors import InvalidGoldenSet
-from steelyard.golden._case import Case
-from steelyard.golden._set import GoldenSet, case_from_dict, case_to_dict
+from steelyard.golden._set import Case, GoldenSet, case_from_dict, case_to_dict
 
 Form = Literal["steelyard", "ragas", "deepeval"]
 

@@ -23,8 +23,7 @@ def judge_from(
 
     Args:
         spec: `local`, `openai:MODEL` (also `chat:MODEL`), `decisions:MODEL` (also `decisions` alone),
-            `systemone:MODEL` with a `base_url`, `pair:FILE` for an ONNX model; or a judge, which is handed
-            back.
+            `pair:FILE` for an ONNX model; or a judge, which is handed back.
         model: The model, where the name has none.
         base_url: Where the server is.
         api_key: Its key.
@@ -56,7 +55,7 @@ def _make(kind: str, model: str | None, remote: dict[str, Any], spec: str) -> Ju
     if kind == "local":
         if model or any(value is not None for value in remote.values()):
             raise ConfigurationError("the local judge has no model and no server; leave them out")
-        from steelyard.judge.local import LocalJudge
+        from steelyard.judge.local._judge import LocalJudge
 
         return LocalJudge()
     if kind in ("openai", "chat"):
@@ -69,17 +68,10 @@ def _make(kind: str, model: str | None, remote: dict[str, Any], spec: str) -> Ju
         from steelyard.judge.decisions import DecisionsJudge
 
         return DecisionsJudge(model, **remote) if model else DecisionsJudge(**remote)
-    if kind == "systemone":
-        if not model:
-            raise ConfigurationError(f"judge {spec!r} needs a model: 'systemone:MODEL'")
-        from steelyard.judge.systemone import SystemOneJudge
-
-        return SystemOneJudge(model, **remote)
     if kind == "pair":
         return _pair(model, remote, spec)
     raise ConfigurationError(
-        f"no judge {spec!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL', 'systemone:MODEL' and "
-        "'pair:FILE'"
+        f"no judge {spec!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL' and 'pair:FILE'"
     )
 
 
@@ -89,6 +81,6 @@ def _pair(file: str | None, remote: dict[str, Any], spec: str) -> Judge:
         raise ConfigurationError(f"judge {spec!r} needs a model: 'pair:FOLDER/model.onnx'")
     if "base_url" in given or "api_key" in given:
         raise ConfigurationError(f"judge {spec!r} runs here; leave out its server and key")
-    from steelyard.judge.pair import PairJudge
+    from steelyard.judge.pair._judge import PairJudge
 
     return PairJudge(file, **given)

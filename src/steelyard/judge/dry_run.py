@@ -10,14 +10,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from importlib import import_module
 from typing import Any
-
-import openai
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import OpenAIEmbedder
 from steelyard.judge.chat import KNOWN_ANSWERS, without_nonce
+from steelyard.judge.endpoint import HTTPReply
 from steelyard.questions import (
     Capabilities,
     Claims,
@@ -53,18 +51,9 @@ class DryRunJudge:
 
     def __init__(self, make: Callable[..., Judge]) -> None:
         """Args: make: Makes the remote judge, given the `client` to use."""
-        # The HTTP library under openai changed its name; its own constant knows it.
-        http: Any = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
-        self._http = http
-        self._client = openai.AsyncOpenAI(
-            api_key="none",
-            base_url="http://paper.invalid/v1",
-            # A dry run that fails must fail at once, and be counted once.
-            max_retries=0,
-            http_client=http.AsyncClient(transport=http.MockTransport(self._serve)),
-        )
-        self._judge = make(client=self._client)
         self.usage: dict[str, Usage] = {}
+        self._client: Any = _Paper(self.usage)
+        self._judge = make(client=self._client)
 
     def embedder(self, model: str) -> Embedder:
         """A remote embedder whose requests are counted here as well."""
@@ -92,17 +81,26 @@ class DryRunJudge:
         return await self._judge.answer(request)
 
     async def aclose(self) -> None:
-        """Let go of the client."""
+        """Let go of the judge."""
         await self._judge.aclose()
-        await self._client.close()
 
-    def _serve(self, request: Any) -> Any:
-        body = json.loads(request.content)
-        make = _WIRE[request.url.path.rpartition("/")[2]]
-        reply, spent = make(body)
-        model = str(body["model"])
-        self.usage[model] = self.usage.get(model, Usage()) + spent
-        return self._http.Response(200, json=reply)
+
+class _Paper:
+    """A sender in place of the server's: it answers here, and counts."""
+
+    def __init__(self, usage: dict[str, Usage]) -> None:
+        self._usage = usage
+
+    async def exchange(self, path: str, body: Mapping[str, Any]) -> HTTPReply:
+        # Written and read, as on the wire: what JSON has no form for must show here.
+        sent = json.loads(json.dumps(body))
+        reply, spent = _WIRE[path.rpartition("/")[2]](sent)
+        model = str(sent["model"])
+        self._usage[model] = self._usage.get(model, Usage()) + spent
+        return HTTPReply(200, {}, json.dumps(reply).encode())
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
 def _assume(question: Question, view: View) -> _Answer:
@@ -183,31 +181,12 @@ def _decide(question: dict[str, Any]) -> dict[str, Any]:
             return {"type": "score", "score": float(top), "confidence": 1.0, "probabilities": levels}
 
 
-def _systemone(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
-    answers = {name: _decide_by_name(question) for name, question in body["questions"].items()}
-    sent = len(json.dumps(body["state"], ensure_ascii=False)) + len(json.dumps(body["questions"]))
-    return {"answers": answers, "model": body["model"]}, _usage(sent, len(answers))
-
-
-def _decide_by_name(question: dict[str, Any]) -> dict[str, Any]:
-    match question["type"]:
-        case "noul":
-            return {"type": "noul", "noul": 1.0}
-        case "choice":
-            labels = list(question["criteria"])
-            odds = {label: float(label == labels[0]) for label in labels}
-            return {"type": "choice", "choice": labels[0], "probabilities": odds}
-        case _:
-            top = len(question["criteria"]) - 1
-            return {"type": "score", "score": float(top), "probabilities": {str(top): 1.0}}
-
-
 def _embeddings(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
     data = [{"index": at, "embedding": [1.0]} for at in range(len(body["input"]))]
     return {"model": body["model"], "data": data}, _usage(sum(map(len, body["input"])), 0)
 
 
-_WIRE = {"completions": _chat, "decisions": _decisions, "systemone": _systemone, "embeddings": _embeddings}
+_WIRE = {"completions": _chat, "decisions": _decisions, "embeddings": _embeddings}
 
 
 def _usage(sent: int, received: int) -> Usage:

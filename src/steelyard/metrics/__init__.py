@@ -8,8 +8,7 @@ from steelyard.metrics._metric import (
     metric_provenance,
     score_record,
 )
-from steelyard.metrics._registry import ALIASES, ALL, by_name, default_metrics, parse_metrics
-from steelyard.metrics.answers.answer_accuracy import AnswerAccuracy
+from steelyard.metrics._registry import ALIASES, ALL, default_metrics, get_metric, parse_metrics
 from steelyard.metrics.answers.answer_correctness import AnswerCorrectness
 from steelyard.metrics.answers.answer_relevancy import AnswerRelevancy
 from steelyard.metrics.answers.answer_similarity import AnswerSimilarity, CrossEncoder
@@ -17,23 +16,19 @@ from steelyard.metrics.answers.factual_correctness import FactualCorrectness
 from steelyard.metrics.answers.faithfulness import Faithfulness
 from steelyard.metrics.answers.hallucination import Hallucination
 from steelyard.metrics.answers.noise_sensitivity import NoiseSensitivity
-from steelyard.metrics.answers.response_groundedness import ResponseGroundedness
 from steelyard.metrics.contexts.context_entity_recall import ContextEntityRecall
-from steelyard.metrics.contexts.context_precision import ContextPrecision
+from steelyard.metrics.contexts.context_precision import ContextPrecision, ContextUtilization
 from steelyard.metrics.contexts.context_recall import ContextRecall
-from steelyard.metrics.contexts.context_relevance import ContextRelevance
 from steelyard.metrics.contexts.context_relevancy import ContextRelevancy
-from steelyard.metrics.contexts.context_utilization import ContextUtilization
+from steelyard.metrics.contexts.context_sufficiency import ContextSufficiency
 from steelyard.metrics.contexts.retrieval import RetrievalPrecision, RetrievalRecall
-from steelyard.metrics.custom.aspect_critique import ASPECTS, AspectCritique
-from steelyard.metrics.custom.custom_judge import CustomJudge
-from steelyard.metrics.custom.rubric import RubricScore
+from steelyard.metrics.custom import AspectCritique, CustomJudge, RubricScore
 from steelyard.metrics.rag_score import RagScore
+from steelyard.metrics.ratings import AnswerAccuracy, ContextRelevance, ResponseGroundedness
 
 __all__ = [
     "ALIASES",
     "ALL",
-    "ASPECTS",
     "AnswerAccuracy",
     "AnswerCorrectness",
     "AnswerRelevancy",
@@ -44,6 +39,7 @@ __all__ = [
     "ContextRecall",
     "ContextRelevance",
     "ContextRelevancy",
+    "ContextSufficiency",
     "ContextUtilization",
     "CrossEncoder",
     "CustomJudge",
@@ -59,7 +55,7 @@ __all__ = [
     "RetrievalRecall",
     "RubricScore",
     "Threshold",
-    "by_name",
+    "get_metric",
     "default_metrics",
     "held_against",
     "metric_provenance",

@@ -8,7 +8,7 @@ of shares, F-scores, average precision and majorities are exact and need no simu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.questions import Level, YesNo
@@ -39,14 +39,20 @@ def expected_share(
     return share if of else 1 - share
 
 
-def expected_level(levels: Sequence[Level]) -> float | None:
-    """The mean of some levels, each weighted by its probabilities; None unless every one has them."""
+def expected_level(levels: Sequence[Level], worth: Mapping[float, float] | None = None) -> float | None:
+    """The mean of some levels, each weighted by its probabilities; None unless every one has them.
+
+    Args:
+        levels: The judge's answers.
+        worth: What each level counts as; itself where nothing is given.
+    """
     means = []
     for level in levels:
         total = math.fsum(level.probabilities.values())
         if total <= 0:
             return None
-        means.append(math.fsum(value * p for value, p in level.probabilities.items()) / total)
+        weighed = ((worth[value] if worth else value) * p for value, p in level.probabilities.items())
+        means.append(math.fsum(weighed) / total)
     return math.fsum(means) / len(means) if means else None
 
 

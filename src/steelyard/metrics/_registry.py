@@ -11,7 +11,6 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom
-from steelyard.metrics.answers.answer_accuracy import AnswerAccuracy
 from steelyard.metrics.answers.answer_correctness import AnswerCorrectness
 from steelyard.metrics.answers.answer_relevancy import AnswerRelevancy
 from steelyard.metrics.answers.answer_similarity import AnswerSimilarity
@@ -19,17 +18,15 @@ from steelyard.metrics.answers.factual_correctness import FactualCorrectness
 from steelyard.metrics.answers.faithfulness import Faithfulness
 from steelyard.metrics.answers.hallucination import Hallucination
 from steelyard.metrics.answers.noise_sensitivity import NoiseSensitivity
-from steelyard.metrics.answers.response_groundedness import ResponseGroundedness
 from steelyard.metrics.contexts.context_entity_recall import ContextEntityRecall
-from steelyard.metrics.contexts.context_precision import ContextPrecision
+from steelyard.metrics.contexts.context_precision import ContextPrecision, ContextUtilization
 from steelyard.metrics.contexts.context_recall import ContextRecall
-from steelyard.metrics.contexts.context_relevance import ContextRelevance
 from steelyard.metrics.contexts.context_relevancy import ContextRelevancy
-from steelyard.metrics.contexts.context_utilization import ContextUtilization
+from steelyard.metrics.contexts.context_sufficiency import ContextSufficiency
 from steelyard.metrics.contexts.retrieval import RetrievalPrecision, RetrievalRecall
-from steelyard.metrics.custom.aspect_critique import ASPECTS, AspectCritique
-from steelyard.metrics.custom.rubric import RubricScore
+from steelyard.metrics.custom import ASPECTS, AspectCritique, RubricScore
 from steelyard.metrics.rag_score import RagScore
+from steelyard.metrics.ratings import AnswerAccuracy, ContextRelevance, ResponseGroundedness
 from steelyard.questions import GeneratedQuestions, Judge
 
 ALL: tuple[type[Metric], ...] = (
@@ -42,6 +39,7 @@ ALL: tuple[type[Metric], ...] = (
     ContextEntityRecall,
     ContextRelevancy,
     ContextRelevance,
+    ContextSufficiency,
     ResponseGroundedness,
     AnswerAccuracy,
     AnswerSimilarity,
@@ -68,6 +66,7 @@ ALIASES: dict[str, Callable[[], Metric]] = {
     "ragas_score": RagScore,
     "rubrics_score": RubricScore,
     "aspect_critic": AspectCritique,
+    "sufficient_context": ContextSufficiency,
     "nv_context_relevance": ContextRelevance,
     "nv_response_groundedness": ResponseGroundedness,
     "nv_accuracy": AnswerAccuracy,
@@ -82,7 +81,7 @@ _TRAP = (
 _warn = WarnOnce(SafeLogger("steelyard.metrics"))
 
 
-def by_name(name: str) -> Callable[[], Metric]:
+def get_metric(name: str) -> Callable[[], Metric]:
     """The metric, or the aspect, with this name or alias, whatever the case and with `-` for `_`.
 
     Raises:
@@ -124,7 +123,7 @@ def parse_metrics(names: Sequence[str], judge: Judge) -> list[Metric]:
     preset = {metric.key: metric for metric in default_metrics(judge)}
     parts = tuple(preset.get(part.key, part) for part in RagScore().parts)
     preset[RagScore.key] = RagScore(parts=parts)
-    wanted = [metric for name in names for metric in (ALL if name == "all" else (by_name(name),))]
+    wanted = [metric for name in names for metric in (ALL if name == "all" else (get_metric(name),))]
     # A name that stands for a variant of its own keeps it.
     return [
         made if isinstance(metric, partial) else preset.get(made.key, made)

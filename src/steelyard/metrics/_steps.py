@@ -18,8 +18,6 @@ ClaimsFrom = Literal["extracted", "sentences", "whole"]
 
 MOST_JUDGED = 200
 """Claims or sentences of a text that are judged at most, evenly spread over it if there are more."""
-_STRETCH = 20
-"""Sentences that are read without a look at the clock."""
 _SLICE = 0.002
 """Seconds of reading after which other records may go on."""
 
@@ -59,8 +57,8 @@ def _in_steps(found: Iterable[Sentence | None]) -> Step:
     """Their texts, with pauses: a round without questions is one."""
     kept: list[str] = []
     begun = time.perf_counter()
-    for number, sentence in enumerate(found, start=1):
-        if number % _STRETCH == 0 and time.perf_counter() - begun > _SLICE:
+    for sentence in found:
+        if time.perf_counter() - begun > _SLICE:
             yield ()
             begun = time.perf_counter()
         if sentence is not None:

@@ -10,14 +10,11 @@ from collections.abc import Mapping
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.online._masking import Masker
-from steelyard.online._prepare import Preparer
+from steelyard.online._prepare import Masker, Preparer
 from steelyard.online.config._options import MonitorOptions
-from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
-from steelyard.online.queue._ledger import FinalState
 from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue
-from steelyard.online.queue._turns import Closed, Queued, Selected
+from steelyard.online.queue._turns import Closed, Feedback, FinalState, Queued, Selected
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
 

@@ -96,8 +96,7 @@ class Outbox:
         while True:
             # A third, so that one renewal that is lost does not cost the lease.
             await asyncio.sleep(min(self._queue.lease_seconds / 3, 3600.0))
-            if self._held:
-                await self._queue.renew(list(self._held.values()))
+            await self._queue.renew(list(self._held.values()))
 
     async def _confirm(self) -> None:
         """Tell the queue what has become of results, of all that are ready at a time."""

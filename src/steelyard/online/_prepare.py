@@ -1,26 +1,32 @@
-"""From what was submitted to what may be judged, or to the reason why it is not."""
+"""Preparing a turn: build it, pick it, mask it; and what is taken out of results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
+from steelyard._internal.threads import DaemonExecutor, ExitInThread
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import SkipReason
 from steelyard.metrics import Metric
-from steelyard.online._duplicates import DuplicateRecorderCheck
-from steelyard.online._masking import Masker
-from steelyard.online.queue._feedback import Feedback
-from steelyard.online.queue._turns import Closed, Queued, Selected, size_of
+from steelyard.online.queue._turns import Closed, Feedback, Queued, Selected, size_of
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.online.selection._decision import Decision
 from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
 from steelyard.record import Record, Timings, with_hashed_user
+from steelyard.scores import Evaluation, Evidence, Score, Verdict
 
+Mask = Callable[[Record], Record]
+"""Takes a Record and returns it without what must not leave the process."""
+_log = SafeLogger("steelyard.online")
 PICKED_FOR = "steelyard.picked_for"
 """The metadata entry that names the rules and signs by which a turn was picked, where there are any."""
-
 # Two recorders tell of a turn within seconds; ten thousand ids are some minutes of a busy one.
 _REMEMBERED = 10_000
 _NOT_JUDGED: Mapping[str, SkipReason] = {
@@ -28,6 +34,72 @@ _NOT_JUDGED: Mapping[str, SkipReason] = {
     "cancelled": "status_cancelled",
     "interrupted": "status_interrupted",
 }
+_SPANS = "opentelemetry"
+_COMPARED = 1000
+
+
+class Masker:
+    """Applies the user's mask in threads of its own, so that a slow one holds up nothing but itself."""
+
+    def __init__(self, mask: Mask | None, *, timeout: float) -> None:
+        self._mask = mask
+        self._timeout = timeout
+        self._executor: DaemonExecutor | None = None
+        self._warn = WarnOnce(_log)
+
+    def start(self) -> None:
+        """Start the threads; not earlier, since a fork would leave them behind, and not at exit."""
+        if self._mask is not None and self._executor is None:
+            self._executor = DaemonExecutor(2, name="steelyard-mask", spares=8)
+            self._executor.start()
+
+    async def apply(self, record: Record) -> Record | None:
+        """The masked Record; None where the mask failed, and then nothing of the content may be used."""
+        if self._mask is None:
+            return record
+        self.start()
+        assert self._executor is not None
+        try:
+            async with asyncio.timeout(self._timeout):
+                masked = await self._executor.run(self._mask, record)
+            if isinstance(masked, Record):
+                # When it happened says nothing of what was said, and a chart without it would be wrong.
+                return masked.replace(
+                    id=record.id, trace=record.trace, timings=masked.timings or record.timings
+                )
+            problem = f"returned {type(masked).__name__} instead of a Record"
+        except TimeoutError:
+            problem = f"took longer than {self._timeout:g} s"
+        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+            raised = error.__cause__ if isinstance(error, ExitInThread) else error
+            problem = f"raised {error_place(raised or error)}"
+        self._warn(
+            "mask",
+            "the mask %s; such turns are not judged (skipped as 'mask_failed')",
+            problem,
+            level=logging.ERROR,
+        )
+        return None
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._executor is not None:
+            self._executor.shutdown()
+            self._executor = None
+
+
+def without_content(evaluation: Evaluation) -> Evaluation:
+    """The same Evaluation without any text of the turn: no record, no quotations, no words of judges."""
+    return replace(evaluation, record=None, scores=tuple(map(_bare_score, evaluation.scores)))
+
+
+def _bare_score(score: Score) -> Score:
+    return replace(score, explanation="", verdicts=tuple(map(_bare_verdict, score.verdicts)))
+
+
+def _bare_verdict(verdict: Verdict) -> Verdict:
+    evidence = tuple(Evidence(context=e.context, start=e.start, end=e.end) for e in verdict.evidence)
+    return replace(verdict, about="", reason="", evidence=evidence)
 
 
 class Preparer:
@@ -146,3 +218,29 @@ def _dated(record: Record, taken_at: float) -> Record:
     if record.timings.started_at is None:
         return record.replace(timings=replace(record.timings, started_at=taken_at))
     return record
+
+
+class DuplicateRecorderCheck:
+    """Warns, once, that a framework's recorder and the span processor record the same turns.
+
+    They need not agree on ids, not even on the trace, so question and answer tell.
+    """
+
+    def __init__(self) -> None:
+        self._latest: BoundedDict[int, str] = BoundedDict(max_items=_COMPARED)
+        self._warn = WarnOnce(_log)
+
+    def look(self, record: Record) -> None:
+        """Compare a turn with the latest thousand."""
+        framework = record.trace.framework if record.trace else None
+        if not framework or not record.answer:
+            return
+        key = hash((record.question, record.answer))
+        other = self._latest.setdefault(key, framework)
+        if other != framework and _SPANS in (other, framework):
+            self._warn(
+                "twice",
+                "a turn was recorded from its spans and by the recorder for %s, and is scored twice; "
+                "use EvaluationSpanProcessor or the recorder, not both",
+                framework if other == _SPANS else other,
+            )

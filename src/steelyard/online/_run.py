@@ -1,4 +1,4 @@
-"""One run of a Monitor in one process: its ledger, its queue, its thread. A forked child begins a new one."""
+"""One run of a Monitor in one process: its ledger, its queue, its thread, and its statistics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from steelyard._internal.lifecycle import at_exit, forget
 from steelyard._internal.logs import SafeLogger
@@ -13,12 +15,18 @@ from steelyard._internal.loop_watch import LoopWatch
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard._internal.warn_once import WarnOnce
+from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
+from steelyard.online._canary_options import CanaryReading
 from steelyard.online._worker import Worker
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._callbacks import Notifier
 from steelyard.online.delivery._delivery import Delivery
-from steelyard.online.queue._feedback import Feedback
+from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.queue._inbox import Inbox
+from steelyard.online.queue._protocol import QueueCounts
+from steelyard.online.queue._turns import Feedback
+from steelyard.questions import Judge
+from steelyard.scores import Usage
 
 _log = SafeLogger("steelyard.online")
 # Seconds that the threads get to close judges and sinks, however short the time given to `close`.
@@ -28,9 +36,10 @@ _LOOK_ABOUT = 0.25
 _LOOK = 0.02
 _PAUSE = 1.0
 """Seconds between attempts to start a thread where none can be started: each costs the application time."""
+_SEVERITY: tuple[CircuitState, ...] = ("closed", "half_open", "open", "rejected")
 
 
-class Run:
+class MonitorRun:
     """Everything of a Monitor that lives and dies with the process."""
 
     def __init__(self, options: MonitorOptions, notifier: Notifier) -> None:
@@ -178,3 +187,66 @@ class Run:
                 if thread is not None and self._thread is None:
                     thread.stop()  # an exception out of a signal: the next turn starts another
                 self._half_started = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stats:
+    """A Monitor at one moment: seen = skipped + accepted; accepted = pending + evaluated + dead + abandoned
+    (+ spooled, with a spool).
+    """  # noqa: D205 - the two equations are the summary
+
+    seen: int
+    """Turns handed to `submit`."""
+    accepted: int
+    """Turns that were not skipped."""
+    pending: int
+    """Accepted and not finished: queued, being judged, or being written."""
+    evaluated: int
+    """Finished: every metric is scored, not applicable or failed."""
+    abandoned: int
+    """Given up at exit because time ran out."""
+    spooled: int
+    """Handed to the spool, which accounts for them from there."""
+    skipped: Mapping[str, int]
+    """Not judged, by reason."""
+    dead: Mapping[str, int]
+    """Accepted but impossible to evaluate, by cause."""
+    queued: int
+    """Of the pending ones, those that wait in memory."""
+    queued_bytes: int
+    """Roughly how many bytes they keep alive."""
+    sinks: Mapping[str, SinkCounts]
+    """By sink: what was written, what was lost and why."""
+    restarts: int
+    """How often code in a judge or sink would have ended one of our threads (SystemExit, say); they go on."""
+    callbacks_missed: int
+    """Evaluations that came too fast for the `on_evaluation` callbacks."""
+    spool: QueueCounts | None
+    """The spool's own ledger, over all processes; None without a spool, or before the first turn."""
+    usage: Usage
+    """What judging has cost since the start."""
+    breakers: Mapping[str, CircuitState]
+    """By judge: what its breaker does with the next request; the worst state where one name has several."""
+    cache_hits: int
+    """Replies that came out of the judges' caches instead of from a judge."""
+    fallback: QueueCounts | None = None
+    """The ledger of the file beside a broker: `pending` turns wait there until the broker can be used."""
+    canaries: CanaryReading | None = None
+    """What probes with a known answer say of the judge; None where none are asked."""
+
+
+def breakers_of(judges: Iterable[Judge]) -> dict[str, CircuitState]:
+    """The states of the breakers that are around some judges."""
+    found: dict[str, CircuitState] = {}
+    for breaker in (
+        layer for judge in judges for layer in layers(judge) if isinstance(layer, CircuitBreaker)
+    ):
+        states = (found.get(breaker.name, "closed"), breaker.state)
+        found[breaker.name] = max(states, key=_SEVERITY.index)
+    return found
+
+
+def cache_hits_of(judges: Iterable[Judge]) -> int:
+    """The hits of the caches that are around some judges, each counted once."""
+    caches = {id(layer): layer for judge in judges for layer in layers(judge) if isinstance(layer, Cache)}
+    return sum(cache.hits for cache in caches.values())

@@ -8,12 +8,14 @@ writing.
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
+from steelyard._internal.forks import in_children
 from steelyard._internal.lifecycle import attend
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
@@ -21,10 +23,9 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.calibration import Calibration
 from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.metrics import Metric
-from steelyard.online._masking import Mask
-from steelyard.online._run import Run
-from steelyard.online._stats import Stats, breakers_of, cache_hits_of
-from steelyard.online.canaries._options import Canaries
+from steelyard.online._canary_options import Canaries
+from steelyard.online._prepare import Mask
+from steelyard.online._run import MonitorRun, Stats, breakers_of, cache_hits_of
 from steelyard.online.config._defaults import (
     choose_budget,
     choose_calibration,
@@ -38,21 +39,22 @@ from steelyard.online.config._plain import PlainOptions
 from steelyard.online.config._settings import load
 from steelyard.online.delivery._callbacks import Callback, Notifier
 from steelyard.online.delivery._decisions import DecisionCallback, Decisions
-from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.queue._turns import Queued
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
-from steelyard.questions import Embedder, Fuse, Judge, Warming
+from steelyard.questions import Embedder, Fuse, Judge, SupportsWarmup
 from steelyard.record import Record
 from steelyard.recording import Draft, check_function, is_unrecorded
-from steelyard.sinks import Observing, Sink
+from steelyard.sinks import MonitorAware, Sink
 
 __all__ = ["Monitor"]
-
 _PLAIN = frozenset(field.name for field in fields(PlainOptions))
 """What can be written down as it is; `tests/online/test_settings.py` holds the signature against it."""
 _log = SafeLogger("steelyard.online")
+_sharing = threading.RLock()
+_shared: Monitor | None = None
 
 
 class Monitor:
@@ -164,7 +166,7 @@ class Monitor:
         self._ceiling = self.options.selection.ceiling
         self._notifier, self._decisions = Notifier(), Decisions()
         self._warn = WarnOnce(_log)
-        self._inherited: list[Run] = []
+        self._inherited: list[MonitorRun] = []
         self._begin()
         attend(self)
         self._introduce()
@@ -319,7 +321,7 @@ class Monitor:
         self._begin()
 
     def _begin(self) -> None:
-        self._run = Run(self.options, self._notifier)
+        self._run = MonitorRun(self.options, self._notifier)
         self._run.inbox.decided = self._decisions.tell
         self._run.inbox.complain = partial(_complain, self._warn)
         # A Monitor that nobody refers to any more must not keep its thread; at exit `close` comes first.
@@ -330,12 +332,12 @@ class Monitor:
         spool = self.options.spool
         if self.options.metrics and (spool is None or spool.evaluate):
             for judge in self._judges():
-                if isinstance(judge, Warming):
+                if isinstance(judge, SupportsWarmup):
                     judge.warm()
 
     def _introduce(self) -> None:
         for sink in self.options.sinks:
-            if isinstance(sink, Observing):
+            if isinstance(sink, MonitorAware):
                 try:
                     sink.observe(self)
                 except Exception as error:  # noqa: BLE001 - a sink may raise anything
@@ -351,3 +353,21 @@ class Monitor:
 def _complain(warn: WarnOnce, turn: object, error: Exception) -> None:
     kind = type(turn).__name__
     warn("unreadable", "%r is not a turn: %s; it is skipped, as later ones are", kind, error_place(error))
+
+
+def default_monitor() -> Monitor:
+    """The Monitor of recorders that were given none: one for the whole process, made at first use."""
+    global _shared
+    with _sharing:
+        if _shared is None:
+            _shared = Monitor()
+        return _shared
+
+
+def _after_fork() -> None:
+    """Another thread may have been making it in the parent."""
+    global _sharing
+    _sharing = threading.RLock()
+
+
+in_children(_after_fork)

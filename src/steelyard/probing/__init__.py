@@ -7,23 +7,20 @@ answer length, are measured in the same way: what does not beat them has not rea
 """
 
 from steelyard.probing._advice import advice
-from steelyard.probing._asking import Asked, Given, ask
-from steelyard.probing._baselines import LengthJudge, OverlapJudge, baselines
+from steelyard.probing._asking import AskedProbes, ProbeAnswer, ask
+from steelyard.probing._baselines import baselines
 from steelyard.probing._check import CheckRun, check_judge
-from steelyard.probing._figures import Accuracy, Bin, Calibration, Change, JudgeCheck
+from steelyard.probing._figures import Accuracy, Effect, JudgeCheck, Reliability
 from steelyard.probing._probes import Probe, ProbeSet, load_probes
 
 __all__ = [
     "Accuracy",
-    "Asked",
-    "Bin",
-    "Calibration",
-    "Change",
+    "AskedProbes",
+    "Reliability",
+    "Effect",
     "CheckRun",
-    "Given",
+    "ProbeAnswer",
     "JudgeCheck",
-    "LengthJudge",
-    "OverlapJudge",
     "Probe",
     "ProbeSet",
     "advice",

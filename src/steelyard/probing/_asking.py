@@ -31,7 +31,7 @@ _REPEAT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ProbeAnswer:
     """What a judge said to one probe."""
 
     probe: Probe
@@ -49,10 +49,10 @@ class Given:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class AskedProbes:
     """One pass over some probes."""
 
-    given: tuple[Given, ...]
+    given: tuple[ProbeAnswer, ...]
     """One per probe, in the order given."""
     usage: Usage
     """What the pass cost."""
@@ -71,7 +71,7 @@ class _Turn:
     probes: list[Probe]
     sample: int
     company: bool
-    given: list[Given] = field(default_factory=list)
+    given: list[ProbeAnswer] = field(default_factory=list)
     name: str = "probes"
 
     def ask(self, record: Record) -> MetricRun:
@@ -82,10 +82,10 @@ class _Turn:
         answers = yield [*questions, *company]
         for probe, answer in zip(self.probes, answers, strict=False):
             if isinstance(answer, YesNo):
-                self.given.append(Given(probe, answer.value, answer.probability))
+                self.given.append(ProbeAnswer(probe, answer.value, answer.probability))
             else:
                 cause = answer.cause if isinstance(answer, Unanswered) else "malformed_answer"
-                self.given.append(Given(probe, cause=cause))
+                self.given.append(ProbeAnswer(probe, cause=cause))
         return Score.not_applicable(self.name, cause="probe", explanation="asked for its verdicts alone")
 
 
@@ -97,7 +97,7 @@ async def ask(
     again: bool = False,
     concurrency: int = 16,
     done: Callable[[int], None] = lambda _: None,
-) -> Asked:
+) -> AskedProbes:
     """Put probes to a judge. What fails is accounted for by its cause, and the rest goes on.
 
     Args:
@@ -125,7 +125,7 @@ async def ask(
     usages = await asyncio.gather(*map(run, turns))
     # Records were made of probes in another order.
     by_id = {given.probe.id: given for turn in turns for given in turn.given}
-    return Asked(given=tuple(by_id[probe.id] for probe in probes), usage=sum(usages, Usage()))
+    return AskedProbes(given=tuple(by_id[probe.id] for probe in probes), usage=sum(usages, Usage()))
 
 
 def _question(probe: Probe, sample: int) -> Question:

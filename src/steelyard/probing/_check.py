@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from steelyard.probing._asking import Asked, ask
-from steelyard.probing._figures import Change, JudgeCheck, accuracy, by, calibration, change
+from steelyard.probing._asking import AskedProbes, ask
+from steelyard.probing._figures import Effect, JudgeCheck, accuracy, by, calibration, change
 from steelyard.probing._probes import Probe, ProbeSet, load_probes
 from steelyard.questions import Fuse, Judge
 
@@ -50,7 +50,7 @@ class CheckRun:
     probes: ProbeSet
     concurrency: int = 16
     progress: Callable[[str, int, int], None] = lambda _name, _done, _of: None
-    passes: dict[str, Asked] = field(default_factory=dict)
+    passes: dict[str, AskedProbes] = field(default_factory=dict)
 
     async def run(self) -> JudgeCheck:
         """Make the passes and sum them up."""
@@ -73,7 +73,7 @@ class CheckRun:
 
     async def _pass(
         self, name: str, probes: Sequence[Probe], *, fuse: Fuse = "view", again: bool = False
-    ) -> Asked:
+    ) -> AskedProbes:
         asked = await ask(
             self.judge,
             probes,
@@ -85,7 +85,7 @@ class CheckRun:
         self.passes[name] = asked
         return asked
 
-    def _sum_up(self, first: Asked, seconds: float) -> JudgeCheck:
+    def _sum_up(self, first: AskedProbes, seconds: float) -> JudgeCheck:
         causes: Counter[str] = sum((asked.causes for asked in self.passes.values()), Counter())
         foreign = [given for given in first.given if given.probe.kind == "language"]
         return JudgeCheck(
@@ -109,7 +109,7 @@ class CheckRun:
             seconds=seconds,
         )
 
-    def _change(self, before: str, after: str) -> Change | None:
+    def _change(self, before: str, after: str) -> Effect | None:
         if before not in self.passes or after not in self.passes:
             return None
         return change(self.passes[before], self.passes[after])

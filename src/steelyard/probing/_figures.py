@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from steelyard.probing._asking import Asked, Given
+from steelyard.probing._asking import AskedProbes, ProbeAnswer
 from steelyard.scores import Usage
 from steelyard.stats import Estimate, pass_rate
 
@@ -43,7 +43,7 @@ class Bin:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Calibration:
+class Reliability:
     """How far a judge's probabilities are shares, on this set, where half of the right answers are yes."""
 
     error: float
@@ -56,7 +56,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class Effect:
     """What becomes of verdicts when something changes that should not matter."""
 
     moved: Estimate | None
@@ -91,20 +91,20 @@ class JudgeCheck:
     """By kind of probe."""
     languages: Mapping[str, Accuracy]
     """By language, over the claims of the kind `language` alone."""
-    calibration: Calibration | None
+    calibration: Reliability | None
     """None for a judge that gives no probabilities."""
-    again: Change | None
+    again: Effect | None
     """The same questions as independent samples; this and what follows are None for a judge that answered
     nothing at all: it is not asked again."""
-    swapped: Change | None
+    swapped: Effect | None
     """The passages in reverse order."""
-    longer: Change | None
+    longer: Effect | None
     """The same claims in many more words."""
-    fused_record: Change | None
+    fused_record: Effect | None
     """Fuse mode `record` in place of `view`: with questions of other metrics in the same request."""
-    fused_off: Change | None
+    fused_off: Effect | None
     """Fuse mode `off` in place of `view`: each claim in a request of its own."""
-    injected: Change | None
+    injected: Effect | None
     """Text in the passages or the claim that tells the judge what to answer, in place of none."""
     causes: Mapping[str, int]
     """Why questions had no answer, over all passes."""
@@ -119,7 +119,7 @@ class JudgeCheck:
         return sum(self.passes.values(), Usage())
 
 
-def accuracy(given: Sequence[Given]) -> Accuracy:
+def accuracy(given: Sequence[ProbeAnswer]) -> Accuracy:
     """How often a judge is right on some probes, of which there is at least one."""
     twins: dict[str, bool] = {}
     for answer in given:
@@ -133,15 +133,15 @@ def accuracy(given: Sequence[Given]) -> Accuracy:
     )
 
 
-def by(given: Iterable[Given], key: Callable[[Given], str]) -> dict[str, Accuracy]:
+def by(given: Iterable[ProbeAnswer], key: Callable[[ProbeAnswer], str]) -> dict[str, Accuracy]:
     """Accuracy for each value of a key, in the order in which they first come."""
-    groups: dict[str, list[Given]] = {}
+    groups: dict[str, list[ProbeAnswer]] = {}
     for answer in given:
         groups.setdefault(key(answer), []).append(answer)
     return {name: accuracy(members) for name, members in groups.items()}
 
 
-def calibration(given: Iterable[Given]) -> Calibration | None:
+def calibration(given: Iterable[ProbeAnswer]) -> Reliability | None:
     """How well probabilities fit; None where there are none."""
     pairs = [
         (answer.probability, answer.probe.expected) for answer in given if answer.probability is not None
@@ -155,7 +155,7 @@ def calibration(given: Iterable[Given]) -> Calibration | None:
         filled.setdefault(place, []).append((probability, expected))
     bins = tuple(_bin(place, members) for place, members in sorted(filled.items()))
     error = sum(part.n * abs(part.probability - part.yes) for part in bins) / len(pairs)
-    return Calibration(error=error, n=len(pairs), bins=bins)
+    return Reliability(error=error, n=len(pairs), bins=bins)
 
 
 def _bin(place: int, members: Sequence[tuple[float, bool]]) -> Bin:
@@ -168,14 +168,14 @@ def _bin(place: int, members: Sequence[tuple[float, bool]]) -> Bin:
     )
 
 
-def change(before: Asked, after: Asked) -> Change | None:
+def change(before: AskedProbes, after: AskedProbes) -> Effect | None:
     """What moved between two passes, over the probes that both have; None where they share none."""
     first = {answer.probe.id: answer for answer in before.given}
     twice = [(first[answer.probe.id], answer) for answer in after.given if answer.probe.id in first]
     if not twice:
         return None
     answered = [(one.value, other.value) for one, other in twice if None not in (one.value, other.value)]
-    return Change(
+    return Effect(
         moved=pass_rate(one is not other for one, other in answered),
         before=_share(one.right for one, _ in twice),
         after=_share(other.right for _, other in twice),

@@ -3,10 +3,9 @@
 from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
 from steelyard.questions._batcher import MetricView, QuestionBatcher
 from steelyard.questions._check import check
-from steelyard.questions._keys import keyed
-from steelyard.questions._metric_run import MetricRun, ScoreOf, SupportsQuestions, require
+from steelyard.questions._keys import MetricRun, ScoreOf, keyed, require
 from steelyard.questions._packing import Fuse, Group, pack
-from steelyard.questions._protocols import Capabilities, Embedder, Judge, Reply, Request, View, Warming
+from steelyard.questions._protocols import Capabilities, Embedder, Judge, Reply, Request, SupportsWarmup, View
 from steelyard.questions._question import (
     QUESTION_KINDS,
     Choose,
@@ -22,6 +21,7 @@ from steelyard.questions._question import (
     Rating,
     Relevant,
     Same,
+    Sufficient,
     Supported,
     Useful,
 )
@@ -54,15 +54,15 @@ __all__ = [
     "Reply",
     "Request",
     "Same",
+    "Sufficient",
     "ScoreOf",
     "Supported",
-    "SupportsQuestions",
     "Texts",
     "Unanswered",
     "Useful",
     "Vector",
     "View",
-    "Warming",
+    "SupportsWarmup",
     "YesNo",
     "check",
     "keyed",

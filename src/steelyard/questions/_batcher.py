@@ -28,8 +28,7 @@ from steelyard.errors import ConfigurationError, JudgeError, Unanswerable
 from steelyard.questions._answer import Answer, Unanswered, Vector
 from steelyard.questions._check import check
 from steelyard.questions._fitting import fitted, present, size_of, split
-from steelyard.questions._keys import keyed
-from steelyard.questions._metric_run import MetricRun, ScoreOf, SupportsQuestions
+from steelyard.questions._keys import MetricRun, ScoreOf, SupportsQuestions, keyed
 from steelyard.questions._packing import Fuse, Group, pack
 from steelyard.questions._protocols import Embedder, Judge, Request, View
 from steelyard.questions._question import Embed, Noncommittal, Part, Question
@@ -130,7 +129,7 @@ class _Case:
         self.run, self.questions, self.parts = None, (), {}
 
 
-def _advanced(cases: Sequence[_Case], known: Mapping[Question, Answer]) -> list[Question] | None:
+async def _advanced(cases: Sequence[_Case], known: Mapping[Question, Answer]) -> list[Question] | None:
     """What is to be asked; None if a metric pauses."""
     # Each once, in the order in which metrics were given: the same record makes the same requests.
     found: dict[Question, None] = {}
@@ -138,6 +137,7 @@ def _advanced(cases: Sequence[_Case], known: Mapping[Question, Answer]) -> list[
         found.update(dict.fromkeys(case.advance(known)))
         if case.pauses:
             return None
+        await asyncio.sleep(0)
     return list(found)
 
 
@@ -202,8 +202,11 @@ class QuestionBatcher:
         """Drive every metric to its Score, in the order given. Errors become Scores, never exceptions."""
         known: dict[Question, Answer] = {}
         self._tenant = record.tenant
-        cases = [_Case(metric, record, self.judge.name).start() for metric in metrics]
-        while (outstanding := _advanced(cases, known)) != []:
+        cases = [_Case(metric, record, self.judge.name) for metric in metrics]
+        for case in cases:
+            case.start()
+            await asyncio.sleep(0)  # of a large record each takes some milliseconds
+        while (outstanding := await _advanced(cases, known)) != []:
             if outstanding is None:
                 await asyncio.sleep(_PAUSE)
             else:

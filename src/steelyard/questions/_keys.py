@@ -9,10 +9,16 @@ what it means.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
 from string import ascii_lowercase
+from typing import Protocol, TypeVar
 
-from steelyard.questions._question import Question, Supported, Useful
+from steelyard.errors import Unanswerable
+from steelyard.questions._answer import Answer, Unanswered
+from steelyard.questions._question import Part, Question, Supported, Useful
+from steelyard.record import Record
+from steelyard.scores import Score
 
 
 def keyed(questions: Sequence[Question]) -> dict[str, Question]:
@@ -21,14 +27,18 @@ def keyed(questions: Sequence[Question]) -> dict[str, Question]:
     Args:
         questions: The questions of one request, all different.
     """
-    times = Counter(_squeezed(question.quoted) for question in questions if question.quoted is not None)
+    quoted = list(map(_quoted, questions))
+    times = Counter(text for text in quoted if text is not None)
     statements = {text: number for number, text in enumerate(times, start=1)}
-    several = any(times[_squeezed(q.quoted)] > 1 for q in questions if q.quoted is not None and _lettered(q))
+    several = any(
+        said is not None and times[said] > 1 and _lettered(q)
+        for q, said in zip(questions, quoted, strict=True)
+    )
     letters: dict[str, str] = {}
     found: dict[str, Question] = {}
-    for question in questions:
-        if question.quoted is not None:
-            key = f"s{statements[_squeezed(question.quoted)]}"
+    for question, said in zip(questions, quoted, strict=True):
+        if said is not None:
+            key = f"s{statements[said]}"
             if isinstance(question, Supported) and question.passage is not None:
                 key += f"{'c' if question.by == 'contexts' else 'e'}{question.passage + 1}"
             elif several:
@@ -41,8 +51,8 @@ def keyed(questions: Sequence[Question]) -> dict[str, Question]:
     return found
 
 
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
+def _quoted(question: Question) -> str | None:
+    return None if question.quoted is None else " ".join(question.quoted.split())
 
 
 def _lettered(question: Question) -> bool:
@@ -61,3 +71,62 @@ def _unused(key: str, taken: dict[str, Question]) -> str:
     if key not in taken:
         return key
     return next(name for letter in ascii_lowercase if (name := f"{key}{letter}") not in taken)
+
+
+_Form = TypeVar("_Form")
+
+MetricRun = Generator[Sequence[Question], Sequence[Answer], Score]
+"""What a metric is while it runs: it yields rounds of questions and returns its Score."""
+
+
+class SupportsQuestions(Protocol):
+    """What the batcher needs to know of a metric."""
+
+    @property
+    def name(self) -> str:
+        """The name its Score carries."""
+
+    def ask(self, record: Record) -> MetricRun:
+        """Start asking about a record."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoreOf(Question):
+    """The Score of another metric on the same record, for metrics that combine others.
+
+    The batcher runs that metric beside all the others, so its questions travel with theirs.
+    """
+
+    kind = "score_of"
+    form = Score
+    metric: SupportsQuestions
+    """The metric; its Score comes back without an id and without provenance."""
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        """Nothing: it is not put to a judge."""
+        return frozenset()
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        """Nothing, for the same reason."""
+        return frozenset()
+
+
+def require(answers: Iterable[Answer], form: type[_Form]) -> list[_Form]:
+    """The answers as what they were asked to be.
+
+    Args:
+        answers: Answers to questions that all have the same form.
+        form: That form.
+
+    Raises:
+        Unanswerable: At the first one that is not there; the batcher turns it into the metric's Score.
+    """
+    checked: list[_Form] = []
+    for answer in answers:
+        if isinstance(answer, Unanswered):
+            raise Unanswerable(form.__name__, cause=answer.cause, detail=answer.detail)
+        assert isinstance(answer, form), f"{answer!r} is not a {form.__name__}"
+        checked.append(answer)
+    return checked

@@ -106,7 +106,7 @@ class Judge(Protocol):
 
 
 @runtime_checkable
-class Warming(Protocol):
+class SupportsWarmup(Protocol):
     """A judge with something to load that takes long; a Monitor that judges has it loaded when it is made."""
 
     def warm(self) -> None:

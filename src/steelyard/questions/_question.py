@@ -233,6 +233,27 @@ class Rating(Question):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sufficient(Rating):
+    """Could the question be answered from the passages alone, wholly or in part, and what do they lack?
+
+    Sufficient context after Joren et al. 2025 (arXiv:2411.06037), in more than two levels: "nothing" says
+    whether the passages are about the question's subject at all. The reason of the answer is what is missing.
+    """
+
+    kind = "sufficient"
+    instruction: str = "With nothing but these contexts, how much of the question could somebody answer?"
+    levels: tuple[tuple[float, str], ...] = (
+        (0.0, "none of it, and the contexts are about something else"),
+        (1.0, "none of it, though the contexts are about its subject"),
+        (2.0, "part of it"),
+        (3.0, "all of it"),
+    )
+    needs: frozenset[Part] = _parts("question", "contexts")
+    # An answer or a reference would give away what is to be looked for.
+    hides: frozenset[Part] = _parts("answer", "reference", "reference_contexts")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Predicate(Question):
     """Is this criterion met?"""
 
@@ -353,7 +374,7 @@ class Embed(Question):
 QUESTION_KINDS: frozenset[type[Question]] = frozenset(
     {
         *(Supported, Contradicted, Useful, Relevant, Same, Noncommittal, Predicate),
-        *(Rating, Choose),
+        *(Rating, Sufficient, Choose),
         *(Claims, Entities, GeneratedQuestions),
     }
 )

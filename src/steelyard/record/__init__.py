@@ -1,22 +1,17 @@
 """One RAG turn as a value, its JSON form, and its limits."""
 
 from steelyard.record._json import (
-    RECORD_SCHEMA,
     check_schema,
-    context_from_dict,
     record_from_dict,
     record_from_json,
     record_to_dict,
     record_to_json,
-    without_defaults,
 )
-from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean, text_of, to_json_value
+from steelyard.record._limits import Limits, clean, text_of, to_json_value
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
 from steelyard.record._user import check_user_key, is_hashed, with_hashed_user
 
 __all__ = [
-    "DEFAULT_LIMITS",
-    "RECORD_SCHEMA",
     "Context",
     "ContextsSource",
     "Limits",
@@ -28,7 +23,6 @@ __all__ = [
     "check_schema",
     "check_user_key",
     "clean",
-    "context_from_dict",
     "is_hashed",
     "record_from_dict",
     "record_from_json",
@@ -37,5 +31,4 @@ __all__ = [
     "text_of",
     "to_json_value",
     "with_hashed_user",
-    "without_defaults",
 ]

@@ -7,15 +7,13 @@ the first record that is read or written.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
-from functools import cache
 from typing import Any
 
 from steelyard._internal.json_pieces import json_pieces
 from steelyard._internal.typed import adapter, loads, read
 from steelyard.errors import InvalidRecord
 from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean
-from steelyard.record._record import Context, Record
+from steelyard.record._record import Record
 
 RECORD_SCHEMA = 2
 """Version of the JSON form; a reader refuses a newer one. Version 1 had `in_prompt` where `seen` is now."""
@@ -27,24 +25,6 @@ def record_to_dict(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> dict[s
     """The Record as plain JSON values, cleaned first; fields with nothing in them are left out."""
     data = adapter(Record).dump_python(clean(record, limits=limits), mode="json", exclude_defaults=True)
     return {"schema": RECORD_SCHEMA, **data}
-
-
-def without_defaults(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass instance that hold something other than their default."""
-    return {
-        name: item
-        for name, default in _defaults(type(value))  # type: ignore[arg-type]  # a class is hashable
-        if (item := getattr(value, name)) != default
-    }
-
-
-@cache
-def _defaults(kind: type[Any]) -> tuple[tuple[str, object], ...]:
-    return tuple((field.name, _default(field)) for field in fields(kind))
-
-
-def _default(field: Field[Any]) -> object:
-    return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
 def record_to_json(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> str:
@@ -95,17 +75,6 @@ def check_schema(data: Mapping[str, Any], newest: int) -> None:
         raise InvalidRecord(f"'schema' must be a whole number, not {type(schema).__name__}")
     if schema > newest:
         raise InvalidRecord(f"schema {schema!r} is newer than {newest}; update steelyard")
-
-
-def context_from_dict(data: object, *, where: str = "contexts") -> Context:
-    """One context: a string, or an object with at least `text`.
-
-    Raises:
-        InvalidRecord: If it is neither.
-    """
-    if isinstance(data, str):
-        return Context(text=data)
-    return read(Context, data, where=where)
 
 
 def _from_schema_1(contexts: Any) -> Any:

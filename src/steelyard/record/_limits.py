@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
-from steelyard._internal.unchanged import with_changes, with_items
+from steelyard._internal.typed import with_changes, with_items
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
 from steelyard.record._user import is_hashed
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import uuid4
 
-from steelyard.record._shown import shown
+from steelyard._internal.text import shorten
 
 Status = Literal["ok", "error", "cancelled", "truncated", "interrupted"]
 ContextsSource = Literal["in_prompt", "retrieved", "tool", "told", "guessed"]
@@ -251,3 +251,25 @@ def _contexts(texts: Sequence[Any] | None, ids: Sequence[object] | None = None) 
     names = [None if name is None else str(name) for name in ids]
     pairs = enumerate(zip(texts, names, strict=True))
     return tuple(Context(text=text, id=name, rank=rank) for rank, (text, name) in pairs)
+
+
+_WIDTH = 200
+_MOST_CONTEXTS = 10
+
+
+def shown(record: Record) -> str:
+    """The turn in some lines: question, answer, contexts, notes; each cut to 200 characters.
+
+    No character of it acts as code in a terminal.
+    """
+    named = [
+        (f"turn {record.id}", record.status + (f", {record.error}" if record.error else "")),
+        ("question", record.question),
+        ("stand-alone question", record.standalone_question),
+        ("answer", record.answer),
+        ("reference", record.reference),
+        *((f"context {rank}", context.text) for rank, context in enumerate(record.contexts[:_MOST_CONTEXTS])),
+        ("more contexts", max(len(record.contexts) - _MOST_CONTEXTS, 0)),
+        *(("note", note) for note in record.notes),
+    ]
+    return "\n".join(f"{shorten(name, _WIDTH)}: {shorten(str(said), _WIDTH)}" for name, said in named if said)

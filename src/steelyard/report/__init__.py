@@ -8,26 +8,26 @@ HTML file, in a terminal or in a notebook.
 """
 
 from steelyard.report._build import build_figures
+from steelyard.report._findings import look_closer
 from steelyard.report._funnel import remaining_turns
 from steelyard.report._people import describe_agreement, human_agreement
 from steelyard.report._report import Report, report
-from steelyard.report._slices import slices_of
 from steelyard.report.labels import Label, LabelStore, LabelValue
-from steelyard.report.page import explain_verdict, render_html
-from steelyard.report.queries import MonitorRun, ResultsReader, Scope
-from steelyard.report.stores import SQLiteLabels, SQLiteResults, open_labels, open_results, refresh_results
+from steelyard.report.page._html import render_html
+from steelyard.report.page._turn import explain_verdict
+from steelyard.report.queries import Scope, TurnFilter, TurnRow
+from steelyard.report.stores._open import open_labels, open_results, refresh_results
+from steelyard.report.stores._sqlite_labels import SQLiteLabels
+from steelyard.report.stores._tables import ResultsReader
 from steelyard.report.terminal import print_figures
-from steelyard.report.turns import TurnFilter, TurnRow
 
 __all__ = [
     "Label",
     "LabelStore",
     "LabelValue",
-    "MonitorRun",
     "Report",
     "ResultsReader",
     "SQLiteLabels",
-    "SQLiteResults",
     "Scope",
     "TurnFilter",
     "TurnRow",
@@ -42,5 +42,5 @@ __all__ = [
     "render_html",
     "report",
     "remaining_turns",
-    "slices_of",
+    "look_closer",
 ]

@@ -6,13 +6,14 @@ import time
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
+from steelyard.diagnosis import MENDS
+from steelyard.report._findings import look_closer
 from steelyard.report._people import human_agreement
-from steelyard.report._slices import slices_of
 from steelyard.report.figures import (
+    CauseFigure,
     ChangeFigure,
     GroupFigure,
     MetricFigure,
@@ -23,18 +24,18 @@ from steelyard.report.figures import (
 )
 from steelyard.report.labels import LabelStore
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import Funnel, Missing, ResultsReader, Scope, ScoresInTime, Sums, Totals
-from steelyard.scores import Direction
-from steelyard.stats import FEW, Moments, difference_of, ewma, find_changes, order_blocks, sample_of
+from steelyard.report.queries import Funnel, Missing, Scope, ScoresInTime, Sums, Totals
+from steelyard.report.stores._tables import ResultsReader
+from steelyard.scores import CAUSES, Direction
+from steelyard.stats import FEW, Alike, Moments, alike_by, difference_of, ewma, find_changes, sample_of
 
 _WORST = 6
 _GROUPS = 12
 _HALF_LIFE = 7.0
-_FALSE_CHANGES = 0.05
+_FALSE_CHANGES = 0.02
 # The latest scores alone tell of sessions and changes beyond so many: reading them takes a second.
 _IN_TIME = 300_000
 _BRIEF = 60_000
-_Alike = Literal["sessions", "order", "no"]
 
 
 def build_figures(
@@ -71,6 +72,7 @@ def build_figures(
     missing = tuple(reader.missing(scope))
     metrics = _metrics(sums.over_time, in_time, start, width, funnel, missing)
     read = () if brief else _worst_turns(reader, scope, metrics, worst)
+    findings, slices = ((), ()) if brief else look_closer(reader, scope, metrics)
     groups = _groups(sums.by_group, metrics)
     notes = _notes(scope, totals, metrics, missing)
     if by and not groups:
@@ -87,9 +89,20 @@ def build_figures(
         worst=read,
         by=by,
         groups=groups,
-        slices=() if brief else slices_of(reader, scope, metrics),
+        causes=_causes(reader.causes(scope)),
+        findings=findings,
+        slices=slices,
         people=() if labels is None or brief else human_agreement(reader, labels, scope, metrics),
         notes=tuple(notes),
+    )
+
+
+def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
+    total = sum(counts.values())
+    return tuple(
+        CauseFigure(cause=cause, turns=counts[cause], share=counts[cause] / total, mend=MENDS[cause])
+        for cause in sorted(CAUSES, key=lambda one: -counts.get(one, 0))
+        if counts.get(cause)
     )
 
 
@@ -108,13 +121,13 @@ def _metrics(
     # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
     level = 1 - _FALSE_CHANGES / max(len(by_name), 1)
     return tuple(
-        _metric(parts, in_time.get(name), _Axis(start, width, level), floor, missing)
+        _metric(parts, in_time.get(name), _TimeAxis(start, width, level), floor, missing)
         for name, parts in sorted(by_name.items())
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _TimeAxis:
     start: float
     width: float
     level: float
@@ -123,7 +136,7 @@ class _Axis:
 def _metric(
     parts: Sequence[Sums],
     scores: ScoresInTime | None,
-    axis: _Axis,
+    axis: _TimeAxis,
     floor: float | None,
     missing: Sequence[Missing],
 ) -> MetricFigure:
@@ -132,7 +145,8 @@ def _metric(
         values.merge(part.values)
         passes.merge(part.passes)
     bars = np.sum([part.bars for part in parts], axis=0)
-    alike, units = ("no", None) if scores is None else _units_of(scores)
+    alike: Alike
+    alike, units = ("no", None) if scores is None else alike_by(scores.units, scores.values, scores.inclusion)
     effect = 1.0 if scores is None else _design_effect(scores, units)
     # A day on which only suspicious turns were picked says little of the others: the floor tells it so.
     floor = min(values.least, floor or 1.0)
@@ -206,14 +220,6 @@ def _missing_share(metric: str, values: Moments, missing: Sequence[Missing]) -> 
     return lost / (lost + values.weight)
 
 
-def _units_of(scores: ScoresInTime) -> tuple[_Alike, Sequence[Hashable] | None]:
-    """What turns are alike by, and the unit of each: known sessions, or else blocks of neighbours."""
-    if any(unit is not None for unit in scores.units):
-        return "sessions", scores.units
-    blocks = order_blocks(scores.values, scores.inclusion)
-    return ("no", None) if blocks is None else ("order", blocks.tolist())
-
-
 def _design_effect(scores: ScoresInTime, units: Sequence[Hashable] | None) -> float:
     """How many times the variance is what it would be if turns were independent."""
     estimate = sample_of(scores.values, scores.inclusion, units).estimate()
@@ -223,7 +229,7 @@ def _design_effect(scores: ScoresInTime, units: Sequence[Hashable] | None) -> fl
 
 
 def _changes(
-    scores: ScoresInTime, units: Sequence[Hashable] | None, axis: _Axis, direction: Direction
+    scores: ScoresInTime, units: Sequence[Hashable] | None, axis: _TimeAxis, direction: Direction
 ) -> tuple[ChangeFigure, ...]:
     found = find_changes(
         scores.values,

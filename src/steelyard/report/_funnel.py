@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard._internal.text import shorten
-from steelyard.report.queries import Funnel, MonitorRun
+from steelyard.report.queries import Funnel, StoredRun
 
 _PLAIN = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
 
@@ -47,12 +47,12 @@ def funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
 
 def run_of(
     run: str, host: str, pid: int, started_at: float, updated_at: float, counts: str
-) -> MonitorRun | None:
+) -> StoredRun | None:
     """One Monitor from its row; None if its counts cannot be read."""
     found = funnel_of([(started_at, updated_at, counts)])
     if found is None:
         return None
-    return MonitorRun(run=run, host=host, pid=pid, started_at=started_at, updated_at=updated_at, counts=found)
+    return StoredRun(run=run, host=host, pid=pid, started_at=started_at, updated_at=updated_at, counts=found)
 
 
 def _most_frequent(counts: Counter[str]) -> dict[str, int]:

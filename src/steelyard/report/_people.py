@@ -11,7 +11,8 @@ from steelyard.calibration import Answers, Judged, Material, assess, collect
 from steelyard.errors import InvalidRecord
 from steelyard.report.figures import MetricFigure, PeopleFigure
 from steelyard.report.labels import Label, LabelStore
-from steelyard.report.queries import ResultsReader, SampledScore, Scope
+from steelyard.report.queries import SampledScore, Scope
+from steelyard.report.stores._tables import ResultsReader
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 
@@ -99,7 +100,7 @@ def _joined(materials: Sequence[Material], judged: Sequence[Judged]) -> Material
 
 def _judged(score: SampledScore, metric: MetricFigure) -> Judged:
     value = score.value if metric.direction == "higher" else 1 - score.value
-    return Judged(record_id="", value=value, worst=None, inclusion=score.inclusion, claims=0)
+    return Judged(record_id="", value=value, worst=None, inclusion=score.inclusion, claims=0, unit=score.unit)
 
 
 def _has_tag(turn: Evaluation, tag: str) -> bool:

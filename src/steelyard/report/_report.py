@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.report._build import build_figures
 from steelyard.report.figures import ReportFigures
-from steelyard.report.page import render_html
+from steelyard.report.page._html import render_html
 from steelyard.report.period import moment
-from steelyard.report.queries import Scope
-from steelyard.report.stores import open_labels, open_results
-from steelyard.report.turns import EVIDENCE
+from steelyard.report.queries import EVIDENCE, Scope
+from steelyard.report.stores._open import open_labels, open_results
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from steelyard.report.queries import Funnel, Made, Missing, Totals
-from steelyard.scores import Direction, Evaluation
-from steelyard.stats import Difference, Estimate
+from steelyard.scores import Cause, Direction, Evaluation
+from steelyard.stats import Alike, Deploy, Difference, Estimate
 
 Shown = Literal["expectation", "verdicts", "both"]
 _FEW_MISSING = 0.03
@@ -65,7 +65,7 @@ class MetricFigure:
     """How many turns of the application the scored ones stand for: the sum of 1 / inclusion probability."""
     unequal: bool
     """Whether turns were picked with different probabilities, so that a plain mean would mislead."""
-    alike: Literal["sessions", "order", "no"] = "no"
+    alike: Alike = "no"
     """How it is known which turns resemble each other: by their session or user, by the order in which they
     came where neighbours do and nobody knows a session; or taken to be independent."""
     design_effect: float = 1.0
@@ -121,11 +121,57 @@ class SliceFigure:
     share: float
     """Its share of all turns, 0..1."""
     difference: Difference
-    """Slice - rest, or after - before."""
+    """Slice - rest."""
     q: float
     """Corrected p-value."""
-    of_fall: bool
-    """Whether the slice explains a change between the two halves of the period."""
+    judge: bool = False
+    """Whether the judge may be what is weak here: it reads another language, uncalibrated."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FindingFigure:
+    """What changed in a metric: since when, in which slice, and what that goes back to."""
+
+    metric: str
+    """The metric's name."""
+    direction: Direction
+    """Which way is better."""
+    names: tuple[tuple[str, str], ...]
+    """Attribute and value of the slice, then those of others that are the same turns; empty of all turns."""
+    since: float
+    """When what came after begins, as Unix time."""
+    earliest: float
+    """The first moment that explains it as well, at 95 %."""
+    latest: float
+    """The last one."""
+    difference: Difference
+    """The slice after - before."""
+    share: float
+    """The share of all turns that the slice has, 0..1."""
+    turns: float
+    """How many turns of the application those since then stand for."""
+    harm: float
+    """By what findings are ranked: turns x fall x what the metric is worth; below 0 if it got better."""
+    within: Difference | None = None
+    """The difference if the questions since then had the mix of those before; None if that is not known."""
+    cause: tuple[Cause, float, float] | None = None
+    """What more turns suffer from since then, and the share of turns before and since; None of nothing."""
+    deploys: tuple[Deploy, ...] = ()
+    """Versions that came into use then; of several, nothing tells which it was."""
+    versioned: bool = False
+    """Whether any field of the turns looks like a version."""
+    worst: tuple[str, ...] = ()
+    """Records of the worst turns since then."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether the metric is worse since then, by its own direction."""
+        return (self.difference.value < 0) == (self.direction == "higher")
+
+    @property
+    def by_mix(self) -> bool:
+        """Whether most of it is that other questions are asked."""
+        return self.within is not None and abs(self.within.value) < abs(self.difference.value) / 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,6 +214,20 @@ class WorstTurns:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CauseFigure:
+    """What some turns suffer from."""
+
+    cause: Cause
+    """The cause, as docs/diagnosis.md has it."""
+    turns: int
+    """How many of the turns that were diagnosed."""
+    share: float
+    """Their share of these."""
+    mend: str
+    """What mends it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReportFigures:
     """Everything a report shows."""
 
@@ -193,8 +253,12 @@ class ReportFigures:
     """What groups are cut by."""
     groups: tuple[GroupFigure, ...]
     """Metrics by group."""
+    causes: tuple[CauseFigure, ...]
+    """What bad turns suffer from, most frequent first."""
+    findings: tuple[FindingFigure, ...]
+    """What changed, the most harmful first."""
     slices: tuple[SliceFigure, ...]
-    """Parts of the traffic that stand out."""
+    """Parts of the traffic that are better or worse than the rest at all times."""
     people: tuple[PeopleFigure, ...]
     """What people's labels say of each metric that has some."""
     notes: tuple[str, ...]

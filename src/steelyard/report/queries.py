@@ -1,18 +1,76 @@
-"""What a report asks of stored results: one small Protocol, whatever the database."""
+"""What a report asks of stored results, and what it is told."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.report.turns import TurnFilter, TurnRow
-from steelyard.scores import Direction, Evaluation, Outcome
+from steelyard.scores import Direction, Outcome
 from steelyard.sinks.sqlite.sums import BARS
 from steelyard.stats import Moments
+
+Status = Literal["", "passed", "not_passed", "failed", "not_applicable"]
+"""What became of a turn's scores; empty asks nothing."""
+STATUSES: Final[tuple[Status, ...]] = ("passed", "not_passed", "failed", "not_applicable")
+"""Every status that can be asked for."""
+EVIDENCE: Final = ("known", "told", "guessed", "none", "unknown")
+"""How the passages of turns are known; `unknown` is of turns that were stored before this was kept."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnFilter:
+    """Which turns are meant; an empty field asks nothing."""
+
+    metric: str = ""
+    """Turns with a score of this metric; `status` and `judge` are then asked of that score."""
+    status: Status = ""
+    """Turns with a score that passed, did not pass, failed or was not applicable."""
+    judge: str = ""
+    """Turns with a score by this judge."""
+    tag: str = ""
+    """Turns with this tag."""
+    version: str = ""
+    """Turns whose metadata has this `version`."""
+    route: str = ""
+    """Turns whose metadata has this `route`."""
+    evidence: str = ""
+    """Turns whose passages are known in this way: one of `EVIDENCE`."""
+    cause: str = ""
+    """Turns that suffer from this: one of `steelyard.scores.CAUSES`, or `fine`."""
+    text: str = ""
+    """Turns with these words in the question or the answer, whatever their case (of ASCII letters)."""
+    trace: str = ""
+    """Turns of this trace."""
+    session: str = ""
+    """Turns of this session."""
+
+    def parameters(self) -> dict[str, Any]:
+        """The fields by name, for a query; the text as the pattern of a `LIKE` whose escape is `!`."""
+        escaped = self.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        return {**asdict(self), "text": f"%{escaped}%"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnRow:
+    """One turn in the list."""
+
+    record_id: str
+    """The record's id."""
+    happened_at: float
+    """Unix time at which the turn began."""
+    question: str = field(repr=False)
+    """The start of the question; empty where content was not stored."""
+    scores: tuple[tuple[str, float | None, bool | None, str], ...]
+    """Metric, value, whether it passed, and status of each score."""
+
+    @property
+    def key(self) -> tuple[float, str]:
+        """Its place in the list: time, then id."""
+        return self.happened_at, self.record_id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,7 +208,7 @@ class Funnel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MonitorRun:
+class StoredRun:
     """One Monitor from its start on, as it last stored its counts."""
 
     run: str
@@ -196,9 +254,13 @@ class SampledScore:
     question: str = field(repr=False)
     """The question, or empty."""
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Tags, framework and the user's metadata, as texts."""
+    """Tags, tenant, framework and the user's metadata, as texts."""
     unit: str | None = None
     """Its user, or else its session; None where neither is known."""
+    record_id: str = ""
+    """The record's id."""
+    diagnosis: str | None = None
+    """What the turn suffers from, or `fine`; None if it was not diagnosed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -213,91 +275,6 @@ class ScoresInTime:
     """The probability with which each turn was picked."""
     units: Sequence[str | None] = field(repr=False)
     """The user of each, or else its session; None where neither is known."""
-
-
-class ResultsReader(Protocol):
-    """Reads stored results. Every method may raise `ConfigurationError` for a database it cannot read."""
-
-    @property
-    def name(self) -> str:
-        """The database's name, for people."""
-
-    def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
-        """All turns of a scope together.
-
-        Args:
-            scope: Which results.
-            brief: Leave out what takes a look at every turn: requests, tokens, cost, seconds and durations;
-                `with_content` is then of the latest 1,000 turns, and `evidence` is not counted of a metric
-                or a tag.
-        """
-
-    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
-        """Running sums for each metric and piece of time, and for each metric and group.
-
-        Args:
-            scope: Which results.
-            start: Unix time at which piece 0 starts.
-            width: Seconds a piece lasts.
-            by: `tag`, `judge`, `framework` or the name of a metadata field; None for no groups.
-        """
-
-    def in_time(self, scope: Scope, *, limit: int) -> dict[str, ScoresInTime]:
-        """The latest scores by metric, at most so many in all, each with its session."""
-
-    def missing(self, scope: Scope) -> list[Missing]:
-        """Counts of scores without a value, most frequent first."""
-
-    def made(self, scope: Scope) -> list[Made]:
-        """How the scores were made, most frequent first."""
-
-    def funnel(self, scope: Scope) -> Funnel | None:
-        """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
-
-    def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
-        """The worst turns by a metric, worst first, with all their scores; unreadable ones are left out."""
-
-    def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
-        """The latest scores of a metric, in order of time."""
-
-    def runs(self, *, limit: int) -> list[MonitorRun]:
-        """The Monitors that stored their counts, the one that did so last first."""
-
-    def evaluation(self, record_id: str) -> Evaluation | None:
-        """One turn with all its scores; None where there is none of this id.
-
-        Raises:
-            InvalidRecord: If what is stored is not an Evaluation.
-        """
-
-    def turns(
-        self,
-        wanted: TurnFilter,
-        *,
-        before: tuple[float, str] | None = None,
-        after: tuple[float, str] | None = None,
-        limit: int = 50,
-    ) -> list[TurnRow]:
-        """A page of turns, newest first by time of evaluation, then by id.
-
-        Args:
-            wanted: Which turns.
-            before: Only turns older than the one with this key (`TurnRow.key`).
-            after: Only turns newer than the one with this key; the oldest of these are given.
-            limit: At most so many.
-        """
-
-    def position(self) -> int:
-        """Where writing has got to: greater after every write, 0 where nothing was written yet."""
-
-    def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
-        """What was written after a position, in order of writing, each with its own position.
-
-        A turn that was judged again comes again, at its new position only. Unreadable ones are left out.
-        """
-
-    def close(self) -> None:
-        """Let go of the database."""
 
 
 def attributes_of(tags: object, framework: object, metadata: object) -> dict[str, list[str]]:

@@ -14,7 +14,9 @@ from steelyard._internal.text import shorten
 from steelyard.report._funnel import remaining_turns, words
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
-from steelyard.report.page import bounds_words, evidence_words, headline, shown_words, turn_view
+from steelyard.report.page._findings import finding_words
+from steelyard.report.page._html import headline
+from steelyard.report.page._turn import bounds_words, evidence_words, shown_words, turn_view
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 
@@ -23,6 +25,7 @@ _TREND = 20
 _WORST = 3
 # A smaller range would draw a steady metric's noise as high as a fall.
 _SPAN = 0.2
+_WEAK = "; it may be the judge, which reads this language worse"
 _LEGEND = "means are weighted by inclusion; a trend spans its own range, at least .2 of the scale"
 
 
@@ -43,8 +46,11 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
         for one in figures.metrics:
             if said := bounds_words(one):
                 console.print(Text(f"{shorten(one.metric, 40)}: {said}", style="yellow"))
-        console.print(Text(headline(figures.metrics), style=_style(figures.metrics)))
+        if not figures.findings:
+            console.print(Text(headline(figures.metrics), style=_style(figures.metrics)))
+    _section(console, "What changed", [Text(finding_words(one)) for one in figures.findings])
     _section(console, f"By {figures.by}", _groups(figures))
+    _section(console, "Why turns are bad", _causes(figures))
     _section(console, "What people say", _people(figures))
     _section(console, "What stands out", _slices(figures))
     _section(console, "What became of every turn", _funnel(figures))
@@ -62,6 +68,17 @@ def _section(console: Console, title: str, rows: Sequence[Text]) -> None:
         # Wrapped here, so that continued lines are indented as well.
         for line in row.wrap(console, console.width - 2):
             console.print(Text.assemble("  ", line))
+
+
+def _causes(figures: ReportFigures) -> list[Text]:
+    return [
+        Text.assemble(
+            (f"{one.cause.replace('_', ' ')} ", "bold"),
+            f"{one.turns:,} ({one.share:.0%}): ".replace("%", " %"),
+            (one.mend, "dim"),
+        )
+        for one in figures.causes
+    ]
 
 
 def _metrics(metrics: Sequence[MetricFigure]) -> Table:
@@ -127,7 +144,7 @@ def _slices(figures: ReportFigures) -> list[Text]:
         Text(
             f"{shorten(one.metric, 40)}  {shorten(one.attribute, 40)}: {shorten(one.value, 60)}  "
             f"{one.difference.value:+.2f} ({one.difference.low:+.2f} to {one.difference.high:+.2f}, "
-            f"{one.n:,} scored) {'changed otherwise than the rest' if one.of_fall else 'beside the rest'}"
+            f"{one.n:,} scored) beside the rest{_WEAK if one.judge else ''}"
         )
         for one in figures.slices
     ]

@@ -1,8 +1,8 @@
 """What comes out of judging, as values with a JSON form."""
 
 from steelyard.scores._clean import clean_evidence, clean_score, clean_usage
+from steelyard.scores._diagnosis import CAUSES, Cause, Diagnosis, Trial
 from steelyard.scores._json import (
-    EVALUATION_SCHEMA,
     evaluation_from_dict,
     evaluation_from_json,
     evaluation_to_dict,
@@ -23,13 +23,16 @@ from steelyard.scores._scores import (
 )
 
 __all__ = [
-    "EVALUATION_SCHEMA",
+    "CAUSES",
+    "Cause",
+    "Diagnosis",
     "Direction",
     "Evaluation",
     "Evidence",
     "Outcome",
     "Provenance",
     "Score",
+    "Trial",
     "TurnEvidence",
     "Usage",
     "Verdict",

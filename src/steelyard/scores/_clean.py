@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
-from steelyard._internal.unchanged import with_changes, with_items
+from steelyard._internal.typed import with_changes, with_items
 from steelyard.record import text_of, to_json_value
 from steelyard.scores._scores import Direction, Evidence, Outcome, Provenance, Score, Usage, Verdict
 

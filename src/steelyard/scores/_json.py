@@ -19,6 +19,7 @@ from steelyard.record import (
     text_of,
 )
 from steelyard.scores._clean import clean_score, clean_usage, number
+from steelyard.scores._diagnosis import CAUSES, Diagnosis
 from steelyard.scores._scores import Evaluation, Score, Usage
 
 EVALUATION_SCHEMA = 2
@@ -64,6 +65,8 @@ def evaluation_to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "duration": number(evaluation.duration) or 0.0,
     }
     data |= _of_turn(evaluation)
+    if evaluation.diagnosis:
+        data["diagnosis"] = _dumped(evaluation.diagnosis)
     if evaluation.trace:
         data["trace"] = _dumped(evaluation.trace)
     if evaluation.record:
@@ -117,8 +120,18 @@ def evaluation_from_dict(data: object) -> Evaluation:
         scores=tuple(_score(score, f"scores.{place}") for place, score in enumerate(scores)),
         usage=read(Usage, data.get("usage") or {}, where="usage"),
         record=record_from_dict(data["record"]) if data.get("record") else None,
+        diagnosis=_diagnosis(data.get("diagnosis")),
         trace=read(TraceRef, data["trace"], where="trace") if data.get("trace") else None,
     )
+
+
+def _diagnosis(data: object) -> Diagnosis | None:
+    """What a newer version named a cause of its own is unknown to this one."""
+    if not isinstance(data, Mapping):
+        return None
+    if data.get("cause") is not None and data["cause"] not in CAUSES:
+        data = {**data, "cause": "unknown"}
+    return read(Diagnosis, data, where="diagnosis")
 
 
 def score_from_dict(data: Mapping[str, Any]) -> Score:

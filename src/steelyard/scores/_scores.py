@@ -7,12 +7,14 @@ judge lacks; `failed` says by name what went wrong. Absence is never 0 and never
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any, Literal
 
+from steelyard._internal.text import printable, shorten
 from steelyard.record import Record, TraceRef, is_hashed
-from steelyard.scores._shown import as_html, as_text
+from steelyard.scores._diagnosis import Diagnosis
 
 Direction = Literal["higher", "lower"]
 _BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
@@ -230,6 +232,8 @@ class Evaluation:
     """Unix time in seconds at which it was judged."""
     duration: float = 0.0
     """Seconds the evaluation took."""
+    diagnosis: Diagnosis | None = None
+    """What the turn suffers from; None where there was nothing to go by."""
     retry_after: float | None = None
     """The longest wait in seconds that a server asked for when it failed; None where none did. Not stored."""
 
@@ -272,3 +276,66 @@ class Evaluation:
     def replace(self, **changes: Any) -> Evaluation:
         """A copy with some fields changed."""
         return replace(self, **changes)
+
+
+_WIDTH = 200
+_MOST_CHARACTERS = 2_000
+_MOST_CONTEXTS = 20
+# Notebooks align cells to the right, where sentences are hard to read.
+_CELL = '<{tag} style="text-align:left">{text}</{tag}>'
+
+
+def as_text(evaluation: Evaluation) -> str:
+    """The turn, if its content is stored, and one line a metric; no character acts as code in a terminal."""
+    turn = str(evaluation.record) if evaluation.record else shorten(f"turn {evaluation.record_id}", _WIDTH)
+    suffers = evaluation.diagnosis
+    cause = [_suffering(suffers)] if suffers is not None and suffers.cause else []
+    return "\n".join([turn, *map(_line, evaluation.scores), *cause])
+
+
+def _suffering(found: Diagnosis) -> str:
+    return shorten(f"{(found.cause or '').replace('_', ' '):<24} {found.because}", _WIDTH)
+
+
+def as_html(evaluation: Evaluation) -> str:
+    """The scores as a table, the turn below it, if its content is stored; everything escaped."""
+    heads = _row("th", ("metric", "value", "", "why"))
+    rows = "".join(_row("td", _cells(score)) for score in evaluation.scores)
+    table = f"<table><thead>{heads}</thead><tbody>{rows}</tbody></table>"
+    terms = "".join(f"<dt>{_escaped(name)}</dt><dd>{_escaped(said)}</dd>" for name, said in _turn(evaluation))
+    return f"{table}<dl>{terms}</dl>" if terms else table
+
+
+def _line(score: Score) -> str:
+    metric, value, label, why = (shorten(cell, _WIDTH) for cell in _cells(score))
+    return f"{metric:<24} {value:<14} {label:<5} {why}".rstrip()
+
+
+def _cells(score: Score) -> tuple[str, str, str, str]:
+    value = score.status.replace("_", " ") if score.value is None else f"{score.value:.3f}"
+    if score.value is not None and score.standard_error is not None:
+        value += f" ± {score.standard_error:.3f}"
+    return score.metric, value, score.label or "", score.explanation
+
+
+def _turn(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+    record = evaluation.record
+    if record is None:
+        return
+    contexts = ((f"context {rank}", context.text) for rank, context in enumerate(record.contexts))
+    named: Iterable[tuple[str, str | None]] = [
+        ("question", record.asked),
+        ("answer", record.answer),
+        ("reference", record.reference),
+        *list(contexts)[:_MOST_CONTEXTS],
+    ]
+    yield from ((name, said) for name, said in named if said)
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(_CELL.format(tag=tag, text=_escaped(cell)) for cell in cells)}</tr>"
+
+
+def _escaped(text: str) -> str:
+    cut = text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
+    return escape(printable(cut, lines=True))

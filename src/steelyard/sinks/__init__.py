@@ -9,14 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard.sinks._baseline import KnowsEarlierScores
 from steelyard.sinks._by_name import sink_from
-from steelyard.sinks._counts import Counting, ScoreCounts
+from steelyard.sinks._counts import Counting as Counting
+from steelyard.sinks._counts import ScoreCounts as ScoreCounts
+from steelyard.sinks._described import diagnosis_attributes as diagnosis_attributes
 from steelyard.sinks._described import span_attributes
-from steelyard.sinks._retention import Pruned, Retention, prune
-from steelyard.sinks._sink import Monitored, Observing, ReportsDecisions, Sink
+from steelyard.sinks._retention import Pruned as Pruned
+from steelyard.sinks._retention import Retention, prune
+from steelyard.sinks._sink import MonitorAware as MonitorAware
+from steelyard.sinks._sink import ObservedMonitor as ObservedMonitor
+from steelyard.sinks._sink import Sink
+
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.sinks._tables import KnowsEarlierScores as KnowsEarlierScores
 from steelyard.sinks.jsonl import JSONLSink, read_jsonl
-from steelyard.sinks.sqlite import SQLiteSink, connect_readonly, evaluation_of, read_evaluations
+from steelyard.sinks.sqlite import SQLiteSink, read_evaluations
+from steelyard.sinks.sqlite import connect_readonly as connect_readonly
+from steelyard.sinks.sqlite import evaluation_of as evaluation_of
 
 if TYPE_CHECKING:
     from steelyard.sinks.monitoring import observe_alarms, observe_monitor
@@ -29,26 +38,17 @@ if TYPE_CHECKING:
     from steelyard.sinks.vendors.phoenix import PhoenixSink
 
 __all__ = [
-    "Counting",
     "DatadogSink",
     "JSONLSink",
-    "KnowsEarlierScores",
     "LangSmithSink",
     "LangfuseSink",
     "MLflowSink",
-    "Monitored",
-    "Observing",
     "OpenTelemetrySink",
     "PhoenixSink",
     "PostgresSink",
-    "Pruned",
-    "ReportsDecisions",
     "Retention",
     "SQLiteSink",
-    "ScoreCounts",
     "Sink",
-    "connect_readonly",
-    "evaluation_of",
     "observe_alarms",
     "observe_monitor",
     "prune",

@@ -53,6 +53,11 @@ JUDGE_COST: Final = "steelyard.judge.cost"
 RECORD_ID: Final = "steelyard.record.id"
 HAPPENED_AT: Final = "steelyard.record.happened_at"
 TENANT: Final = "steelyard.tenant"
+SUFFERS: Final = "steelyard.diagnosis.cause"
+BECAUSE: Final = "steelyard.diagnosis.because"
+RULE: Final = "steelyard.diagnosis.rule"
+STRENGTH: Final = "steelyard.diagnosis.strength"
+BACKING: Final = "steelyard.diagnosis.backing"
 SESSION: Final = "session.id"
 CONVERSATION: Final = "gen_ai.conversation.id"
 USER: Final = "enduser.pseudo.id"
@@ -61,6 +66,7 @@ SCORE_HISTOGRAM: Final = "gen_ai.evaluation.score"
 DURATION_HISTOGRAM: Final = "gen_ai.evaluation.client.operation.duration"
 COST_HISTOGRAM: Final = "gen_ai.evaluation.client.usage.cost"
 QUEUE_SIZE: Final = "gen_ai.evaluation.client.queue.size"
+DIAGNOSES: Final = "steelyard.diagnosis.turns"
 OUTCOMES: Final = "steelyard.evaluation.outcomes"
 WEIGHTED_SUM: Final = "steelyard.evaluation.weighted_sum"
 NEGATIVE_SUM: Final = "steelyard.evaluation.weighted_sum.negative"
@@ -99,6 +105,7 @@ STABILITY: Final[Mapping[str, Stability]] = {
             *(CALIBRATED_VALUE, CALIBRATION),
             *(INPUT_TOKENS, OUTPUT_TOKENS, JUDGE_REQUESTS, JUDGE_SECONDS, JUDGE_COST, RECORD_ID),
             *(HAPPENED_AT, TENANT),
+            *(SUFFERS, BECAUSE, RULE, STRENGTH, BACKING, DIAGNOSES),
             *(OUTCOMES, WEIGHTED_SUM, NEGATIVE_SUM, WEIGHT, TOKENS, REQUESTS, DECISIONS, TURNS, PENDING),
             *(SINK_RESULTS, CACHE_HITS, BREAKER, TOKEN_TYPE, DECISION, OUTCOME, SINK),
             *(MOMENTS, PASSED_WEIGHT, BUDGET_LIMIT, ALARM_FALLEN, MOMENT, BUDGET, ALARM),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import steelyard.sinks._attributes as names
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import _attributes as names
 
 Value = str | bool | int | float
 _LATEST = 2**63 / 1e9
@@ -120,6 +120,22 @@ def turn_attributes(evaluation: Evaluation) -> dict[str, Value]:
             names.CONVERSATION: evaluation.session,
             names.TENANT: evaluation.tenant,
             names.USER: evaluation.user,
+        }
+    )
+
+
+def diagnosis_attributes(evaluation: Evaluation) -> dict[str, Value]:
+    """What the turn suffers from, `fine` if nothing; empty of a turn that nobody diagnosed."""
+    found = evaluation.diagnosis
+    if found is None:
+        return {}
+    return _storable(
+        {
+            names.SUFFERS: found.cause or "fine",
+            names.BECAUSE: found.because or None,
+            names.RULE: found.rule or None,
+            names.STRENGTH: found.strength if found.bad else None,
+            names.BACKING: found.backing,
         }
     )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from opentelemetry.context import Context
 from opentelemetry.metrics import Meter
 
+import steelyard.sinks._attributes as names
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import _attributes as names
 
 _SCORES = [0.0, *[tenth / 10 for tenth in range(1, 11)]]
 """A bucket for exactly 0, ten between 0 and 1."""
@@ -41,6 +41,9 @@ class Instruments:
         self._outcomes = meter.create_counter(
             names.OUTCOMES, "{score}", "Scores by metric, status and cause."
         )
+        self._diagnoses = meter.create_counter(
+            names.DIAGNOSES, "{turn}", "Diagnosed turns by cause; `fine` if nothing is wrong."
+        )
         self._sum = meter.create_counter(
             names.WEIGHTED_SUM,
             "1",
@@ -67,6 +70,9 @@ class Instruments:
         """Add one Evaluation; in the scored span's context, so that exemplars lead to it."""
         for score in evaluation.scores:
             self._record_score(score, context)
+        if evaluation.diagnosis is not None:
+            cause = evaluation.diagnosis.cause or "fine"
+            self._diagnoses.add(1, {names.SUFFERS: cause}, context=context)
         usage = evaluation.usage
         self._duration.record(evaluation.duration, context=context)
         if usage.cost is not None:

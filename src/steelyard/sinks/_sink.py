@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from steelyard.record import TraceRef
 from steelyard.scores import Evaluation
 
 
@@ -28,28 +27,16 @@ class Sink(Protocol):
         """Write what is held back and let go of files and connections."""
 
 
-class Monitored(Protocol):
+class ObservedMonitor(Protocol):
     """Something with the statistics of a `steelyard.Monitor`."""
 
     def stats(self) -> Any:
         """Its counts at this moment, as a `steelyard.online.Stats`."""
 
 
-class ReportsDecisions(Protocol):
-    """A Monitor as seen by those who wait for a turn: it tells of every turn, also of those not judged."""
-
-    def on_decision(self, callback: Callable[[TraceRef | None, str], object], /) -> object:
-        """Have a function called once for each turn, when nothing more is to be waited for.
-
-        Args:
-            callback: Takes where the turn lives and what became of it: `evaluated`, or the reason for which
-                there will be no Evaluation (`sampled_out`, `throttled`, `not_rag`, the cause of a failure).
-        """
-
-
 @runtime_checkable
-class Observing(Protocol):
+class MonitorAware(Protocol):
     """A Sink that also wants to know the Monitor it belongs to."""
 
-    def observe(self, monitor: Monitored, /) -> None:
+    def observe(self, monitor: ObservedMonitor, /) -> None:
         """Called once, when the Monitor is made. Must return at once and not keep the Monitor alive."""

@@ -11,16 +11,16 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
+import steelyard.sinks._attributes as names
 from steelyard import __version__ as VERSION
-from steelyard.sinks import _attributes as names
-from steelyard.sinks._sink import Monitored
+from steelyard.sinks._sink import ObservedMonitor
 
 __all__ = ["Alarming", "observe_alarms", "observe_monitor"]
 
 _Read = Callable[[Any], Iterable[Observation]]
 
 
-def observe_monitor(monitor: Monitored, *, meter_provider: metrics.MeterProvider | None = None) -> None:
+def observe_monitor(monitor: ObservedMonitor, *, meter_provider: metrics.MeterProvider | None = None) -> None:
     """Report a Monitor's queue, decisions, outcomes, sinks and judges as metrics, for as long as it lives.
 
     A Monitor with an `OpenTelemetrySink` does this by itself; doing it again changes nothing. What several
@@ -57,7 +57,7 @@ class _Gauges:
 
     def __init__(self, meter: metrics.Meter) -> None:
         # Weak: reporting must not keep a Monitor alive that nobody uses any more.
-        self._monitors: WeakValueDictionary[int, Monitored] = WeakValueDictionary()
+        self._monitors: WeakValueDictionary[int, ObservedMonitor] = WeakValueDictionary()
         self.alarms: WeakSet[Alarming] = WeakSet()
         gauge, counter, read = meter.create_observable_gauge, meter.create_observable_counter, self._reading
         gauge(
@@ -85,7 +85,7 @@ class _Gauges:
         gauge(names.ALARM_FALLEN, [self._fallen], "{alarm}", "1 while an alarm says that scores have fallen.")
         gauge(names.BREAKER, [read(_breakers)], "{breaker}", "Breakers that keep questions from the judge.")
 
-    def add(self, monitor: Monitored) -> None:
+    def add(self, monitor: ObservedMonitor) -> None:
         self._monitors[id(monitor)] = monitor
 
     def _fallen(self, _: CallbackOptions) -> Iterable[Observation]:

@@ -17,6 +17,7 @@ from opentelemetry import metrics, trace
 from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger_provider
 from opentelemetry.context import Context
 
+import steelyard.sinks._attributes as names
 from steelyard import __version__ as VERSION
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
@@ -25,9 +26,9 @@ from steelyard.errors import SinkError
 from steelyard.record import TraceRef
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import _attributes as names
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
 from steelyard.sinks._described import (
+    diagnosis_attributes,
     event_attributes,
     span_attributes,
     turn_attributes,
@@ -35,7 +36,7 @@ from steelyard.sinks._described import (
     written_time,
 )
 from steelyard.sinks._instruments import Instruments
-from steelyard.sinks._sink import Monitored
+from steelyard.sinks._sink import ObservedMonitor
 from steelyard.sinks.monitoring import observe_monitor
 
 __all__ = ["OpenTelemetrySink", "context_of"]
@@ -120,7 +121,7 @@ class OpenTelemetrySink:
         """How many events, spans and records' metrics did not get out, by reason."""
         return dict(self._undelivered)
 
-    def observe(self, monitor: Monitored) -> None:
+    def observe(self, monitor: ObservedMonitor) -> None:
         """Report what the Monitor says of itself, to where this sink's metrics go."""
         observe_monitor(monitor, meter_provider=self._meter_provider)
 
@@ -194,6 +195,7 @@ class OpenTelemetrySink:
                 names.OPERATION: "evaluation",
                 names.SPAN_KIND: "EVALUATOR",
                 **turn_attributes(evaluation),
+                **diagnosis_attributes(evaluation),
                 **usage_attributes(evaluation),
                 **span_attributes(evaluation.scores, explanations=self._explanations),
             },
@@ -224,6 +226,7 @@ class OpenTelemetrySink:
                 event_name=names.EVENT,
                 attributes={
                     **turn_attributes(evaluation),
+                    **diagnosis_attributes(evaluation),
                     **event_attributes(score, explanations=self._explanations),
                 },
             )

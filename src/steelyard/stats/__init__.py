@@ -10,49 +10,57 @@ here turn such samples into figures with intervals; they need numpy alone and re
 0.927
 """
 
+from steelyard.stats._blocking import Blocking
 from steelyard.stats._changes import Change, find_changes
-from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
+from steelyard.stats._clusters import cluster, name_clusters
 from steelyard.stats._corrected import corrected_mean
+from steelyard.stats._deploys import Deploy, find_deploys, within_kinds
 from steelyard.stats._difference import (
     Difference,
     difference_of,
+    sample_difference,
     unpaired_difference,
 )
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
 from steelyard.stats._estimate import FEW, Estimate
 from steelyard.stats._flips import ChangeAlarm, FlipAlarm, flip_probability
-from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
+from steelyard.stats._gate import Decision, GateTest, repeats_order
 from steelyard.stats._gate_plan import GatePlan, plan_gate
+from steelyard.stats._incidents import Incident, find_incidents
 from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
 from steelyard.stats._moments import Moments
 from steelyard.stats._open_units import OpenSums
 from steelyard.stats._paired import holm, paired_difference, sign_flip_p
-from steelyard.stats._sample import Sample, order_blocks, sample_of
+from steelyard.stats._sample import Alike, Sample, alike_by, order_blocks, sample_of
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer
 
 __all__ = [
     "FEW",
+    "Alike",
+    "Blocking",
     "Change",
     "ChangeAlarm",
     "ConfidenceSequence",
     "Decision",
+    "Deploy",
     "Difference",
     "Estimate",
     "FallAlarm",
     "FlipAlarm",
     "GatePlan",
     "GateTest",
+    "Incident",
     "MetricSummary",
     "Moments",
     "OpenSums",
     "Sample",
     "Slice",
     "Summarizer",
-    "adjusted_rand",
+    "alike_by",
     "auroc",
     "benjamini_hochberg",
     "cluster",
@@ -61,9 +69,10 @@ __all__ = [
     "difference_of",
     "ewma",
     "find_changes",
+    "find_deploys",
+    "find_incidents",
     "find_slices",
     "fit_logistic",
-    "fixed_calls",
     "flip_probability",
     "holm",
     "inclusion_probabilities",
@@ -73,6 +82,7 @@ __all__ = [
     "pass_rate",
     "plan_gate",
     "repeats_order",
+    "sample_difference",
     "sample_of",
     "sign_flip_p",
     "smoothed_targets",
@@ -81,4 +91,5 @@ __all__ = [
     "turns_needed",
     "unpaired_difference",
     "weighted_mean",
+    "within_kinds",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from steelyard.stats._estimate import Estimate, wilson
 from steelyard.stats._logistic import fit_logistic
 from steelyard.stats._quantiles import t_quantile
+from steelyard.stats._sample import Sample, unit_codes
 
 _Array = npt.NDArray[np.float64]
 _DOUBT = 0.5
@@ -29,6 +31,8 @@ def corrected_mean(
     *,
     judged_inclusion: Sequence[float] | None = None,
     labelled_inclusion: Sequence[float] | None = None,
+    judged_sessions: Sequence[Hashable] | None = None,
+    labelled_sessions: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> Estimate:
     """What people would find on average, from many judged turns and a few that people labelled too.
@@ -42,7 +46,8 @@ def corrected_mean(
     variance least (PPI++, Angelopoulos, Duchi & Zrnic 2023, section 6, for a calibrated f).
 
     The interval is Wilson's (see `weighted_mean`) for as many labels as would tell as much by themselves:
-    n / (share of the labels' variance that f leaves unexplained). So it holds near 0 and 1.
+    n / (share of the labels' variance that f leaves unexplained). So it holds near 0 and 1. If sessions are
+    known, the variances of both means are as many times as large as sessions make them.
 
     Of labels drawn at random it is at best sqrt(1 - R^2) times as wide as that of the labels alone, R^2 being
     the share of variance that the judge explains; of turns drawn by `steelyard.calibration.next_to_label` at
@@ -55,6 +60,8 @@ def corrected_mean(
         labels: What people found there, in the same order, each in 0..1.
         judged_inclusion: The probabilities with which the turns were picked; 1 where None.
         labelled_inclusion: Those of the labelled turns, for being picked and labelled.
+        judged_sessions: The session of each judged turn (see `weighted_mean`); independent turns if None.
+        labelled_sessions: Those of the labelled turns.
         level: Nominal coverage.
 
     Raises:
@@ -74,8 +81,21 @@ def corrected_mean(
     freedom = max(size - 1 - drawn, 1.0)
     share = _unexplained(value, left, truth, few) * max(size - 1, 1.0) / freedom
     spread = trust**2 * float((weights * weights) @ (guesses - mean) ** 2)
+    # As many times as large as turns of a session make it, for each of the two means.
+    grown, _ = _by_session(guesses, weights, judged_sessions)
+    effect, units = _by_session(np.clip(left, 0, 1), few, labelled_sessions)
+    freedom = max(min(freedom, units), 1.0)
+    share, spread = share * effect, spread * grown
     low, high = _interval(value, size, share, spread, t_quantile((1 + level) / 2, freedom))
     return Estimate(value=value, low=low, high=high, n=len(pairs), effective_n=size, level=level)
+
+
+def _by_session(values: _Array, weights: _Array, sessions: Sequence[Hashable] | None) -> tuple[float, float]:
+    """The design effect of sessions, and the degrees of freedom of what they tell."""
+    if sessions is None:
+        return 1.0, math.inf
+    found = Sample(values=values, weights=weights, units=unit_codes(sessions)).weighed
+    return (1.0, math.inf) if found.units is None else (found.design_effect, found.freedom + 1)
 
 
 def _weights(inclusion: Sequence[float] | None, count: int) -> _Array:

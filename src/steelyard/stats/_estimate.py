@@ -19,6 +19,12 @@ _UNSEEN = -math.log(0.025)
 """Draws expected of a kind of turn of which, with 97.5 % probability, at least one would have been seen."""
 _FAR = 5.0
 """How many times the smallest probability seen may be the floor before a kind of turn counts as unseen."""
+_STEP = 0.25
+"""Half of the continuity correction (Yates 1934; Newcombe, Statistics in Medicine 17, 1998, method 4).
+
+The mean of n zeros and ones moves in steps of 1 / n. Without a correction, coverage falls short for some
+rates (to .917 at 20 turns, .927 at 100); all of it covers too much. Half of it comes near mid-p intervals.
+"""
 _POINT = 1e-12
 """A mean this near 0 or 1 leaves no room for other values."""
 
@@ -104,21 +110,22 @@ class Weighed:
         if floor is not None and self.least > _FAR * floor:
             low, high = _with_unseen(low, high, self.weight, _UNSEEN / floor)
         kish = self.weight**2 / self.square
-        grown = 1.0 if self.units is None else max(self._growth(variance), 1.0)
+        grown = 1.0 if self.units is None else self.design_effect
         return Estimate(
             value=self.mean, low=low, high=high, n=self.n, effective_n=kish / grown, level=level,
             units=self.units,
         )  # fmt: skip
 
     def _unseen(self) -> float:
-        """What half a turn more at 0 and half a one at 1 (Jeffreys' prior) would add to `spread`.
+        """What a third of a turn more at 0 and one at 1 (Kerman's neutral prior) would add to `spread`.
 
+        Source: Kerman, Electronic Journal of Statistics 5, 2011.
         As far as turns were seen to be 0 or 1, or so few were seen that one might be; never more than if all
         were. Rare failures that are seldom picked are absent from many samples.
         """
         share = max(self.ends, min(_UNSHOWN / self.n, 1.0) ** 2)
         typical = (self.square / self.weight) ** 2
-        more = share * typical * (self.mean**2 + (1 - self.mean) ** 2) / 2
+        more = share * typical * (self.mean**2 + (1 - self.mean) ** 2) / 3
         most = self.mean * (1 - self.mean) * self.square
         return max(min(self.spread + more, most) - self.spread, 0.0)
 
@@ -134,10 +141,11 @@ class Weighed:
         freedom = self.freedom
         return (freedom * clustered + _PRIOR_FREEDOM * expected) / (freedom + _PRIOR_FREEDOM)
 
-    def _growth(self, variance: float) -> float:
-        """The design effect of the units."""
-        unseen = self._unseen()
-        return variance / (self.spread + unseen) if self.spread + unseen > _POINT else self.alike
+    @property
+    def design_effect(self) -> float:
+        """How many times the variance is what it would be if turns were independent, at least 1."""
+        alone = self.spread + self._unseen()
+        return max(self._variance() / alone if alone > _POINT else self.alike, 1.0)
 
     def _interval(self, variance: float, tail: float) -> tuple[float, float]:
         largest = self.mean * (1 - self.mean)
@@ -146,11 +154,16 @@ class Weighed:
         known = self.units is None and self.even and self.ends == 1
         freedom = math.inf if known and self.n >= 10 else self.freedom + _PRIOR_FREEDOM
         quantile = t_quantile(tail, max(freedom, 1.0)) if freedom < 1e6 else normal_quantile(tail)
-        if known or largest < _POINT:
-            ratio = self.alike / kish
-            return score_interval(self.mean, quantile, ratio=ratio, slope=(1 - 2 * self.mean) * ratio)
+        if largest < _POINT:
+            return wilson(self.mean, kish / self.alike, quantile)
+        if known:
+            return rate_interval(self.mean, self.n, quantile)
         ratio = variance / self.weight**2 / largest
-        return score_interval(self.mean, quantile, ratio=ratio, slope=self._slope(ratio, variance, quantile))
+        slope = self._slope(ratio, variance, quantile)
+        step = self.ends * _STEP / self.n if self.even else 0.0
+        low, _ = score_interval(max(self.mean - step, 0.0), quantile, ratio=ratio, slope=slope)
+        _, high = score_interval(min(self.mean + step, 1.0), quantile, ratio=ratio, slope=slope)
+        return low, high
 
     def _slope(self, ratio: float, variance: float, quantile: float) -> float:
         """By how much the variance of the mean grows with the mean: third moment / second.
@@ -189,6 +202,16 @@ def score_interval(mean: float, quantile: float, *, ratio: float, slope: float) 
 def wilson(mean: float, trials: float, quantile: float) -> tuple[float, float]:
     """Wilson's score interval (JASA 22, 1927) for a rate seen in so many trials, whole or not."""
     return score_interval(mean, quantile, ratio=1 / trials, slope=(1 - 2 * mean) / trials)
+
+
+def rate_interval(mean: float, trials: int, quantile: float) -> tuple[float, float]:
+    """Wilson's interval with half of the continuity correction (see `_STEP`)."""
+    if not 0 < mean < 1:
+        return wilson(mean, trials, quantile)
+    step = _STEP / trials
+    low, _ = wilson(max(mean - step, 0.0), trials, quantile)
+    _, high = wilson(min(mean + step, 1.0), trials, quantile)
+    return low, high
 
 
 def _with_unseen(low: float, high: float, weight: float, unseen: float) -> tuple[float, float]:

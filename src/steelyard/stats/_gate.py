@@ -130,20 +130,21 @@ class GateTest:
         """How far the mean above the bar is uncertain; infinite while nothing is known of that."""
         return self._error(0.0)
 
-    def _error(self, shift: float) -> float:
-        """The standard error if the true mean is that much above the one seen."""
+    def _error(self, shift: float, *, passing: bool = False) -> float:
+        """The standard error if the true mean is that much above the one seen.
+
+        Cases that never wavered before may do so after a fall: whether one is ruled out (`passing`) goes by
+        how cases differ from what they were, if that is more.
+        """
         if self._exact or self.calls < 2:
             return 0.0 if self._exact else math.inf
-        counts, totals, squares, _ = self._now()
+        counts, totals, *_ = self._now()
         known = self._known()
-        repeats = self.calls - len(counts)
-        within = max(float((squares - totals * totals / counts).sum()), 0.0)
-        for values in known:
-            if values is not None and len(values) > 1:
-                repeats += len(values) - 1
-                within += float(((values - values.mean()) ** 2).sum())
+        repeats, within = self._within()
         prior = self._first_guess(totals / counts, counts, known)
         noise = prior if not repeats else (within + _PRIOR * prior) / (repeats + _PRIOR)
+        if passing and self._least is None:
+            noise = max(noise, prior)
         if self._least is not None:
             noise += max(self._slope() * shift, 0.0) * noise
         if not self._once:
@@ -154,6 +155,14 @@ class GateTest:
         if self._least is None:
             parts = parts + [1 / len(values) for values in known if values is not None]
         return math.sqrt(noise * float(self._shares() ** 2 @ parts))
+
+    def _within(self) -> tuple[int, float]:
+        """How many repeats of cases there are, now and earlier, and their squares about their case's mean."""
+        counts, totals, squares, _ = self._now()
+        again = [values for values in self._known() if values is not None and len(values) > 1]
+        repeats = self.calls - len(counts) + sum(len(values) - 1 for values in again)
+        within = max(float((squares - totals * totals / counts).sum()), 0.0)
+        return repeats, within + sum(float(((values - values.mean()) ** 2).sum()) for values in again)
 
     def interval(self, *, level: float = 0.95) -> tuple[float, float] | None:
         """The normal interval of the mean above the bar, added to the bar, for people."""
@@ -207,14 +216,17 @@ class GateTest:
         if math.isinf(error):
             return None
         freedom = max(len(self._sums) - 1, 1)
-        failed, passed = (t_quantile(1 - _MARGIN * rate, freedom) * error for rate in self._rates)
-        low = above <= -failed
+        failed, passed = (t_quantile(1 - _MARGIN * rate, freedom) for rate in self._rates)
+        cautious = self._error(0.0, passing=True)
+        low = above <= -failed * error
         if self._least is None and all(values is not None and len(values) == 1 for values in self._known()):
             low = sign_flip_p(self._changes() * self._shares()) / 2 <= _MARGIN * self._rates[0]
         if low and above < -self.fall / 2:
             return "fail"
         # A mean that is surely below the bar, and surely not as far as the fall, is fine.
-        return "pass" if above >= passed - self.fall else "fail" if low and above < 0 else None
+        if above >= passed * cautious - self.fall:
+            return "pass"
+        return "fail" if low and above < 0 and above <= -failed * cautious else None
 
     @property
     def _above(self) -> float:
@@ -261,22 +273,6 @@ class GateTest:
         weights = np.array([self._weights.get(case, 1.0) for case in self._sums])
         shares: _Array = weights / weights.sum()
         return shares
-
-
-def fixed_calls(*, spread: float, fall: float, false_failures: float = 0.05, power: float = 0.9) -> int:
-    """How many measurements a test of fixed size needs for the same error rates: ((z + z') spread / fall)^2.
-
-    Args:
-        spread: Standard deviation of a measurement.
-        fall: The fall to be found.
-        false_failures: Probability of a false failure.
-        power: Probability of finding it.
-
-    >>> fixed_calls(spread=0.3, fall=0.05, power=0.8)
-    223
-    """
-    quantiles = normal_quantile(1 - false_failures) + normal_quantile(power)
-    return math.ceil((quantiles * spread / fall) ** 2)
 
 
 def repeats_order(cases: Sequence[_Case], *, seed: int, number: int) -> list[_Case]:

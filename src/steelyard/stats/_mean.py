@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 
-from steelyard.stats._estimate import Estimate, wilson
+from steelyard.stats._estimate import Estimate, rate_interval
 from steelyard.stats._quantiles import normal_quantile
 from steelyard.stats._sample import sample_of
 
@@ -20,16 +20,18 @@ def weighted_mean(
 ) -> Estimate | None:
     """The mean over all turns, estimated from those that were picked, with an interval; None of no values.
 
-    The mean is Hajek's (1971): each value weighs 1 / its inclusion probability. The interval is Wilson's for
-    as many zeros and ones as would vary as much (Korn & Graubard, Survey Methodology 24, 1998), so that it
-    holds near 0 and 1. Its variance is the linearised one (Sarndal, Swensson & Wretman 1992, chapter 5), with
-    sessions as the units that vary: turns of a session may resemble each other, sessions are independent. It
-    is corrected for few sessions, and the quantile is Student's with Satterthwaite's degrees of freedom (Bell
-    & McCaffrey, Survey Methodology 28, 2002), fewer if few sessions are far off (Box, Biometrika 40, 1953).
-    One session tells nothing of how much sessions differ: turns of a session are taken to be alike by .03
-    (intraclass correlation) with one degree of freedom, which counts for the less, the more sessions there
-    are (Smyth 2004). If values of one kind are rare, the interval leans
-    to the longer side by as much as makes it right to the second order (Johnson, JASA 73, 1978).
+    The mean is Hajek's (1971): each value weighs 1 / its inclusion probability. The interval is Wilson's
+    for as many zeros and ones as would vary as much (Korn & Graubard, Survey Methodology 24, 1998), so
+    that it holds near 0 and 1, with half of the continuity correction (Newcombe, Statistics in Medicine
+    17, 1998, method 4) for zeros and ones of equal weight. Its variance is the linearised one (Sarndal,
+    Swensson & Wretman 1992, chapter 5), with sessions as the units that vary: turns of a session may
+    resemble each other, sessions are independent. It is corrected for few sessions, and the quantile is
+    Student's with Satterthwaite's degrees of freedom (Bell & McCaffrey, Survey Methodology 28, 2002),
+    fewer if few sessions are far off (Box, Biometrika 40, 1953). One session tells nothing of how much
+    sessions differ: turns of a session are taken to be alike by .03 (intraclass correlation) with one
+    degree of freedom, which counts for the less, the more sessions there are (Smyth 2004). If values of
+    one kind are rare, the interval leans to the longer side by as much as makes it right to the second
+    order (Johnson, JASA 73, 1978).
 
     `benchmarks/sessions.py` measures what it covers; docs/reading-scores.md has the table.
 
@@ -66,7 +68,7 @@ def pass_rate(
 ) -> Estimate | None:
     """The share of all turns that pass, from those that were picked, with an interval; see `weighted_mean`.
 
-    With equal probabilities and independent turns it is Wilson's interval.
+    With equal probabilities and independent turns it is Wilson's interval, corrected for steps of 1 / n.
     """
     return weighted_mean(map(float, passed), inclusion, sessions=sessions, level=level, floor=floor)
 
@@ -74,8 +76,8 @@ def pass_rate(
 def turns_needed(margin: float, *, mean: float = 0.9, level: float = 0.95, design_effect: float = 1.0) -> int:
     """How many turns to judge for an interval of a given half-width around a rate.
 
-    The smallest n whose Wilson interval has at most this half-width; zeros and ones vary most, so that values
-    in between need fewer.
+    The smallest n whose interval (`pass_rate`) has at most this half-width; zeros and ones vary most, so that
+    values in between need fewer.
 
     Args:
         margin: The half-width wanted.
@@ -84,7 +86,7 @@ def turns_needed(margin: float, *, mean: float = 0.9, level: float = 0.95, desig
         design_effect: n / effective n, above 1 where turns are picked with unequal probabilities.
 
     >>> turns_needed(0.05, mean=0.9)
-    141
+    151
     """
     quantile = normal_quantile((1 + level) / 2)
     low, high = 1, 2
@@ -97,5 +99,5 @@ def turns_needed(margin: float, *, mean: float = 0.9, level: float = 0.95, desig
 
 
 def _half(mean: float, trials: int, quantile: float) -> float:
-    low, high = wilson(mean, trials, quantile)
+    low, high = rate_interval(mean, trials, quantile)
     return (high - low) / 2

@@ -222,6 +222,7 @@ class FallAlarm:
         *,
         session: Hashable = None,
         usual: float = 0.0,
+        design_effect: float = 1.0,
     ) -> bool:
         """Take a score in 0..1 into account; returns whether the alarm has gone off, now or before.
 
@@ -230,6 +231,9 @@ class FallAlarm:
             inclusion: The probability with which its turn was picked.
             session: The session of the turn, or its user; None or empty for a turn of its own.
             usual: How far the mean usually is above the target's, -.15 to .15, at the time of this turn.
+            design_effect: If nobody knows its session: how many times the variance of a mean of such turns is
+                what it would be if they were independent. Evidence counts for as much less, by the root of
+                that order: logarithms grow by the mean of independent turns, and vary by that of these.
 
         Raises:
             ValueError: If the inclusion probability is below the smallest one.
@@ -242,8 +246,9 @@ class FallAlarm:
             turns, most, total = 0, 0.0, 0.0
         most, before, total = most + share * max(1 - target, 0.0), total, total + share * (value - target)
         opened = _kept(self.n) - _kept(self.n + 1)
+        power = 1 / design_effect
         self._stakes = [
-            (stake + opened) * ((1 - bet * total) / (1 - bet * before))
+            (stake + opened) * ((1 - bet * total) / (1 - bet * before)) ** power
             if bet * most <= _MOST_LOST or not turns
             else stake + opened
             for stake, bet in zip(self._stakes, _BETS, strict=True)

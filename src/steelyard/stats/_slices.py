@@ -1,10 +1,11 @@
-"""Which part of the traffic explains a low or a fallen mean."""
+"""Which part of the traffic is unlike the rest."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,11 @@ class Slice:
     value: str
     """Its value in this slice."""
     n: int
-    """Turns in the slice, after the fall where there is one."""
+    """Turns in the slice."""
     share: float
     """Weight of the slice among all turns, 0..1."""
     difference: Difference
-    """Slice - rest; of a fall: the slice after - before."""
+    """Slice - rest."""
     p: float
     """Probability of so large a difference if the slice were like the rest."""
     q: float
@@ -62,7 +63,7 @@ def find_slices(
     *,
     inclusion: Sequence[float] | None = None,
     sessions: Sequence[Hashable] | None = None,
-    after: Sequence[bool] | None = None,
+    than_rest: Literal["lower", "higher"] | None = None,
     level: float = 0.05,
     minimum: int = 10,
 ) -> list[Slice]:
@@ -74,17 +75,15 @@ def find_slices(
         inclusion: The probability with which each turn was picked; 1 if None.
         sessions: The session of each turn (see `weighted_mean`); independent turns if None. An attribute that
             is the same in all turns of a session varies from session to session only.
-        after: Whether each turn belongs to the later period. If given, a slice stands out if it changed
-            otherwise than the rest did between the periods; else if its mean differs from the rest's.
+        than_rest: Which slices are told: lower ones, higher ones, or both.
         level: The false discovery rate that is accepted (Benjamini & Hochberg).
-        minimum: Slices, and rests, of fewer turns or sessions (in each period) are left out.
+        minimum: Slices, and rests, of fewer turns or sessions are left out.
     """
     sample = sample_of(values, inclusion, sessions)
-    periods = None if after is None else np.asarray(after, bool)
     found = [
         (name, value, inside, p)
         for name, value, inside in _cut(attributes)
-        if (p := _p_value(sample, inside, periods, minimum)) is not None
+        if (p := _p_value(sample, inside, minimum)) is not None
     ]
     adjusted = benjamini_hochberg([p for *_, p in found])
     slices: list[Slice] = []
@@ -93,8 +92,10 @@ def find_slices(
         ((p, name, value, inside, q) for (name, value, inside, p), q in zip(found, adjusted, strict=True)),
         key=lambda one: one[:3],
     ):
-        if q <= level and not _explained(sample, inside, periods, others, minimum, level / len(found)):
-            slices.append(_slice(name, value, p, q, sample, inside, periods))
+        if than_rest and (than_rest == "lower") != (sample.part(inside).mean < sample.part(~inside).mean):
+            continue
+        if q <= level and not _explained(sample, inside, others, minimum, level / len(found)):
+            slices.append(_slice(name, value, p, q, sample, inside))
             others &= ~inside
     return slices
 
@@ -107,38 +108,31 @@ def _cut(attributes: Mapping[str, Sequence[str | None]]) -> Iterator[tuple[str, 
             yield name, value, known == value
 
 
-def _explained(
-    sample: Sample, inside: _Mask, after: _Mask | None, others: _Mask, minimum: int, level: float
-) -> bool:
+def _explained(sample: Sample, inside: _Mask, others: _Mask, minimum: int, level: float) -> bool:
     """Whether a slice is like the rest once more certain ones are left out of both.
 
-    If one tenant falls, each of the others stands out from a rest that holds that tenant.
+    If one tenant is worse, each of the others stands out from a rest that holds that tenant.
     """
     if others.all():
         return False
-    periods = None if after is None else after[others]
-    p = _p_value(sample.part(others), inside[others], periods, minimum)
-    return p is not None and p > level
+    p = _p_value(sample.part(others), inside[others], minimum)
+    # Of one that has no turns of its own left, all has been said.
+    return p is None or p > level
 
 
-def _p_value(sample: Sample, inside: _Mask, after: _Mask | None, minimum: int) -> float | None:
+def _p_value(sample: Sample, inside: _Mask, minimum: int) -> float | None:
     """The probability of so large a difference if the slice were like the rest; None of too few turns.
 
-    The turns' values less their period's mean, weighted so that they add up to the difference, vary by
-    session: a score test, as if the slice were like the rest, since its own variance would make rare failures
-    that happen to be absent look certain.
+    The turns' values less the mean of all, weighted so that they add up to the difference, vary by session:
+    a score test, as if the slice were like the rest, since its own variance would make rare failures that
+    happen to be absent look certain.
     """
-    everything = np.ones(len(sample), bool)
-    periods = [(everything, 1.0)] if after is None else [(after, 1.0), (~after, -1.0)]
-    away, shares = np.zeros(len(sample)), np.zeros(len(sample))
-    fewest = len(sample)
-    for period, sign in periods:
-        away[period] = sample.values[period] - sample.part(period).mean
-        for cell, side in ((inside & period, sign), (~inside & period, -sign)):
-            fewest = min(fewest, _units(sample, cell))
-            if fewest < minimum:
-                return None
-            shares[cell] = side * sample.weights[cell] / float(sample.weights[cell].sum())
+    fewest = min(_units(sample, inside), _units(sample, ~inside))
+    if fewest < minimum:
+        return None
+    away, shares = sample.values - sample.mean, np.zeros(len(sample))
+    for cell, side in ((inside, 1.0), (~inside, -1.0)):
+        shares[cell] = side * sample.weights[cell] / float(sample.weights[cell].sum())
     variance = _variance(sample, away, shares)
     if variance <= 0:
         return None
@@ -166,19 +160,13 @@ def _variance(sample: Sample, away: _Array, shares: _Array) -> float:
     return spread * (alone + alike * together)
 
 
-def _slice(
-    name: str, value: str, p: float, q: float, sample: Sample, inside: _Mask, after: _Mask | None
-) -> Slice:
-    if after is None:
-        first, second = ~inside, inside
-    else:
-        first, second = inside & ~after, inside & after
-    difference = sample_difference(sample.part(first), sample.part(second))
+def _slice(name: str, value: str, p: float, q: float, sample: Sample, inside: _Mask) -> Slice:
+    difference = sample_difference(sample.part(~inside), sample.part(inside))
     assert difference is not None
     return Slice(
         name=name,
         value=value,
-        n=int(second.sum()),
+        n=int(inside.sum()),
         share=float(sample.weights[inside].sum() / sample.weights.sum()),
         difference=difference,
         p=p,

@@ -1,7 +1,6 @@
 """What a sentence is and whether it states something, the same for metrics and judges."""
 
-from steelyard.text._evasions import asserted, evades
-from steelyard.text._hedges import unhedged
+from steelyard.text._evasions import asserted, evades, unhedged
 from steelyard.text._sentences import Sentence, iter_sentences, sentences
 from steelyard.text._statements import affirms, is_polar, iter_statements, spread, statements, states
 

@@ -66,6 +66,11 @@ _END = re.compile(
 _INITIAL = re.compile(r"(?:^|[\s(])(?:\w\.)*\w$")
 _ENUMERATOR = re.compile(r"(?:^|\n)[^\S\n]*\(?\w{1,3}$")
 _NEXT = re.compile(r"\s*[\"'“‘(\[*_]*(\w+)")
+_SAYS = re.compile(r"[^\W_]")
+_BEFORE = 200
+"""Characters without a letter or digit at most, before the first one of a sentence."""
+_LONGEST = 4_000
+"""Characters of a sentence at most: a text without an end is read in pieces that take a millisecond each."""
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -76,19 +81,30 @@ def sentences(text: str) -> list[Sentence]:
 
     Returns:
         Sentences in order, without surrounding white space; pieces without a letter or digit are left out.
+        What goes on for more than 4,000 characters is cut where a line or a word ends.
     """
     return list(iter_sentences(text))
 
 
 def iter_sentences(text: str) -> Iterator[Sentence]:
     """`sentences`, one at a time, for long texts."""
-    start = 0
-    for match in _END.finditer(text):
+    start = at = _begin(text, 0)
+    while match := _END.search(text, at):
+        end = at = match.end()
         if match["mark"] and not _ends(text, match):
-            continue
-        yield from _piece(text, start, match.end())
-        start = match.end()
+            if end - start <= _LONGEST:
+                continue
+            end = _cut(text, start)
+        yield from _piece(text, start, end)
+        start = _begin(text, end)
+        at = max(at, start)
     yield from _piece(text, start, len(text))
+
+
+def _begin(text: str, start: int) -> int:
+    """Where the next sentence may begin: of a long stretch that says nothing, near its end."""
+    said = _SAYS.search(text, start)
+    return max(start, (said.start() if said else len(text)) - _BEFORE)
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
@@ -136,7 +152,16 @@ def _is_ordinal(before: str, follows: str) -> bool:
 
 
 def _piece(text: str, start: int, end: int) -> Iterator[Sentence]:
-    piece = text[start:end]
-    if any(map(str.isalnum, piece)):
-        left = start + len(piece) - len(piece.lstrip())
-        yield Sentence(piece.strip(), left, left + len(piece.strip()))
+    while start < end:
+        piece = text[start : end if end - start <= _LONGEST else _cut(text, start)]
+        if _SAYS.search(piece):
+            left = start + len(piece) - len(piece.lstrip())
+            yield Sentence(piece.strip(), left, left + len(piece.strip()))
+        start += len(piece)
+
+
+def _cut(text: str, start: int) -> int:
+    """Where a sentence that is too long is cut: behind its last line, or else its last word."""
+    most = start + _LONGEST
+    found = (text.rfind(space, start + _LONGEST // 2, most) for space in "\n ")
+    return next((place + 1 for place in found if place >= 0), most)

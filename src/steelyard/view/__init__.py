@@ -6,7 +6,7 @@
 
 from steelyard.report import Label, LabelValue, open_labels
 from steelyard.view._app import app
-from steelyard.view._exchange import export_labels, import_labels
+from steelyard.view.labelling import export_labels, import_labels
 
 __all__ = [
     "Label",

@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard._internal.loopback import LOOPBACK
+from steelyard._internal.redact import LOOPBACK
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.report import open_results
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from steelyard.sinks import Monitored
+    from steelyard.sinks import ObservedMonitor
 
 
 def app(
@@ -24,7 +24,7 @@ def app(
     token: str | None = None,
     read_only: bool = False,
     hosts: Collection[str] | None = None,
-    monitor: Monitored | None = None,
+    monitor: ObservedMonitor | None = None,
     spool: str | os.PathLike[str] | None = None,
 ) -> ASGIApp:
     """An ASGI application that shows a results database, to be served or mounted.

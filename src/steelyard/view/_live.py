@@ -15,7 +15,7 @@ from steelyard._internal.sqlite import identity_of
 from steelyard.errors import ConfigurationError
 from steelyard.online import QueueCounts, Spool, SpoolSettings
 from steelyard.report import ResultsReader
-from steelyard.sinks import Monitored
+from steelyard.sinks import ObservedMonitor
 
 _RUNS = 12
 _DAY = 86_400.0
@@ -52,7 +52,7 @@ class LiveState:
 class LiveLook:
     """Looks at a Monitor in this process and at a spool file, and at the ledgers beside the results."""
 
-    def __init__(self, *, monitor: Monitored | None, spool: Path | None) -> None:
+    def __init__(self, *, monitor: ObservedMonitor | None, spool: Path | None) -> None:
         """Name them.
 
         Raises:

@@ -15,16 +15,47 @@ from jinja2 import Environment
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.text import printable
+from steelyard.errors import ConfigurationError
 from steelyard.report import (
     Scope,
     build_figures,
     human_agreement,
+    look_closer,
     open_labels,
     open_results,
-    slices_of,
+    refresh_results,
 )
-from steelyard.report.figures import PeopleFigure, SliceFigure
+from steelyard.report.figures import FindingFigure, PeopleFigure, SliceFigure
 from steelyard.report.page import templates
+
+# Hours that became stale meanwhile are read score by score, so that no figure is old.
+_EVERY = 10.0
+
+
+class Upkeep:
+    """Adds up again what has become stale, in a thread, at most every ten seconds and one at a time."""
+
+    def __init__(self, address: str, *, writes: bool) -> None:
+        """Name the database, and whether it may be written to."""
+        self._address, self._writes = address, writes
+        self._lock = threading.Lock()
+        self._next = 0.0
+
+    def look(self) -> None:
+        """Do what is due, behind the caller's back."""
+        if not self._writes or time.monotonic() < self._next or not self._lock.acquire(blocking=False):
+            return
+        threading.Thread(target=self._run, daemon=True, name="steelyard-upkeep").start()
+
+    def _run(self) -> None:
+        try:
+            refresh_results(self._address)
+        except ConfigurationError:
+            pass  # a page that reads the database says what is wrong with it
+        finally:
+            self._next = time.monotonic() + _EVERY
+            self._lock.release()
+
 
 STATIC: Final = {
     "uPlot.iife.min.js": ("steelyard.report.page", "text/javascript"),
@@ -57,6 +88,8 @@ def environment() -> Environment:
 class Closer:
     """What a closer look at the latest scores of a scope finds."""
 
+    findings: tuple[FindingFigure, ...]
+    """What changed."""
     slices: tuple[SliceFigure, ...]
     """What stands out."""
     people: tuple[PeopleFigure, ...]
@@ -89,8 +122,10 @@ class CloserLooks:
             if found is None or time.time() - found.at > _FRESH:
                 with closing(open_results(self._address)) as reader:
                     metrics = build_figures(reader, scope, brief=True).metrics
+                    findings, slices = look_closer(reader, scope, metrics)
                     found = Closer(
-                        slices=slices_of(reader, scope, metrics),
+                        findings=findings,
+                        slices=slices,
                         people=human_agreement(reader, open_labels(self._address), scope, metrics),
                         at=time.time(),
                     )

@@ -32,17 +32,19 @@ from steelyard.report import (
 )
 from steelyard.report.page import chart_of, headline
 from steelyard.report.period import moment
-from steelyard.report.turns import EVIDENCE, STATUSES
-from steelyard.scores import Evaluation
+from steelyard.report.queries import EVIDENCE, STATUSES
+from steelyard.scores import CAUSES, Evaluation
 from steelyard.view._guard import read_body
 from steelyard.view._live import LiveLook
-from steelyard.view._pages import STATIC, CloserLooks, environment, static_file
+from steelyard.view._pages import STATIC, CloserLooks, Upkeep, environment, static_file
+from steelyard.view._session import session_page
 from steelyard.view._turn import turn_page
-from steelyard.view._upkeep import Upkeep
 
 _PAGE = 50
 _LONGEST_FILTER = 200
 _LONGEST_LABEL = 16_384
+_FIRST = (float("-inf"), "")
+"""Before every turn."""
 
 
 def _told(page: Callable[[Pages, Request], Response]) -> Callable[[Pages, Request], Response]:
@@ -79,6 +81,7 @@ class Pages:
                 Route("/", self.overview),
                 Route("/turns", self.turns),
                 Route("/turn", self.turn),
+                Route("/session", self.session),
                 Route("/trace/{trace_id}", self.trace),
                 Route("/api/new", self.new_turns),
                 Route("/api/slices", self.slices),
@@ -131,7 +134,14 @@ class Pages:
             found = self._closer.get(_scope(_asked(request)))
         except ConfigurationError as error:
             return PlainTextResponse(str(error), status_code=400)
-        return self.render(request, "slices.html", slices=found.slices, people=found.people, at=found.at)
+        return self.render(
+            request,
+            "slices.html",
+            findings=found.findings,
+            slices=found.slices,
+            people=found.people,
+            at=found.at,
+        )
 
     @_told
     def state(self, request: Request) -> Response:
@@ -159,6 +169,7 @@ class Pages:
             asked=asdict(wanted),
             statuses=STATUSES,
             evidence=EVIDENCE,
+            causes=(*CAUSES, "fine"),
             older=older,
             live="" if key else urlencode({**asked, "time": repr(newest[0]), "id": newest[1]}),
             first=urlencode(asked),
@@ -184,6 +195,21 @@ class Pages:
         if found is None:
             return self.say(request, "There is no turn of this id.", 404)
         return self.render(request, "turn.html", page=turn_page(found, self._labels.of(record_id)))
+
+    @_told
+    def session(self, request: Request) -> Response:
+        """A conversation in order: its turns, the worst one, and where it turned bad."""
+        name = request.query_params.get("id", "")
+        with self._open() as results:
+            # From the first one on; a page that begins at a place is newest first all the same.
+            rows = (
+                results.turns(TurnFilter(session=name), after=_FIRST, limit=_PAGE + 1)[::-1] if name else []
+            )
+            found = [results.evaluation(row.record_id) for row in rows[:_PAGE]]
+        if not rows:
+            return self.say(request, "There is no evaluated turn of this session.", 404)
+        turns = session_page([one for one in found if one is not None])
+        return self.render(request, "session.html", session=name, turns=turns, more=len(rows) > _PAGE)
 
     @_told
     def trace(self, request: Request) -> Response:

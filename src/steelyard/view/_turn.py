@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from steelyard.diagnosis import MENDS
 from steelyard.recording.explaining import Doubt, explain
 from steelyard.report import Label
-from steelyard.report.page import Claim, Passage, claim, in_answer, in_context, passage
+from steelyard.report.page import ClaimView, PassageView, claim, in_answer, in_context, passage
 from steelyard.scores import Evaluation, Score
 
 _ANSWER = 20_000
@@ -24,7 +25,7 @@ class LabelledClaim:
     """Its place among the metric's verdicts."""
     key: str
     """Names it on the page."""
-    claim: Claim
+    claim: ClaimView
     """The verdict in words."""
     labels: tuple[Label, ...]
     """What people said."""
@@ -50,9 +51,9 @@ class TurnPage:
     """The turn."""
     scores: tuple[ScoreView, ...]
     """Every metric's."""
-    passages: tuple[Passage, ...]
+    passages: tuple[PassageView, ...]
     """Question, answer, reference; empty where content was not stored."""
-    contexts: tuple[Passage, ...]
+    contexts: tuple[PassageView, ...]
     """The first 30 contexts."""
     more_contexts: int
     """How many are not shown."""
@@ -62,6 +63,12 @@ class TurnPage:
     """By the title of a passage, how it is known and from where."""
     doubts: tuple[Doubt, ...]
     """What is doubtful of what was recorded, each with the option that settles it."""
+
+    @property
+    def mend(self) -> str:
+        """What mends what the turn suffers from; empty of a good one."""
+        found = self.evaluation.diagnosis
+        return MENDS[found.cause] if found is not None and found.cause else ""
 
 
 def turn_page(evaluation: Evaluation, labels: Sequence[Label]) -> TurnPage:

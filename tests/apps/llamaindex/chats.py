@@ -142,6 +142,35 @@ async def agent_that_reasons_in_text(config: Any) -> str:
     return str(await ReActAgent(tools=[tool], llm=llm, streaming=False).run(SUNDAY))
 
 
+@script(
+    Truth(question=MOOR, contexts=(NEWS,), answer=MOOR_ANSWER), framework="llamaindex", allowed_notes=UNNAMED
+)
+async def agents_with_a_state(config: Any) -> str:
+    """Two function agents with a state around the question; the first hands over to the second."""
+
+    def read_news(query: str) -> str:
+        """Reads the news of the island."""
+        return NEWS
+
+    given = {"reason": "The news desk knows more about the harbour.", "to_agent": "desk"}
+    desk = FunctionAgent(
+        name="desk",
+        description="Knows the news.",
+        tools=[FunctionTool.from_defaults(read_news)],
+        llm=chats(("breakwater", MOOR_ANSWER), otherwise=[("read_news", {"query": "quay"})]),
+    )
+    door = FunctionAgent(
+        name="door",
+        description="Knows who knows.",
+        llm=chats(otherwise=[("handoff", given)]),
+        can_handoff_to=["desk"],
+    )
+    workflow = AgentWorkflow(
+        agents=[door, desk], root_agent="door", initial_state={"visits": 2, "island": "Known to few."}
+    )
+    return str(await workflow.run(user_msg=MOOR))
+
+
 class Found(Event):
     """What was retrieved."""
 

@@ -123,13 +123,13 @@ def looked_up(choices: Choices) -> Runnable[Any, Any]:
 def answer(choices: Choices, *, history: bool, drafts: bool = False) -> Runnable[Any, Any]:
     """Prompt, model, parser."""
     output = choices["output"]
-    structured = "reply" if output == "structured" else ""
+    structured = {"structured": "reply", "nested": "answer"}.get(output, "")
     model = Speaker(role="answer", structured=structured, drafts=drafts)
     if output == "form":
         model.form = Reply.__name__
         return prompted(choices, history=history) | model.with_structured_output(Reply)
     made = prompted(choices, history=history) | model
-    if output == "structured":
+    if structured:
         return made | JsonOutputParser()
     return made if output == "message" else made | StrOutputParser()
 
@@ -167,11 +167,29 @@ def chain(choices: Choices) -> Runnable[Any, Any]:
     output = choices["output"]
     if output == "dict":
         return steps.assign(answer=last)
+    if output == "nested":
+        return steps.assign(made=last)
+    if output == "revised":
+        return revised(steps, fill | prompted(choices, history=True))
     if output == "docs":
         return steps.assign(answer=last) | RunnableLambda(
             lambda s: {"answer": s["answer"], "docs": s["docs"]}
         )
     return steps | last
+
+
+REVIEW = "What does this answer lack?\n\n"
+"""How the prompt begins of the call that looks at a draft."""
+
+
+def revised(steps: Runnable[Any, Any], prompt: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """A draft that is called the answer, a review of it, and what is made of both."""
+    said, review, anew = (Speaker(role=role) | StrOutputParser() for role in ("relay", "review", "answer"))
+    looked_at: Runnable[Any, Any] = RunnableLambda(lambda s: REVIEW + s["answer"])
+    again: Runnable[Any, Any] = RunnableLambda(
+        lambda s: f"Write this answer anew.\n\n{s['answer']}\n\nReview:\n{s['review']}"
+    )
+    return steps.assign(answer=prompt | said).assign(review=looked_at | review).assign(final=again | anew)
 
 
 def tutorial(choices: Choices) -> Runnable[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import BaseMessage
@@ -62,6 +63,8 @@ class Nodes:
         self.choices = choices
         self.speaks = choices["graph_state"] == "messages"
         self.remembers = choices["history"] == "stored" and choices["thread"] == "yes"
+        self.keeps = choices["graph_state"] == "exchanges" and choices["history"] == "stored"
+        self.keeps = self.keeps and self.remembers
         if self.speaks:
             form = {"typed": "dicts"}.get(choices["history"], choices["history"])
             choices = choices.replace(input="messages", history=form)
@@ -87,6 +90,8 @@ class Nodes:
             fields["messages"] = Annotated[list[BaseMessage], add_messages]
         else:
             fields |= {self.source.key: str, "generation": str}
+        if self.keeps:
+            fields["turns"] = Annotated[list[dict[str, str]], operator.add]
         return TypedDict("State", fields, total=False)  # type: ignore[operator]
 
     def given(self, turn: Turn) -> Any:
@@ -109,7 +114,11 @@ class Nodes:
 
     def generate(self, state: Any) -> Any:
         filled = {**self.filling.invoke(state), "context": self.writing.invoke(state["documents"])}
+        if self.keeps:
+            filled["history"] = "\n".join(f"{one['asked']}\n{one['told']}" for one in state.get("turns", []))
         said = self.answering.invoke(filled)
+        if self.keeps:
+            return {"generation": said, "turns": [{"asked": self.source.question(state), "told": said}]}
         return {"messages": [said]} if self.speaks else {"generation": said}
 
     def after(self, state: Any) -> Any:

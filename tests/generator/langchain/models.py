@@ -76,6 +76,7 @@ class Speaker(BaseChatModel):
             "guard": "yes",
             "title": "A short talk",
             "questions": f"1. {turn.rewritten}\n2. {turn.rewritten} And then?",
+            "review": "It says too little of the exceptions.",
             "verify": '{"grounded": true, "score": 9}',
         }[self.role]
 

@@ -19,13 +19,14 @@ from langchain_core.vectorstores import VectorStore
 
 from generator.choices import Choices
 from generator.langchain.models import Speaker, now
+from generator.texts import title_of
 from generator.turns import Turn
 
 KINDS = (
     *("base", "store", "multi_query", "ensemble", "compression", "documents", "texts", "dicts"),
-    "joined",
+    *("rows", "joined"),
 )
-"""The last four are plain functions: of documents, texts, dicts, one joined text."""
+"""The last five are plain functions: of documents, texts, dicts, rows with titles, one joined text."""
 
 
 def documents(texts: Sequence[str]) -> list[Document]:
@@ -100,6 +101,8 @@ def finder(kind: str) -> Callable[[str], Any]:
             return list(found)
         if kind == "dicts":
             return [{"text": text, "score": 0.9, "page": at} for at, text in enumerate(found)]
+        if kind == "rows":
+            return [{"title": title_of(at), "text": text, "link": f"#{at}"} for at, text in enumerate(found)]
         if kind == "joined":
             return now().came("\n\n".join(found))
         return documents(found)

@@ -79,7 +79,7 @@ def conversation(choices: Choices) -> Application:
     store: dict[str, InMemoryChatMessageHistory] = {}
     key = "question" if choices["input"] in ("string", "messages") else choices["input"]
     choices = choices.replace(input=key, history="objects")
-    if choices["output"] in ("docs", "structured", "form"):
+    if choices["output"] in ("docs", "structured", "form", "nested", "revised"):
         choices = choices.replace(output="text")
     source = Input(choices.replace(turns="2"))
     remembering = RunnableWithMessageHistory(

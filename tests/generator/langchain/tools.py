@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,9 @@ from generator.langchain.models import now
 from generator.langchain.retrievers import Shelf, documents
 from generator.results import RESULTS
 
-KINDS = ("retriever_tool", "artifact", "documents", *RESULTS)
+KINDS = ("retriever_tool", "artifact", "hits", "less", "documents", *RESULTS)
+_BESIDE = {"artifact": documents, "hits": RESULTS["model"], "less": RESULTS["dict"]}
+"""What a tool keeps as an artifact, beside what it shows the model."""
 
 
 def tool(choices: Choices) -> BaseTool:
@@ -23,19 +26,20 @@ def tool(choices: Choices) -> BaseTool:
 
     def artifact(query: str) -> tuple[str, Any]:
         found = now().find(query)
-        return came("\n\n".join(found) or now().nothing), documents(found)
+        told = json.dumps([{"content": text} for text in found]) if kind == "hits" else "\n\n".join(found)
+        return came(told if found else now().nothing), _BESIDE[kind](found)
 
     def plain(query: str) -> Any:
         found = now().find(query)
         make = documents if kind == "documents" else RESULTS[kind]
         return came(make(found) if found else now().nothing)
 
-    made: Callable[..., Any] = artifact if kind == "artifact" else plain
+    made: Callable[..., Any] = artifact if kind in _BESIDE else plain
     return StructuredTool.from_function(
         made,
         name=name,
         description="Looks something up.",
-        response_format="content_and_artifact" if kind == "artifact" else "content",
+        response_format="content_and_artifact" if kind in _BESIDE else "content",
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
@@ -377,3 +379,22 @@ def test_the_second_rating_sees_the_material_in_reverse_order() -> None:
     heads = [re.findall(r"(?m)^(?:<<<)?\w+ (context c\d|question|answer)$", text) for text in (first, second)]
     assert heads[0] == ["context c1", "context c2", "question", "answer"]
     assert heads[1] == ["answer", "question", "context c1", "context c2"]
+
+
+_FORGETFUL = """
+import asyncio, sys
+from steelyard.judge import ChatJudge
+from steelyard.questions import Request, Supported, View
+from steelyard.record import Context
+judge = ChatJudge("m", base_url=sys.argv[1])
+asked = Request(view=View(contexts=(Context(text="c"),)), questions={"q1": Supported(claim="c")})
+for _ in range(2):
+    print(asyncio.run(judge.answer(asked)).answers["q1"].value)
+"""
+
+
+def test_a_judge_that_is_not_closed_says_nothing_at_the_end() -> None:
+    with JudgeServer() as server:
+        command = [sys.executable, "-c", _FORGETFUL, server.url]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert (ended.stdout.split(), ended.stderr) == (["True", "True"], "")

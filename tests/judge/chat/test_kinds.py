@@ -33,6 +33,7 @@ from steelyard.questions import (
     Request,
     Same,
     ScoreOf,
+    Sufficient,
     Supported,
     Unanswered,
     Useful,
@@ -58,6 +59,7 @@ ONE_OF_EACH: tuple[Question, ...] = (
     Predicate(criterion="Is it short?", needs=NEEDS),
     Rating(instruction="How good?", levels=((0, "bad"), (1, "good")), needs=NEEDS),
     Choose(instruction="Which?", options=("red", "blue"), needs=NEEDS),
+    Sufficient(),
     Claims(),
     Entities(of="answer"),
     GeneratedQuestions(count=2),
@@ -117,7 +119,8 @@ def test_there_is_a_sample_of_every_kind() -> None:
 
 def test_every_question_that_a_judge_can_be_asked_is_among_the_kinds() -> None:
     def below(kind: type[Question]) -> set[type[Question]]:
-        return {kind} if not kind.__subclasses__() else set().union(*map(below, kind.__subclasses__()))
+        own = {kind} if "kind" in vars(kind) else set()
+        return own.union(*map(below, kind.__subclasses__()))
 
     package = {kind for kind in below(Question) if kind.__module__.startswith("steelyard.")}
     assert package == QUESTION_KINDS | {Embed, ScoreOf}

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import pytest
 
+from repeated import PIECES, repeated
 from steelyard.engine._evaluate import evaluate_one
 from steelyard.judge import LocalJudge, locate_all
-from steelyard.judge.local._cpu_throttle import CpuThrottle
+from steelyard.judge._cpu_throttle import CpuThrottle
 from steelyard.metrics import Faithfulness, Hallucination, default_metrics
 from steelyard.questions import YesNo
 from steelyard.record import Context, Record
@@ -29,38 +30,10 @@ from steelyard.text import (
 )
 
 LARGE = 100_000
-KINDS = {
-    "Chinese numerals": "三",
-    "numerals that count": "三名",
-    "one-letter sentences": "A. ",
-    "bullets": "- x\n",
-    "Chinese": "塔建于一九二零年。",
-    "hedges": "I do not know, but it is 5. ",
-    "one endless hedge": "the context does not say, but ",
-    "emoji": "👩\u200d🚀",
-    "marks": "e\u0301",
-    "Hebrew": "שלום עולם. ",
-    "digits": "5",
-    "grouped digits": "12 345 ",
-    "brackets": "((",
-    "quotes": "\"'",
-    "commas": "a, ",
-    "table": "| a | 1 |\n",
-    "Korean": "가나다. ",
-    "Thai": "ไทย ",
-    "Devanagari": "क्षि ",
-    "replies": "Yes. ",
-    "one reply": "yes ",
-    "apostrophes": "don't ",
-    "dashes": "- ",
-    "blank lines": "\n \n",
-}
-
-
 WALKS: tuple[Callable[[str], object], ...] = (
     *(sentences, statements, states, evades, asserted, affirms, is_polar, unhedged),
 )
-LONGEST = 0.03
+LONGEST = 0.015
 """Seconds of its own work in which the loop gets no turn: 10 ms, and room for a machine that is busy."""
 
 
@@ -92,10 +65,10 @@ def test_small_work_goes_before_large() -> None:
     assert asyncio.run(main()) < 30
 
 
-@pytest.mark.parametrize("piece", KINDS.values(), ids=KINDS.keys())
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES.keys())
 def test_a_text_of_any_kind_is_walked_in_linear_time(piece: str) -> None:
     def seconds(size: int) -> float:
-        text = (piece * size)[:size] + " x"
+        text = repeated(piece, size) + " x"
         begun = time.thread_time()
         for walk in WALKS:
             walk(text)
@@ -129,9 +102,23 @@ class Held:
             self.seconds = max(self.seconds, time.thread_time() - begun)
 
 
-@pytest.mark.parametrize("piece", KINDS.values(), ids=KINDS.keys())
-def test_no_turn_holds_up_the_loop_that_it_is_judged_in(piece: str) -> None:
-    text = (piece * 20_000)[:20_000]
+def records_of(text: str) -> dict[str, Record]:
+    """Turns with a hostile text at each place, and at all of them."""
+    few = (Context(text="There are three. It has 1, 2 and 5."),)
+    many = tuple(Context(text=text[at : at + 8_000]) for at in range(0, len(text), 8_000))
+    asked, said = "How many?", "There are three, or 1,234 of them."
+    return {
+        "answer": Record(question=asked, contexts=few, answer=text),
+        "context": Record(question=asked, contexts=(Context(text=text),), answer=said),
+        "all": Record(question=text[:2_000], contexts=many, answer=text[50:]),
+    }
+
+
+@pytest.mark.parametrize(
+    "size", [20_000, pytest.param(LARGE, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+)
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES.keys())
+def test_no_turn_holds_up_the_loop_that_it_is_judged_in(piece: str, size: int) -> None:
     judge = LocalJudge()
     judge.warm()
 
@@ -141,18 +128,21 @@ def test_no_turn_holds_up_the_loop_that_it_is_judged_in(piece: str) -> None:
         await asyncio.sleep(0)
         gc.disable()  # it goes through all that the whole process holds, at a moment of chance
         try:
-            await evaluate_one(record, [*default_metrics(judge), Hallucination()], judge=judge)
+            deadline = time.monotonic() + 20
+            await evaluate_one(
+                record, [*default_metrics(judge), Hallucination()], judge=judge, deadline=deadline
+            )
         finally:
             gc.enable()
             task.cancel()
         return held.seconds
 
-    for record in (
-        Record(question="How many?", contexts=(Context(text="There are three."),), answer=text),
-        Record(question="How many?", contexts=(Context(text=text),), answer="There are three."),
-    ):
+    for place, record in records_of(repeated(piece, size)).items():
+        found: list[float] = []
         # One of a few: other programs take the processor's caches and its clock.
-        assert any(asyncio.run(longest(record)) < LONGEST for _ in range(5))
+        while len(found) < 5 and min(found, default=1.0) >= LONGEST:
+            found.append(asyncio.run(longest(record)))
+        assert min(found) < LONGEST, place
 
 
 def test_of_an_answer_without_an_end_so_many_claims_are_judged() -> None:

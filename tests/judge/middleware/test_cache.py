@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,15 @@ class TestCache:
             asyncio.run(judge.answer(ONE))
             asyncio.run(judge.aclose())
             assert inner.calls == 1
+
+    @pytest.mark.parametrize("part", ["question", "answer", "reference"])
+    def test_other_material_is_asked_about(self, path: Path | None, part: str) -> None:
+        inner = Busy()
+        judge = Cache(inner, path=path)
+        for text in ("a", "b", "a"):
+            view = replace(ONE.view, **{part: text})  # type: ignore[arg-type]
+            asyncio.run(judge.answer(replace(ONE, view=view)))
+        assert inner.calls == 2
 
     def test_a_file_outlives_the_process(self, tmp_path: Path) -> None:
         first, second = Fixed(GOOD), Fixed({})

@@ -295,6 +295,12 @@ class TestBreaker:
             self.one(judge)
         assert (judge.state, inner.calls) == ("closed", 10)
 
+    def test_a_reply_ends_a_row_of_failures_however_bad_it_is(self) -> None:
+        judge, inner, _ = self.make(down(), down(), MalformedReply("?"), down(), down())
+        for _ in range(5):
+            self.one(judge)
+        assert (judge.state, inner.calls) == ("closed", 5)
+
     def test_with_a_real_server(self, caplog: pytest.LogCaptureFixture) -> None:
         record = Record(contexts=(Context(text="c"),), answer="One. Two.")
 

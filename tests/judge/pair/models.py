@@ -20,7 +20,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 def words_of_the_self_test() -> list[str]:
     """Words that a tokenizer must know: those of the room's own files, and a few of these tests."""
-    texts = [path.read_text() for path in Path(room.__file__).parent.glob("*.py")]
+    texts = [path.read_text() for path in Path(room.__file__).parent.glob("*.[pj]*") if path.is_file()]
     own = "berlin paris tower is in stands high metres 330 tall wide 100 filler word sits lies near a the"
     return sorted(set(re.findall(r"[a-z]+|[0-9]+", " ".join([*texts, own]).lower())))
 

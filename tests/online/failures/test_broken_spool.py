@@ -14,7 +14,7 @@ from online.helpers import check_law, turn
 from online.spooling import check_spool
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online._worker import _again_and_again
-from steelyard.online.queue import _spool_schema
+from steelyard.online.queue import _spool_file
 from steelyard.testing import MemorySink
 from waiting import until
 
@@ -65,7 +65,7 @@ def test_a_spool_that_breaks_in_mid_flight_loses_nothing_in_memory(tmp_path: Pat
 def test_a_full_disk_is_waited_for_by_a_process_that_may_not_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = _spool_schema.connect
+    real = _spool_file.connect
 
     def small(*args: object, **options: object) -> sqlite3.Connection:
         connection = real(*args, **options)  # type: ignore[arg-type]

@@ -93,6 +93,34 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
     monitor.close()
 
 
+def test_a_sink_that_blocked_more_threads_than_it_may_works_again_once_they_return(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer.GRACE", 0.02)
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._HANGING", 1)
+    release = threading.Event()
+
+    class Blocks(MemorySink):
+        calls = 0
+
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            self.calls += 1
+            release.wait(120)
+            await super().write(evaluations)
+
+    blocking = Blocks(name="blocks")
+    monitor = Monitor(metrics=[], sinks=[blocking], sink_timeout=0.05, spool=tmp_path / "s.db")
+    monitor.submit(turn("first"))
+    until(lambda: blocking.calls == 2)
+    monitor.submit(turn("second"))
+    assert monitor.flush(1) == 2
+    assert blocking.calls == 2
+    release.set()
+    assert monitor.flush(60) == 0
+    assert set(blocking.by_record) == {"first", "second"}
+    monitor.close()
+
+
 @pytest.mark.parametrize("bound", ["places", "bytes"])
 def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
     monkeypatch: pytest.MonkeyPatch, bound: str

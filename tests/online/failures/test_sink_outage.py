@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -93,6 +95,57 @@ def test_what_waits_for_a_sink_is_brought_by_whoever_comes_next(tmp_path: Path) 
     monitor.close()
 
 
+def test_what_a_sink_was_about_to_write_at_the_end_waits_for_the_next_process(tmp_path: Path) -> None:
+    class Writing(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            began.set()
+            await asyncio.sleep(300)
+
+    began = threading.Event()
+    good = MemorySink(name="good")
+    settings = SpoolSettings(path=tmp_path / "s.db")
+    monitor = Monitor(metrics=[], sinks=[Writing(name="results"), good], spool=settings)
+    monitor.submit(turn("a"))
+    assert began.wait(60)
+    # Behind the write that is under way.
+    monitor.submit(turn("b"))
+    until(lambda: monitor.stats().sinks["good"].written == 2)
+    monitor.close(0)
+    assert check_spool(monitor.stats()).waiting == {"results": 2}
+    counts = monitor.stats().sinks["results"]
+    assert (counts.written, counts.waiting, counts.kept, counts.lost) == (0, 0, 2, 0)
+    sinks = [MemorySink(name="results"), MemorySink(name="good")]
+    monitor = Monitor(metrics=[], sinks=[*sinks], spool=settings)
+    monitor.start()
+    assert monitor.flush(60) == 0
+    assert [sorted(sink.by_record) for sink in sinks] == [["a", "b"], []]
+    monitor.close()
+
+
+def test_a_sink_that_fails_is_tried_with_few_results_and_gets_many_once_it_works(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    class Sized(Away):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            sizes.append(len(evaluations))
+            await super().write(evaluations)
+
+    sink, heard = Sized(name="away"), Counter[str]()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
+    monitor.on_evaluation(lambda evaluation: heard.update([evaluation.record_id]))
+    for number in range(600):
+        monitor.submit(turn(str(number)))
+    until(lambda: (spool := monitor.stats().spool) is not None and spool.waiting == {"away": 600})
+    known = len(sizes)
+    until(lambda: len(sizes) > known + 3)
+    assert max(sizes[known + 1 :]) <= 16
+    sink.away = False
+    assert monitor.flush(60) == 0
+    assert max(sizes) > 16
+    assert len(sink.by_record) == len(heard) == 600 and heard.most_common(1)[0][1] == 1
+    monitor.close()
+
+
 @pytest.mark.parametrize("error", [ValueError("odd"), SinkError("odd", cause="rejected")], ids=repr)
 def test_a_result_that_fails_alone_is_refused_by_name_and_holds_up_no_other(
     tmp_path: Path, error: Exception
@@ -127,14 +180,23 @@ def test_judging_waits_once_results_fill_the_spool_and_then_turns_are_skipped(tm
 
 def test_a_sink_that_is_away_is_asked_ever_less_often(tmp_path: Path) -> None:
     asked: list[float] = []
+    gathered = threading.Event()
 
     class Asked(Away):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
             asked.append(time.monotonic())
+            while not gathered.is_set():  # noqa: ASYNC110 - set by another thread
+                await asyncio.sleep(0.01)
             await super().write(evaluations)
 
-    monitor = Monitor(metrics=[], sinks=[Asked(name="away")], spool=tmp_path / "s.db")
-    monitor.submit(turn("a"))
+    monitor = Monitor(metrics=[], sinks=[Asked(name="away"), MemorySink()], spool=tmp_path / "s.db")
+    monitor.submit(turn("first"))
+    until(lambda: asked)
+    for number in range(20):
+        monitor.submit(turn(str(number)))
+    # What waits behind the first is not tried either.
+    until(lambda: monitor.stats().sinks["memory"].written == 21)
+    gathered.set()
     until(lambda: len(asked) >= 7)
     # Three tries, and then one at a time, after pauses of .05, .1, .2 and .2 s at least.
     pauses = [later - earlier for earlier, later in pairwise(asked)][2:]
@@ -142,13 +204,43 @@ def test_a_sink_that_is_away_is_asked_ever_less_often(tmp_path: Path) -> None:
     monitor.close(0)
 
 
-def test_a_refusal_by_name_is_final_at_once(tmp_path: Path) -> None:
+def test_an_outage_in_the_middle_of_a_batch_costs_no_part_of_it(tmp_path: Path) -> None:
+    class Breaks(MemorySink):
+        calls = 0
+
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            self.calls += 1
+            if self.calls == 1:
+                while not gathered.is_set():  # noqa: ASYNC110 - set by another thread
+                    await asyncio.sleep(0.01)
+            elif self.calls == 2:
+                raise SinkError("one of them is odd", cause="rejected")
+            elif self.calls == 3:
+                raise SinkError("it cannot be reached", cause="unreachable")
+            await super().write(evaluations)
+
+    gathered = threading.Event()
+    sink, good = Breaks(name="breaks"), MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink, good], spool=tmp_path / "s.db")
+    monitor.submit(turn("first"))
+    until(lambda: sink.calls)
+    for number in range(6):
+        monitor.submit(turn(str(number)))
+    until(lambda: monitor.stats().sinks["memory"].written == 7)
+    gathered.set()
+    assert monitor.flush(60) == 0
+    assert len(sink.by_record) == monitor.stats().sinks["breaks"].written == 7
+    monitor.close()
+
+
+@pytest.mark.parametrize("cause", ["rejected", "unstorable"])
+def test_a_refusal_by_name_is_final_at_once(tmp_path: Path, cause: str) -> None:
     sink = Refusing(name="picky")
-    sink.error = SinkError("odd", cause="rejected")
+    sink.error = SinkError("odd", cause=cause)
     monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
     monitor.submit(turn("7"))
     assert monitor.flush(60) == 0
-    assert monitor.stats().sinks["picky"].refused == {"rejected": 1}
+    assert monitor.stats().sinks["picky"].refused == {cause: 1}
     monitor.close()
 
 

@@ -34,7 +34,7 @@ class Slow:
         with open(sys.argv[1], "a") as file:
             file.write("closed\\n")
 
-monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=30)
+monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=9)
 def submit(name):
     monitor.submit(Record(id=name, question="q", answer="a"))
 """
@@ -273,7 +273,7 @@ def test_no_thread_before_the_first_turn() -> None:
 
 
 _LOADED = """
-from steelyard.judge.local import _vectors
+from steelyard.judge import _vectors
 from steelyard.online import Monitor, SpoolSettings
 def made(**options):
     Monitor(sinks=[], **options).close()
@@ -303,7 +303,7 @@ def test_closing_at_once_ends_the_thread() -> None:
 def test_what_a_program_says_of_sigterm_holds(tmp_path: Path, handling: str) -> None:
     script = f"""
     signal.signal(signal.SIGTERM, signal.{handling})
-    monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=30)
+    monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=9)
     submit('a')
     os.kill(os.getpid(), signal.SIGTERM)
     """
@@ -340,7 +340,7 @@ def test_a_turn_taken_just_before_the_end_needs_no_thread_that_starts_later(tmp_
             late.append(thread.name)
         real(thread)
     threading.Thread.start = start
-    monitor = Monitor(metrics=[], sinks=[Slow()], mask=lambda r: r, spool=sys.argv[1] + ".db", exit_timeout=3)
+    monitor = Monitor(metrics=[], sinks=[Slow()], mask=lambda r: r, spool=sys.argv[1] + ".db", exit_timeout=9)
     submit("a")
     import atexit
     atexit._run_exitfuncs()

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from online.helpers import turn
-from steelyard.online import Spool
+from online.helpers import FAITHFUL, kind_judge, turn
+from online.spooling import check_spool
+from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online.queue._turns import Selected
+from steelyard.testing import MemorySink
+from waiting import until
 
 STEELYARD = str(Path(sys.executable).with_name("steelyard"))
 
@@ -34,6 +37,32 @@ def test_dead_letters_are_listed_replayed_and_dropped(tmp_path: Path) -> None:
     shown = queue(tmp_path, "--spool", "turns.db").stdout
     assert "dead\t2" in shown and "  poison\t2" in shown
     spool.close()
+
+
+def test_results_of_a_sink_that_was_renamed_are_handed_on(tmp_path: Path) -> None:
+    class Away(MemorySink):
+        async def write(self, evaluations: object) -> None:
+            raise OSError("away")
+
+    spool = SpoolSettings(path=tmp_path / "turns.db", max_bytes=15_000)
+    before = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[Away(name="old\x1b]0;")], spool=spool)
+    for number in range(100):
+        before.submit(turn(str(number)))
+    # Until results fill the file, so that nothing more is judged.
+    until(lambda: before.stats().skipped.get("spool_full", 0) and not before.stats().pending)
+    until(lambda: check_spool(before.stats()).waiting)
+    before.close(0)
+    [waiting] = check_spool(before.stats()).waiting.values()
+    for wrong in (("move", "--sink", "old"), ("show", "--sink", "old"), ("drop", "--sink", "o", "--to", "n")):
+        assert queue(tmp_path, *wrong, "--spool", "turns.db").returncode == 2
+    moved = queue(tmp_path, "move", "--spool", "turns.db", "--sink", "old\x1b]0;", "--to", "new")
+    assert moved.stdout.startswith(f"moved: {waiting} that waited for old") and "\x1b" not in moved.stdout
+    after = MemorySink(name="new")
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[after], spool=spool)
+    monitor.start()
+    assert monitor.flush(60) == 0
+    assert len(after.by_record) == check_spool(monitor.stats()).accepted > waiting > 0
+    monitor.close()
 
 
 def test_a_queue_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -262,16 +262,16 @@ def test_five_monitors_that_hang_leave_together() -> None:
 
 def test_a_fork_while_the_shared_monitor_is_made() -> None:
     code, output, _ = run("""
-    from steelyard.online import _default, default_monitor
+    from steelyard.online import default_monitor, monitor
     made = threading.Event()
     class Slow:
         def __init__(self): made.set(); time.sleep(1)
-    real, _default.Monitor = _default.Monitor, Slow
+    real, monitor.Monitor = monitor.Monitor, Slow
     threading.Thread(target=default_monitor).start()
     made.wait()
     child = os.fork()
     if child == 0:
-        _default.Monitor = lambda: "made"
+        monitor.Monitor = lambda: "made"
         signal.alarm(10)
         os._exit(0 if default_monitor() == "made" else 3)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -329,7 +329,7 @@ if child:
 @pytest.mark.parametrize("number", ["SIGINT", "SIGUSR1"])
 def test_a_signal_in_the_middle_of_a_fork_waits_for_its_end(number: str, where: str, tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_FORK, number, where],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", INTERRUPTED_FORK, number, where],
         cwd=tmp_path,
         capture_output=True,
         text=True,

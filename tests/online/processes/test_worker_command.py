@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from online.helpers import FAITHFUL, kind_judge, turn
 from servers import NatsServer, free_port
-from steelyard.online import Monitor, Spool, SpoolSettings
-from steelyard.online.queue._turns import Selected
+from steelyard.online import Monitor, SpoolSettings
 from steelyard.testing import MemorySink
 from waiting import until
 
@@ -60,6 +61,15 @@ def test_a_worker_waits_for_a_broker_that_is_not_there_and_hides_its_password(tm
     assert "hidden-word" not in first + second + rest
 
 
+def test_a_worker_that_is_refused_ends_at_once(tmp_path: Path) -> None:
+    server = NatsServer(tmp_path, ["--user", "somebody", "--pass", "right-word"]).start()
+    refused = worker(tmp_path, "--queue", f"nats://somebody:hidden-word@127.0.0.1:{server.port}")
+    _, said = refused.communicate(timeout=150)
+    server.stop()
+    assert refused.returncode == 2
+    assert "refuses the credentials" in " ".join(said.split()) and "hidden-word" not in said
+
+
 def test_with_once_a_worker_gives_up_after_a_minute_when_its_broker_is_away(tmp_path: Path) -> None:
     # A minute that takes a second, so that nobody has to wait for it.
     quicker = (
@@ -100,27 +110,74 @@ def test_a_worker_without_a_queue_says_what_it_needs(tmp_path: Path, options: li
     assert words in " ".join(said.split())
 
 
-def test_a_worker_tells_what_waits_for_a_sink_and_the_queue_command_shows_it(tmp_path: Path) -> None:
-    spool = tmp_path / "turns.db"
-    Spool(spool).put([Selected(turn(str(number)), 0.0, 1.0) for number in range(5)])
-    address = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
-    working = worker(tmp_path, "--spool", "turns.db", STEELYARD_SINKS=f"jsonl:results.jsonl,{address}")
-    until(lambda: Path(spool).exists() and shown(tmp_path).get("results that wait for sinks") == "5")
-    working.send_signal(signal.SIGTERM)
-    _, said = working.communicate(timeout=150)
+@pytest.mark.parametrize(
+    ("kind", "listens"), [("file", False), ("file", True), ("nats", True), ("rabbit", True)]
+)
+def test_a_worker_tells_what_waits_for_a_sink_and_the_queue_command_shows_it(
+    kind: str, listens: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    path = "turns.db" if kind == "file" else request.getfixturevalue(f"{kind}_server").queue()
+    options = ("--spool" if kind == "file" else "--queue", path)
+    settings = SpoolSettings(path=tmp_path / path if kind == "file" else path, evaluate=False)
+    application = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=settings)
+    for number in range(5):
+        application.submit(turn(str(number)))
+    assert application.flush(60) == 0
+    application.close()
+    # A server that listens and says nothing has the worker stopped in the middle of a write.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1] if listens else free_port()
+        sinks = f"jsonl:results.jsonl,postgresql://nobody@127.0.0.1:{port}/none"
+        written = tmp_path / "results.jsonl"
+        working = worker(tmp_path, *options, STEELYARD_SINKS=sinks)
+        until(lambda: shown(tmp_path, options, sinks).get("results that wait for sinks") == "5")
+        until(lambda: written.exists() and written.read_text().count("\n") == 5)
+        working.send_signal(signal.SIGTERM)
+        _, said = working.communicate(timeout=150)
     assert working.returncode == 0, said
     assert "jsonl:results.jsonl: 5 written, 0 waiting, 0 lost" in said
     assert ": 0 written, 5 waiting, 0 lost" in said
-    counts = shown(tmp_path)
-    assert (counts["judged"], counts["turns to judge"], counts["dead"]) == ("5", "0", "0")
+    counts = shown(tmp_path, options, sinks)
+    assert (counts["turns to judge"], counts["dead"]) == ("0", "0")
+    # RabbitMQ keeps no count of what has been acknowledged.
+    assert counts["judged"] == ("0" if kind == "rabbit" else "5")
+    name = f"postgres:127.0.0.1:{port}/none"
+    assert counts[f"  {name}"] == "5"
+    # Whoever does not have this sink is told of it under another name, and can move it under that.
+    others = shown(tmp_path, options, "jsonl:results.jsonl")
+    if kind == "nats":
+        [(_, told)] = [(count, told) for told, count in others.items() if told.startswith("  postgres")]
+        dropped = queue(tmp_path, ("drop", "--sink", told.strip(), *options), sinks).stdout
+        assert dropped == f"dropped: 5 that waited for {told.strip()}\n"
 
 
-def shown(folder: Path) -> dict[str, str]:
-    """What `steelyard queue` says."""
-    done = subprocess.run(
-        [STEELYARD, "queue", "--spool", "turns.db"], cwd=folder, capture_output=True, text=True, timeout=100
+def queue(folder: Path, options: Sequence[str], sinks: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [STEELYARD, "queue", *options],
+        cwd=folder,
+        env={**os.environ, "STEELYARD_SINKS": sinks},
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
+
+
+def shown(folder: Path, options: tuple[str, str], sinks: str) -> dict[str, str]:
+    """What `steelyard queue` says."""
+    done = queue(folder, options, sinks)
     return {line.split("\t")[0]: line.split("\t")[1] for line in done.stdout.splitlines()}
+
+
+def test_two_sinks_of_one_name_are_told_apart() -> None:
+    sinks = [MemorySink(), MemorySink()]
+    monitor = Monitor(metrics=[], sinks=sinks)
+    monitor.submit(turn())
+    assert monitor.flush(60) == 0
+    assert {name: counts.written for name, counts in monitor.stats().sinks.items()} == {
+        "memory": 1,
+        "memory#2": 1,
+    }
+    monitor.close()
 
 
 def test_a_memory_queue_that_loses_results_says_how_many() -> None:
@@ -132,6 +189,10 @@ def test_a_memory_queue_that_loses_results_says_how_many() -> None:
     for number in range(7):
         monitor.submit(turn(str(number)))
     assert monitor.flush(60) == 7
-    assert monitor.stats().sinks["down"].lost == 7
+    # While the sink is left alone, too.
+    for number in range(3):
+        monitor.submit(turn(f"later {number}"))
+    assert monitor.flush(10) == 3
+    assert monitor.stats().sinks["down"].lost == 10
     assert monitor.flush(60) == 0
     monitor.close()

@@ -11,7 +11,7 @@ from nats.js import JetStreamContext
 from online.helpers import turn
 from steelyard.online.queue._protocol import QueueCounts, TurnQueue
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
-from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._broker import BrokerAddress
 from steelyard.online.queue.broker._nats import NatsBroker
 from steelyard.online.queue.broker._queue import BrokerQueue
 from steelyard.scores import Evaluation

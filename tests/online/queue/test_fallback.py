@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -36,20 +36,6 @@ while True:
     print(monitor.stats().spooled, flush=True)
     time.sleep(0.05)
 """
-
-
-@pytest.fixture
-def nats_with(tmp_path: Path) -> Iterator[Callable[..., NatsServer]]:
-    """Starts a server of the test's own, which ends with the test."""
-    started: list[NatsServer] = []
-
-    def start(options: Sequence[str] = ()) -> NatsServer:
-        started.append(NatsServer(tmp_path, options))
-        return started[-1].start()
-
-    yield start
-    for server in started:
-        server.stop(signal.SIGKILL)
 
 
 @pytest.fixture(params=["nats", pytest.param("rabbitmq", marks=pytest.mark.slow)])

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online.helpers import turn
-from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
-from steelyard.online.queue._ledger import Counts, Ledger
-from steelyard.online.queue._turns import Queued
+from steelyard.online.queue._turns import Counts, Feedback, Ledger, Queued
 from steelyard.record import Record
 
 
@@ -244,6 +242,22 @@ def test_a_full_queue_takes_turns_again_once_some_were_taken() -> None:
     inbox.put(Queued(Weighed(40), None))
     inbox.counts()
     assert inbox.waiting == (2, 80) and not inbox.full
+
+
+def test_turns_that_are_put_back_come_first_and_in_order_unless_they_were_given_up() -> None:
+    inbox = Inbox(max_items=10, max_bytes=10**9, wake=lambda: None, feedback=Feedback())
+    for name in "abc":
+        inbox.put(Queued(turn(name), None))
+    assert inbox.counts().pending == 3
+    before = inbox.waiting
+    inbox.put_back(inbox.take(2))
+    assert inbox.waiting == before
+    taken = inbox.take(2)
+    assert [item.turn.id for item in taken] == ["a", "b"]
+    assert inbox.abandon() == 3
+    assert inbox.waiting == (0, 0)
+    inbox.put_back(taken)
+    assert inbox.waiting == (0, 0)
 
 
 def test_what_cannot_be_weighed_is_counted_and_told() -> None:

@@ -19,7 +19,7 @@ from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import try_queue
 from steelyard.online.queue._protocol import QueueFailed
 from steelyard.online.queue._turns import Leased, Undelivered
-from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._broker import BrokerAddress
 
 
 @pytest.fixture

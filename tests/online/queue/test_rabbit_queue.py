@@ -16,8 +16,8 @@ from steelyard.online import SpoolSettings
 from steelyard.online.queue._open import try_queue
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._turns import Leased, Selected
-from steelyard.online.queue.broker._address import BrokerAddress
 from steelyard.online.queue.broker._amqp import AmqpBroker
+from steelyard.online.queue.broker._broker import BrokerAddress
 from steelyard.online.queue.broker._queue import BrokerQueue
 from steelyard.scores import Evaluation
 

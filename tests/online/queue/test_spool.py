@@ -40,6 +40,32 @@ def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
     assert spool.put([spooled("a")]) == ["new"]
 
 
+def test_a_result_is_delivered_by_its_holder_alone(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10)
+    spool.put([spooled("a")])
+    [leased] = spool.lease_turns(1)
+    slow = spool.finish(leased, result(leased))
+    assert slow is not None
+    clock.now += 11
+    [taken] = spool.lease_results(5)
+    # The first one comes back, and its sink had failed: the other's delivery is not over.
+    spool.delivered([slow])
+    assert check(spool).undelivered == 1
+    spool.delivered([taken])
+    assert check(spool).undelivered == 0
+
+
+def test_only_finished_turns_are_forgotten(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db", keep=0)
+    spool.put([spooled("a"), spooled("b")])
+    [leased] = spool.lease_turns(1)
+    spool.prune()
+    assert check(spool).pending == 2
+    assert spool.finish(leased, result(leased)) is not None
+    assert [one.turn.record.id for one in spool.lease_turns(5)] == ["b"]
+
+
 def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     opened(tmp_path / "spool.db").put([spooled("a")])
     for file in tmp_path.iterdir():
@@ -161,6 +187,38 @@ def test_a_poison_record_is_dead_lettered_and_others_pass(tmp_path: Path) -> Non
     assert leased.turn.record.id == "fine"
     assert spool.counts().dead == {"poison": 1}
     check(spool)
+
+
+def test_a_turn_that_processes_give_back_at_their_end_is_not_given_up(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db", max_attempts=2)
+    spool.put([spooled("a")])
+    for _ in range(10):
+        [leased] = spool.lease_turns(1)
+        spool.release([leased])
+    assert (check(spool).pending, spool.counts().dead) == (1, {})
+
+
+def test_a_dead_turn_that_is_taken_up_again_counts_as_any_other(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db")
+    spool.put([spooled("a")])
+    before = check(spool)
+    [leased] = spool.lease_turns(1)
+    spool.dead_letter(leased, "unreadable")
+    [_] = spool.dead_letters(lambda letter: "replay", 10)
+    assert check(spool) == before
+    [again] = spool.lease_turns(1)
+    assert again.turn.record.id == "a"
+
+
+def test_the_texts_of_dead_turns_are_kept_within_a_tenth_of_the_bound(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db", max_bytes=100_000)
+    spool.put([spooled(f"{number}") for number in range(60)])
+    for leased in spool.lease_turns(60):
+        spool.dead_letter(leased, "unreadable")
+    kept = spool.dead_letters(lambda letter: "keep", 100)
+    size = check(spool).bytes
+    assert size == 0 and spool.counts().dead == {"unreadable": 60}
+    assert 0 < len(kept) < 60
 
 
 def test_postponing_does_not_count_as_an_attempt(tmp_path: Path) -> None:

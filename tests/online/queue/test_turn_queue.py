@@ -12,13 +12,12 @@ import pytest
 from online.helpers import turn
 from servers import NatsServer, RabbitServer
 from steelyard.online import QueueCounts, SpoolSettings
-from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._open import open_queue
 from steelyard.online.queue._protocol import TurnQueue
 from steelyard.online.queue._sqlite import SQLiteQueue
-from steelyard.online.queue._turns import Leased, Queued, Selected, Undelivered
+from steelyard.online.queue._turns import Feedback, Leased, Queued, Selected, Undelivered
 from steelyard.online.queue.broker._queue import BrokerQueue
 from steelyard.scores import Evaluation
 
@@ -227,6 +226,7 @@ def test_a_result_is_kept_for_each_sink_that_does_not_have_it(run: Runner) -> No
         if not queue.durable:
             assert await queue.parked("slow", 8) == []
             return
+        assert balanced(queue).undelivered == 1
         slow = await brought(queue, "slow")
         assert (slow.evaluation, slow.sink) == (result(leased), "slow")
         assert await queue.parked("slow", 8) == []
@@ -242,6 +242,33 @@ def test_a_result_is_kept_for_each_sink_that_does_not_have_it(run: Runner) -> No
             while balanced(queue).undelivered or balanced(queue).waiting:  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(0.05)
         assert await queue.lease(8) == []
+
+    run(test)
+
+
+def test_results_that_wait_for_a_sink_are_handed_on_to_another_or_dropped(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        if not isinstance(queue, SQLiteQueue | BrokerQueue):
+            return  # nothing waits in memory
+        await queue.put([selected(name) for name in "abc"])
+        results = [await queue.finish(leased, result(leased)) for leased in await lease(queue)]
+        first, second, third = (one for one in results if one is not None)
+        # The other way round, so that the number of one among results is that of another among turns.
+        for one, sink in ((second, "old"), (first, "new"), (third, "gone")):
+            assert await queue.park([(one, {sink})]) == []
+        assert await queue.move("old", "new") == 1
+        assert await queue.move("old", "new") == 0
+        assert await queue.move("gone", "") == 1
+        found: list[Undelivered] = []
+        async with asyncio.timeout(20):
+            while len(found) < 2:
+                found += await queue.parked("new", 8)
+        assert {one.evaluation.record_id for one in found} == {"a", "b"}
+        assert balanced(queue).waiting.keys() <= {"new"}
+        await queue.delivered(found)
+        async with asyncio.timeout(20):
+            while balanced(queue).undelivered or balanced(queue).waiting:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.05)
 
     run(test)
 

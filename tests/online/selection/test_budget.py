@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from online.helpers import FAITHFUL, Clock, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.online import Budget, Monitor, Price, Rule, Selection
+from steelyard.online.queue._memory import MemoryQueue
+from steelyard.online.queue._protocol import QueueFailed
+from steelyard.online.queue._turns import Leased, Selected
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.online.selection._sampling import key_of, sampling_position
+from steelyard.online.selection._shared_budget import Claim, Granted, Standing
 from steelyard.questions import Reply, Request
 from steelyard.record import Context, Record, Stage
 from steelyard.scores import Usage
@@ -41,7 +46,9 @@ def day(
 
 def test_a_budget_thins_evenly_and_keeps_its_limit() -> None:
     clock = Clock(0.0)
-    control = BudgetControl(budget=Budget(tokens_per_hour=100_000), clock=clock)
+    # Beside a limit that never binds.
+    budget = Budget(tokens_per_hour=100_000, requests_per_day=10**6)
+    control = BudgetControl(budget=budget, clock=clock)
     usage = Usage(requests=2, prompt_tokens=900, completion_tokens=100)
     seen = day(control, clock, arrivals=1000, seconds=3590, usage=usage)
     judged = [number for number, (_, outcome) in enumerate(seen) if outcome == "judged"]
@@ -72,6 +79,68 @@ def test_turns_under_way_count_before_their_bill_is_known() -> None:
     control.release("second")
     assert control.reserve("fourth") is None
     assert control.reserve("fifth", forced=True) is None
+
+
+def test_what_is_set_aside_stays_so_in_the_next_window() -> None:
+    clock = Clock(0.0)
+    control = BudgetControl(budget=Budget(requests_per_hour=10), clock=clock)
+    assert control.reserve("first") is None
+    control.correct("first", Usage(requests=4))
+    clock.now += 3500
+    assert control.reserve("second") is None
+    clock.now += 200
+    assert control.reserve("third") is None
+    assert control.reserve("fourth") == "over_budget"
+
+
+def test_what_a_turn_uses_is_learnt_slowly_and_from_those_that_asked() -> None:
+    control = BudgetControl(budget=Budget(requests_per_hour=100), clock=Clock(0.0))
+    for requests in (10, *(0,) * 20, 60):
+        assert control.reserve("turn") is None
+        control.correct("turn", Usage(requests=requests))
+    # A turn takes 15 now: nothing was learnt from those out of a cache, and a tenth from the large one.
+    assert control.reserve("one") is control.reserve("two") is None
+    assert control.reserve("three") == "over_budget"
+
+
+def test_a_turn_that_is_handed_over_counts_against_the_throttle_and_is_not_asked_again() -> None:
+    control = BudgetControl(turns_per_minute=2, clock=Clock(0.0))
+    for name in "ab":
+        assert control.reserve(name) is None
+        control.hand_over(name)
+    assert control.reserve("c") == "throttled"
+    leased = [Leased(number, "lease", Selected(turn(f"{number}"), 0.0, 1.0)) for number in range(3)]
+    queue = MemoryQueue(Monitor(metrics=[], sinks=[])._run.inbox, capacity=1)
+    assert [asyncio.run(control.ask(queue, one)) for one in leased] == [0.0, 0.0, 0.0]
+
+
+def test_what_is_owed_to_a_queue_that_fails_is_owed_still() -> None:
+    class Failing(MemoryQueue):
+        owed: ClassVar[list[dict[str, float]]] = []
+
+        async def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
+            self.owed.append(dict(owed))
+            if len(self.owed) == 1:
+                raise QueueFailed
+            return Granted(0.0, [Standing(one.kind, one.seconds, 0.0, 5.0, 3.0, None) for one in claims])
+
+        async def bill(self, leased: Leased, used: Mapping[str, float] | None) -> None: ...
+
+    async def main() -> None:
+        queue = Failing(Monitor(metrics=[], sinks=[])._run.inbox, capacity=1)
+        control = BudgetControl(budget=Budget(requests_per_hour=10), shared=True, clock=Clock(0.0))
+        past, next_ = (Leased(n, "lease", Selected(turn(f"{n}"), 0.0, 1.0)) for n in range(2))
+        assert control.reserve("0") is None
+        await control.settle(queue, past, Usage(requests=2))
+        with pytest.raises(QueueFailed):
+            await control.ask(queue, next_)
+        assert await control.ask(queue, next_) == 0.0
+        assert [owed["requests"] for owed in queue.owed] == [2.0, 2.0]
+        # What others have used and set aside counts: 2 of 10 are left, and a turn takes 2.
+        assert control.reserve("mine") is None
+        assert control.reserve("one more") == "over_budget"
+
+    asyncio.run(main())
 
 
 def test_money_is_counted_by_the_judge_or_by_the_price() -> None:

@@ -87,11 +87,52 @@ def test_positions_are_spread_evenly() -> None:
             Decision(rate=1.0, reasons=("choose",), forced=True),
         ),
         (Selection(rate=0.2, choose=lambda record: None), turn(), Decision(rate=0.2)),
+        # The function is asked before the rules, and a rule's name stays beside the signs of suspicion.
+        (
+            Selection(rules=[Rule(rate=0.9, name="all")], choose=lambda record: 0.3),
+            turn(),
+            Decision(rate=0.3, reasons=("choose",)),
+        ),
+        (
+            Selection(rules=[Rule(rate=0.1, name="all")], suspicion=Suspicion(rate=0.6)),
+            turn(contexts=()),
+            Decision(rate=0.6, reasons=("all", "no_context")),
+        ),
+        # All tags and all entries of a rule, and its route in the case that it is written in.
+        (Selection(rate=0.2, rules=[Rule(tags=["eu", "vip"])]), turn(tags=("vip",)), Decision(rate=0.2)),
+        (
+            Selection(rate=0.2, rules=[Rule(metadata={"a": 1, "b": 2})]),
+            turn(metadata={"a": 1}),
+            Decision(rate=0.2),
+        ),
+        (
+            Selection(rate=0.2, rules=[Rule(route="/c?at")]),
+            turn(metadata={"route": "/CHAT"}),
+            Decision(rate=0.2),
+        ),
+        (
+            Selection(rate=0.2, rules=[Rule(route="/c?at", rate=0.4, name="chat")]),
+            turn(metadata={"route": "/chat"}),
+            Decision(rate=0.4, reasons=("chat",)),
+        ),
+        (
+            Selection(rate=0, rules=[Rule(rate=0.2, force=True, name="vip")]),
+            turn(),
+            Decision(rate=1.0, reasons=("vip",), forced=True),
+        ),
     ],
 )
 def test_decisions(selection: Selection, record: Record, decision: Decision) -> None:
     assert selection.decide(record) == decision
     assert decision.skip or decision.rate <= selection.ceiling
+
+
+def test_a_metric_scores_its_share_of_what_is_picked() -> None:
+    selection = Selection(rate=0.5, metric_rates={"dear": 0.4, "off": 0.0})
+    assert selection.metrics_for(0.1, 0.5, ["dear", "cheap", "off"]) == {"dear": 0.2, "cheap": 0.5}
+    assert selection.metrics_for(0.3, 0.5, ["dear", "cheap", "off"]) == {"cheap": 0.5}
+    # What no turn has is not the smallest share of any.
+    assert selection.floor == 0.2
 
 
 @pytest.mark.parametrize(
@@ -112,6 +153,26 @@ def test_signs_of_suspicion(changes: dict[str, Any], sign: str) -> None:
     assert suspicion.signs(turn()) == ()
     assert suspicion.signs(turn(), disliked=True) == ("disliked",)
     assert suspicion.signs(turn(**changes)) == (sign,)
+
+
+def test_what_is_no_sign_of_a_bad_turn() -> None:
+    suspicion = Suspicion(min_retrieval_score=0.5)
+    low = Context(text="Bananas grow.", score=0.1)
+    assert suspicion.signs(turn(answer="Curie found polonium.")) == ()
+    assert suspicion.signs(turn(contexts=(low, *turn().contexts))) == ()
+
+
+def test_turns_of_one_trace_are_picked_together() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], sample_rate=0.5)
+    for number in range(40):
+        for name in "ab":
+            monitor.submit(traced(number, id=f"{number}{name}"))
+    assert monitor.flush(60) == 0
+    picked = set(sink.by_record)
+    assert 10 < len(picked) < 70
+    assert {f"{one[:-1]}a" in picked and f"{one[:-1]}b" in picked for one in picked} == {True}
+    monitor.close()
 
 
 def test_a_rule_of_the_users_that_fails_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
@@ -252,6 +313,16 @@ def test_with_a_spool_feedback_counts_that_comes_before_the_turn_is_picked(tmp_p
     assert list(sink.by_record) == ["before"]
     assert (stats.spooled, stats.skipped) == (1, {"sampled_out": 1})
     monitor.close()
+
+
+def test_what_is_disliked_after_the_end_is_not_taken_up_again() -> None:
+    monitor = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
+    monitor.submit(turn("passed over"))
+    assert monitor.flush(60) == 0
+    assert monitor.close() == 0
+    monitor.feedback("passed over", False)
+    stats = monitor.stats()
+    assert (stats.pending, stats.skipped) == (0, {"sampled_out": 1})
 
 
 def test_nothing_is_built_that_no_rule_could_pick() -> None:

@@ -101,6 +101,9 @@ def test_a_process_that_dies_is_charged_what_was_set_aside(tmp_path: Path) -> No
     refused = spool.claim(again, claims, {})
     assert refused.wait == 3600 - 11
     assert [(one.used, one.reserved) for one in refused.windows] == [(60.0, 0.0)]
+    # Who comes back after that has no lease any more, and is not charged a second time.
+    spool.bill(first, {"tokens": 30.0, "requests": 1.0})
+    assert [one.used for one in spool.claim(again, claims, {}).windows] == [60.0]
     now.now += 3600
     [again, _] = spool.lease_turns(2)
     assert spool.claim(again, claims, {}).wait == 0

@@ -16,7 +16,7 @@ GRADER = "You are a grader assessing the relevance of a document. Give a binary 
         (GRADER, "Irrelevant", "grading"),
         (GRADER, '{"binary_score": "no"}', "grading"),
         ("Route the question to a datasource.", '{"datasource": "websearch"}', "routing"),
-        ("Rerank the passages.", "[2] > [1]", "ranking"),
+        ("Order the passages by how relevant they are.", "[2] > [1]", "grading"),
         ("Given the query 'x', is retrieval necessary? Output only 'Yes' or 'No'.", "Yes", "grading"),
         ("Classify the query as one of: Factual, Analytical, or Opinion.\nQuery: x", "Factual", "routing"),
         ("Rewrite this for the web: When does it leave?", "ferry Sunday news", "query_writing"),

@@ -36,6 +36,11 @@ class Bundle:
         {"task": ASK, "stream": False},
         [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ASK}],
         [{"type": "human", "data": {"content": ASK}}],
+        [  # what Instructor says in the user's place where a reply was not of the form asked for
+            {"role": "user", "content": ASK},
+            {"role": "assistant", "content": "{}"},
+            {"role": "user", "content": "Correct your JSON ONLY RESPONSE, based on the following errors:\n1"},
+        ],
         {"messages": [["system", "Be brief."], ["user", ASK]]},
         {"messages": [{"role": "user", "content": [{"type": "text", "text": ASK}, {"type": "image"}]}]},
         {"messages": [{"role": "user", "parts": [{"type": "text", "content": ASK}]}]},
@@ -45,7 +50,7 @@ class Bundle:
         [Message("Be brief.", "system"), Message(ASK)],
         Bundle(ASK),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_the_question_is_found_in_every_usual_input(value: object) -> None:
     assert asked_in(value) == ASK

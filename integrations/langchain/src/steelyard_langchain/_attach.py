@@ -18,6 +18,7 @@ from langchain_core.tracers.context import register_configure_hook
 from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard_langchain._block import current_block
 from steelyard_langchain._recorder import CallbackHandler
+from steelyard_langchain._vector_stores import record_outside
 
 
 class _Slot:
@@ -45,6 +46,7 @@ def listen() -> None:
     with _slot.lock:
         if not _slot.registered:
             _slot.registered = True
+            record_outside(_slot.get)
             register_configure_hook(
                 cast("ContextVar[Any]", _slot), inheritable=True, handle_class=CallbackHandler
             )

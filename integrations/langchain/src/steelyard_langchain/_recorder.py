@@ -24,6 +24,7 @@ from steelyard_langchain._feedback import remember
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
+from steelyard_langchain._vector_stores import watch_vector_stores
 from steelyard_langchain.building._calls import answer_message
 
 _log = SafeLogger("steelyard.langchain")
@@ -102,6 +103,7 @@ class CallbackHandler(BaseCallbackHandler):
         # The very dictionary: one attribute less to go through for each event.
         self._runs = self._turns.runs
         remember(self)
+        watch_vector_stores(CallbackHandler)
 
     def __repr__(self) -> str:
         return f"CallbackHandler({self._target!r})"

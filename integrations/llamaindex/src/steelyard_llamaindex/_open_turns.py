@@ -315,7 +315,7 @@ class OpenTurns:
             precede(turn)
         except Exception as error:  # noqa: BLE001 - the turn itself is not lost for that
             self.complain("reply", error)
-        if turn.root.kind == "retrieve" or turn.checks or turn.aside:  # not a turn by itself
+        if turn.root.kind == "retrieve" or turn.checks:  # not a turn by itself
             return
         if turn.root.seconds is None or turn.streaming:
             turn.root.seconds = perf_counter() - turn.root.began

@@ -128,11 +128,16 @@ class Turn:
     checks: bool = False
     """Whether an evaluator asks it about an answer, or to make up questions: not a user's turn."""
     aside: bool = False
-    """Whether it is a model call on its own, which used nothing that was retrieved: not a turn either."""
+    """Whether it is a model call on its own, before which nothing was retrieved."""
     predecessors: tuple[Predecessor, ...] = ()
     """The latest runs of the same task or thread, itself last."""
     given: Mapping[str, Any] | None = None
     """Record fields that a `record` block was given; they win over what was seen."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is a call that no run holds."""
+        return bool(self.loose) or self.aside
 
 
 Place = tuple[Turn, Step]

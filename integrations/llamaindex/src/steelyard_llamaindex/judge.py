@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge.chat import ModelEmbedder, ModelJudge, model_name, usage_of
+from steelyard.judge.chat import ModelEmbedder, ModelJudge, ModelOptions, model_name, usage_of
 from steelyard.scores import Usage
 
 __all__ = ["LlamaIndexEmbedder", "LlamaIndexJudge"]
@@ -19,54 +19,31 @@ __all__ = ["LlamaIndexEmbedder", "LlamaIndexJudge"]
 class LlamaIndexJudge(ModelJudge):
     """A judge that is a LlamaIndex LLM.
 
-    The model is asked in words for one JSON object; what is wanted stands in the prompt as a JSON schema,
-    since models differ in how they take one. Retries are the model's own business (`max_retries` of most of
-    them), so that there is one layer of them. Its calls are never recorded.
+    Retries are the model's own business (`max_retries` of most of them). Its calls are never recorded.
 
     Args:
         llm: The model, chat or completion.
         name: How Scores name it; `llamaindex:` and the model's own name by default.
-        timeout: Seconds until a request is given up; a model without asynchronous calls of its own cannot be.
-        concurrency: Requests in flight at most.
-        reasons: Whether each verdict comes with a short reason; without, replies are shorter and cheaper.
-        max_questions: Questions in one request.
-        max_characters: Characters of material and questions in one request; by default three for each token
-            of the model's context window, less a quarter for the reply.
+        options: As for `steelyard.judge.chat.ModelJudge`. A model without asynchronous calls of its own knows
+            no `timeout`. `max_characters` is by default three for each token of the model's context window,
+            less a quarter for the reply.
 
     Raises:
         ConfigurationError: If this is not an LLM, or an option makes no sense.
     """
 
-    def __init__(
-        self,
-        llm: LLM,
-        *,
-        name: str | None = None,
-        timeout: float = 60.0,
-        concurrency: int = 16,
-        reasons: bool = True,
-        max_questions: int = 60,
-        max_characters: int | None = None,
-    ) -> None:
+    def __init__(self, llm: LLM, *, name: str | None = None, **options: Unpack[ModelOptions]) -> None:
         if not hasattr(llm, "achat"):
             raise ConfigurationError(f"{llm!r} is not an LLM of LlamaIndex: it has no achat()")
-        super().__init__(
-            name=name or f"llamaindex:{_name(llm)}",
-            timeout=timeout,
-            concurrency=concurrency,
-            reasons=reasons,
-            max_questions=max_questions,
-            max_characters=max_characters if max_characters is not None else _room(llm),
-        )
+        options.setdefault("max_characters", _room(llm))
+        super().__init__(name=name or f"llamaindex:{_name(llm)}", **options)
         self._llm = llm
 
     async def complete(self, system: str, user: str) -> tuple[str, Usage]:
         """The model's reply to the two messages."""
+        said = {MessageRole.SYSTEM: system, MessageRole.USER: user}
         response = await self._llm.achat(
-            [
-                ChatMessage(role=MessageRole.SYSTEM, content=system),
-                ChatMessage(role=MessageRole.USER, content=user),
-            ]
+            [ChatMessage(role=role, content=text) for role, text in said.items()]
         )
         return response.message.content or "", _counted(response)
 

@@ -178,9 +178,9 @@ def test_ids_that_are_drawn_at_random_join_wherever_they_stand(drawn: str) -> No
     assert len(record.metadata["traces"]) == 1
 
 
-@pytest.mark.parametrize("name", ["user.id", "tenant.id"])
+@pytest.mark.parametrize("name", ["user.id", "tenant.id", "session.id"])
 def test_pieces_of_two_users_or_tenants_are_not_joined(name: str) -> None:
-    pieces = pieces_in_two_traces({"session.id": _LONG, name: "anna"}, {"session.id": _LONG, name: "bert"})
+    pieces = pieces_in_two_traces({"request.id": _LONG, name: "anna"}, {"request.id": _LONG, name: "bert"})
     (record,) = read_spans(pieces).records
     assert "traces" not in record.metadata
 
@@ -246,6 +246,51 @@ def test_halves_of_two_processes_are_not_joined() -> None:
     said = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": messages(("user", "Hello " + QUESTION))}
     call = replace(span("chat", at=(2, 3), trace=OTHER, attributes=said), service="another")
     assert sorted(causes(read_spans([span("find", attributes=found), call]))) == ["no_retrieval", "unlinked"]
+
+
+def look_up_and_answer(
+    found: dict[str, object], *, asked: str = QUESTION, at: tuple[float, float] = (0, 1), service: str = "app"
+) -> int:
+    """How many records are joined of a retriever and a call in two traces of one session."""
+    said = {
+        "session.id": _LONG,
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": messages(("user", f"Use the wiki on Paris. {prompt()}")),
+        "gen_ai.output.messages": messages(("assistant", ANSWER)),
+    }
+    step = span("find", at=at, attributes=oi("RETRIEVER", input__value=asked, **found))
+    step = replace(step, service=service, attributes={**step.attributes, "session.id": _LONG})
+    call = span("chat", at=(2, 3), trace=OTHER, attributes=said)
+    reading = read_spans([step, call])
+    return sum("traces" in record.metadata for record in reading.records)
+
+
+def test_a_look_up_is_of_the_answer_that_shows_it_behind_it_in_one_service() -> None:
+    assert look_up_and_answer(documents()) == 1
+    assert look_up_and_answer(documents(), service="another") == 0
+    assert look_up_and_answer(documents(), at=(1, 4)) == 0
+
+
+def test_a_look_up_that_tells_its_query_alone_is_known_by_more_than_a_word() -> None:
+    assert look_up_and_answer({}) == 1
+    assert look_up_and_answer({}, asked="Paris.") == 0
+
+
+def test_the_same_words_twice_are_two_turns_by_one_instrumentor_or_in_two_services() -> None:
+    first, again = rag_turn(), [replace(one, trace_id=OTHER) for one in rag_turn()]
+    assert len(read_spans([*first, *again]).records) == 2
+    server, other = span("POST /ask", at=(0, 9)), span("POST /ask", at=(0, 9), trace=OTHER)
+    elsewhere = [replace(one, service="another") for one in traceloop_turn(other, OTHER)]
+    assert len(read_spans([*elsewhere, server, *rag_turn(parent=server)]).records) == 2
+
+
+def test_a_counter_of_another_service_is_not_the_same_turn() -> None:
+    """Even within a trace: what tells no texts belongs to nobody else's answer."""
+    half, call = pieces_in_two_traces({"steelyard.turn": "7"}, {"steelyard.turn": "7"})
+    there = replace(call, trace_id=half.trace_id)
+    elsewhere = replace(there, service="another")
+    assert read_spans([half, there]).diagnoses == []
+    assert [one.cause for one in read_spans([half, elsewhere]).diagnoses] == ["documents_without_text"]
 
 
 def traceloop_turn(server: Span, trace: str = TRACE) -> list[Span]:

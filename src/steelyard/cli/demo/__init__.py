@@ -16,6 +16,6 @@ def demo_chain() -> Runnable[str, str]:
     It is an application to try `steelyard test` on, and the one that examples/golden gates:
     `steelyard test examples/golden/weighing.jsonl --app steelyard.cli.demo:demo_chain`.
     """
-    from steelyard.cli.demo._chain import build_chain, quoting_model
+    from steelyard.cli.demo._chain import build_chain
 
-    return build_chain(quoting_model())
+    return build_chain()

@@ -1,4 +1,4 @@
-"""The demo's chain: a retriever over the text, a prompt, a chat model. LangChain is needed from here on."""
+"""The demo's chains over a small text about weighing. LangChain is needed from here on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 import random
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
@@ -19,9 +21,35 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel, RunnablePassthrough
 
-from steelyard.cli.demo._text import passages
-from steelyard.errors import ConfigurationError
 from steelyard.text import sentences
+
+QUESTIONS = (
+    "How is the weight read from a steelyard?",
+    "Where were many Roman steelyards found?",
+    "In which year did Roberval show his balance in Paris?",
+    "Does it matter where the load lies on the pan of a Roberval balance?",
+    "How much did the lead balls of Cavendish weigh?",
+    "What is the international prototype of the kilogram made of?",
+    "Is a platinum cylinder still needed to define the kilogram?",
+    "What was the Kibble balance called before it was renamed?",
+    "How many milligrams is a carat?",
+    "Who patented a platform scale to weigh wagons of hemp?",
+    "What did a letter of half an ounce cost in the penny post?",
+    "When was the Computing-Tabulating-Recording Company renamed IBM?",
+    "What is the acceleration of free fall at the equator?",
+    "What did the astronauts on Skylab sit on?",
+    "Who invented the strain gauge?",
+    "How many pounds is a stone?",
+)
+"""Questions that the text answers."""
+
+UNANSWERABLE = (
+    "How much does a blue whale weigh?",
+    "Which battery does a bathroom scale take?",
+    "Who sang the first opera in Milan?",
+    "How many calories are in a banana?",
+)
+"""Questions that it does not answer."""
 
 DONT_KNOW = "I do not know."
 """What the quoting model says if no passage fits."""
@@ -46,6 +74,17 @@ _FITS = 0.4
 _AS_GOOD = 0.85
 
 
+@cache
+def passages() -> tuple[Document, ...]:
+    """The whole text, written for this package; it has the package's licence."""
+    raw = files("steelyard.cli.demo").joinpath("weighing.txt").read_text(encoding="utf-8")
+    pieces = (piece.partition("\n") for piece in raw.lstrip("# ").split("\n# "))
+    return tuple(
+        Document(id=f"weighing-{number:02}", page_content=f"{title.strip()}\n{' '.join(text.split())}")
+        for number, (title, _, text) in enumerate(pieces, start=1)
+    )
+
+
 class PassageRetriever(BaseRetriever):
     """Searches the text by words."""
 
@@ -56,24 +95,25 @@ class PassageRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
         text = passages()
-        scores = _fits(query, [_words(f"{passage.title} {passage.text}") for passage in text])
+        scores = _fits(query, [_words(passage.page_content) for passage in text])
         best = sorted(zip(scores, text, strict=True), key=lambda pair: -pair[0])[: self.k]
-        return [
-            Document(
-                id=passage.id,
-                page_content=f"{passage.title}\n{passage.text}",
-                metadata={"title": passage.title, "score": round(score, 3)},
-            )
-            for score, passage in best
-            if score
-        ]
+        return [passage for score, passage in best if score]
 
 
-class DemoChatModel(BaseChatModel):
-    """A chat model that replies with what a function of the messages returns."""
+class WrongWayReranker(BaseRetriever):
+    """Fetches more passages than it keeps, and keeps those that fit least."""
 
-    reply: Callable[[list[BaseMessage]], str]
-    """From messages to text."""
+    inner: BaseRetriever
+    """Where they come from, the best first."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return self.inner.invoke(query, config={"callbacks": run_manager.get_child()})[:-3:-1]
+
+
+class QuotingModel(BaseChatModel):
+    """A chat model that quotes the passages in its prompt, or says that it does not know."""
 
     @property
     def _llm_type(self) -> str:
@@ -86,48 +126,27 @@ class DemoChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=self.reply(messages)))])
-
-
-def quoting_model() -> BaseChatModel:
-    """Quotes the passages in its prompt, or says that it does not know."""
-
-    def reply(messages: list[BaseMessage]) -> str:
         material, _, question = messages[-1].text.rpartition("\n\nQuestion: ")
-        return quote(question, [piece.strip() for piece in _QUOTED.split(material) if piece.strip()])
-
-    return DemoChatModel(reply=reply)
-
-
-def openai_model(model: str, *, base_url: str | None, api_key: str) -> BaseChatModel:
-    """A model on any server that speaks OpenAI's protocol; LangChain's own package for it is not needed."""
-    import openai
-
-    client = openai.OpenAI(api_key=api_key, base_url=base_url, timeout=60)
-
-    def reply(messages: list[BaseMessage]) -> str:
-        roles = {"system": "system", "human": "user"}
-        sent: Any = [{"role": roles[message.type], "content": message.text} for message in messages]
-        try:
-            found = client.chat.completions.create(model=model, messages=sent)
-        except openai.OpenAIError as error:
-            raise ConfigurationError(f"the model {model!r} does not answer: {error}") from None
-        return ((found.choices[0].message.content if found.choices else None) or "").strip()
-
-    return DemoChatModel(reply=reply)
+        answer = quote(question, [piece.strip() for piece in _QUOTED.split(material) if piece.strip()])
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=answer))])
 
 
-def build_chain(model: BaseChatModel) -> Runnable[str, str]:
-    """Question in, answer out."""
+def build_chain(retriever: BaseRetriever | None = None) -> Runnable[str, str]:
+    """Question in, answer out; over another retriever than the one that fits if it is given."""
     material: Runnable[str, dict[str, Any]] = RunnableParallel(
-        passages=PassageRetriever() | _numbered, question=RunnablePassthrough()
+        passages=(retriever or PassageRetriever()) | _numbered, question=RunnablePassthrough()
     )
-    return material | _PROMPT | model | StrOutputParser()
+    return material | _PROMPT | QuotingModel() | StrOutputParser()
 
 
 def inventing(chain: Runnable[str, str]) -> Runnable[str, str]:
     """The same chain with a last step that alters numbers, names and negations of every answer given."""
     return chain | RunnableLambda(lambda answer: answer if answer == DONT_KNOW else alter(answer))
+
+
+def misled() -> Runnable[str, str]:
+    """A chain with a reranker that puts the best passages last, and a cut behind it."""
+    return build_chain(WrongWayReranker(inner=PassageRetriever(k=8)))
 
 
 def _numbered(documents: list[Document]) -> str:

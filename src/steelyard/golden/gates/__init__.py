@@ -1,17 +1,10 @@
 """Gates with stated error rates, and the comparison of two runs."""
 
-from steelyard.golden.gates._compare import Comparison, MetricComparison, adjusted, compare_runs
-from steelyard.golden.gates._earlier import Earlier
-from steelyard.golden.gates._gate import Gate, GateCheck, Repeated, gates_from
+from steelyard.golden.gates._compare import MetricComparison
+from steelyard.golden.gates._gate import EarlierScores, gates_from
 
 __all__ = [
-    "Comparison",
-    "Earlier",
-    "Gate",
-    "GateCheck",
+    "EarlierScores",
     "MetricComparison",
-    "Repeated",
-    "adjusted",
-    "compare_runs",
     "gates_from",
 ]

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from steelyard._internal.threads import run_anywhere
 from steelyard.errors import ConfigurationError
-from steelyard.golden.making._kinds import KINDS, CaseKind
 from steelyard.golden.making._passages import Passage
-from steelyard.golden.making._words import Job
+from steelyard.golden.making._requests import KINDS, CaseKind, Job
 from steelyard.judge import StaticEmbedder
 
 _SPARE = 1.15
@@ -28,7 +27,7 @@ _NEAREST = 3
 """So many passages the critic sees of a question that should have no answer."""
 
 
-class Jobs:
+class JobQueue:
     """Which passages to ask about next, and in which way."""
 
     def __init__(self, passages: Sequence[Passage], wanted: Mapping[CaseKind, int], *, seed: int) -> None:

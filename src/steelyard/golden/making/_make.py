@@ -15,22 +15,23 @@ import numpy.typing as npt
 
 from steelyard._internal.threads import run_anywhere
 from steelyard.errors import JudgeError
-from steelyard.golden._case import Case
-from steelyard.golden._set import GoldenSet
-from steelyard.golden.making._jobs import Jobs, embedded, unit
-from steelyard.golden.making._kinds import KINDS, CaseKind, quotas
+from steelyard.golden._set import Case, GoldenSet
+from steelyard.golden.making._jobs import JobQueue, embedded, unit
 from steelyard.golden.making._passages import Passage, usable
-from steelyard.golden.making._verify import candidate_from, gives_itself_away, is_copy
-from steelyard.golden.making._words import (
+from steelyard.golden.making._requests import (
     BATCH,
+    KINDS,
     Blocks,
     Candidate,
+    CaseKind,
     Job,
     closed_book,
     criticising,
     keys,
+    quotas,
     writing,
 )
+from steelyard.golden.making._verify import candidate_from, gives_itself_away, is_copy
 from steelyard.golden.making._writer import Journal, Writer
 from steelyard.recording import unrecorded
 from steelyard.scores import Usage
@@ -62,7 +63,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
+class GenerationResult:
     """A set that was made, and what was rejected."""
 
     golden: GoldenSet
@@ -88,7 +89,7 @@ def plan(
     """What it would take to make a set; see `make`."""
     wanted = quotas(n, shares)
     # The first round as it will be made: its size is what the plan is about.
-    maker = Jobs(usable(passages), wanted, seed=seed)
+    maker = JobQueue(usable(passages), wanted, seed=seed)
     jobs = maker.next_jobs(dict(wanted))
     characters = sum(_size(*writing(batch)) for batch in _batches(jobs))
     written = len(jobs)
@@ -115,7 +116,7 @@ def make(
     concurrency: int = 8,
     name: str = "documents",
     on_progress: OnProgress | None = None,
-) -> Made:
+) -> GenerationResult:
     """Make a golden set from passages.
 
     A model writes cases, five to a request. A case is accepted if the sentences that it rests on stand in its
@@ -139,16 +140,16 @@ def make(
         ConfigurationError: If an option cannot mean what was given, or there is nothing to ask about.
         JudgeError: If the writer cannot be used at all: every request of a round failed for good.
     """
-    maker = Jobs(usable(passages), quotas(n, shares), seed=seed)
+    maker = JobQueue(usable(passages), quotas(n, shares), seed=seed)
     book = Journal(None if journal is None else Path(journal))
-    return run_anywhere(_Making(maker, writer, book, n, concurrency, name, on_progress).run())
+    return run_anywhere(_GenerationRun(maker, writer, book, n, concurrency, name, on_progress).run())
 
 
 @dataclass
-class _Making:
+class _GenerationRun:
     """One making under way."""
 
-    maker: Jobs
+    maker: JobQueue
     writer: Writer
     journal: Journal
     wanted: int
@@ -162,7 +163,7 @@ class _Making:
     usage: Usage = field(default_factory=Usage)
     last_error: JudgeError | None = None
 
-    async def run(self) -> Made:
+    async def run(self) -> GenerationResult:
         """Round after round."""
         slots = asyncio.Semaphore(self.concurrency)
         try:
@@ -182,7 +183,7 @@ class _Making:
         finally:
             if callable(close := getattr(self.writer, "aclose", None)):
                 await close()
-        return Made(
+        return GenerationResult(
             golden=GoldenSet(cases=tuple(map(self._case, self.accepted)), name=self.name),
             wanted=self.wanted,
             rejected=dict(self.rejected.most_common()),

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from steelyard.golden._case import Message
-from steelyard.golden.making._kinds import KINDS
-from steelyard.golden.making._words import Candidate, Job
+from steelyard.golden._set import Message
+from steelyard.golden.making._requests import KINDS, Candidate, Job
 
 Problem = Literal[
     "not written",
@@ -84,7 +83,7 @@ def gives_itself_away(candidate: Candidate, answer: str) -> bool:
 
     Compared are the words of the reference that are not in the question: those carry the answer.
     """
-    asked = _words(candidate.question)
+    asked = set(_words(candidate.question))
     own = [
         word
         for word in _words(candidate.reference)

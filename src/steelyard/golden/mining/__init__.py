@@ -2,17 +2,14 @@
 
 from steelyard.golden.mining._estimate import production_mean
 from steelyard.golden.mining._mine import Mask, Mined, mine
-from steelyard.golden.mining._population import Drawn, Population
+from steelyard.golden.mining._population import Population
 from steelyard.golden.mining._review import Review, apply_labels
-from steelyard.golden.mining._turns import Stratum
 
 __all__ = [
-    "Drawn",
     "Mask",
     "Mined",
     "Population",
     "Review",
-    "Stratum",
     "apply_labels",
     "mine",
     "production_mean",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steelyard.errors import ConfigurationError
 from steelyard.golden._set import GoldenSet
-from steelyard.golden.mining._turns import Stratum, read_turns
+from steelyard.golden.mining._population import Stratum, read_turns
 from steelyard.stats import Estimate, corrected_mean, weighted_mean
 
 _GRADES: Mapping[Stratum, float] = {"failing": 0.0, "uncertain": 0.5, "rest": 1.0}

@@ -11,11 +11,9 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import InvalidRecord
-from steelyard.golden._case import Case
 from steelyard.golden._results import named_judge
-from steelyard.golden._set import GoldenSet
-from steelyard.golden.mining._population import SHARES, Drawn, Population
-from steelyard.golden.mining._turns import StoredTurn, Stratum
+from steelyard.golden._set import Case, GoldenSet
+from steelyard.golden.mining._population import SHARES, Drawn, Population, StoredTurn, Stratum
 from steelyard.record import Record
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from steelyard.golden._case import Case
-from steelyard.golden._set import GoldenSet
+from steelyard.golden._set import Case, GoldenSet
 
 
 @dataclass

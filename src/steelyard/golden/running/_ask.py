@@ -5,25 +5,58 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from steelyard._internal.redact import redacted
 from steelyard._internal.threads import DaemonExecutor, LoopThread, ThreadHangs
-from steelyard.golden._case import Case
 from steelyard.golden._results import Asked
+from steelyard.golden._set import Case
 from steelyard.golden.running._app import App
-from steelyard.golden.running._capture import Capture
 from steelyard.golden.running._reply import AppReply, OddReply, read_reply
 from steelyard.record import Record
-from steelyard.recording import attach_recorders, detach_recorders
+from steelyard.recording import Draft, attach_recorders, detach_recorders
+
+_asking: ContextVar[str | None] = ContextVar("steelyard_golden_case", default=None)
+
+
+class Capture:
+    """A target for recorders that keeps turns by case.
+
+    Which case a turn belongs to is told by a context variable that is set while the case is put to the
+    application, and that threads and tasks of the frameworks inherit; never by the text of the question.
+    """
+
+    def __init__(self) -> None:
+        self._turns: dict[str, list[Record | Draft]] = {}
+
+    def submit(self, turn: Record | Draft, /) -> None:
+        """Keep a turn; one that belongs to no case is passed over."""
+        if (key := _asking.get()) is not None:
+            self._turns.setdefault(key, []).append(turn)
+
+    @contextmanager
+    def case(self, key: str) -> Iterator[None]:
+        """What is recorded in the block belongs to this case."""
+        token = _asking.set(key)
+        try:
+            yield
+        finally:
+            _asking.reset(token)
+
+    def take(self, key: str) -> list[Record]:
+        """The Records of a case, in the order in which its turns ended; they are forgotten here."""
+        built = [turn if isinstance(turn, Record) else turn.build() for turn in self._turns.pop(key, ())]
+        return [record for record in built if record is not None]
+
 
 _LONGEST_PROBLEM = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Turn:
+class AskedTurn:
     """One case, asked once."""
 
     case: Case
@@ -67,8 +100,8 @@ class AppRunner:
             detach_recorders()
             runner._close()
 
-    async def ask(self, case: Case) -> Turn:
-        """Put one case to the application; whatever it does, there is a Turn."""
+    async def ask(self, case: Case) -> AskedTurn:
+        """Put one case to the application; whatever it does, there is an AskedTurn."""
         async with self._slots:
             started = time.monotonic()
             asked: Asked = "answered"
@@ -88,7 +121,7 @@ class AppRunner:
                 asked = "error"
             seconds = time.monotonic() - started
         record = self._record(case, reply, asked, problem)
-        return Turn(case=case, record=record, asked=asked, problem=problem, seconds=seconds)
+        return AskedTurn(case=case, record=record, asked=asked, problem=problem, seconds=seconds)
 
     async def _called(self, case: Case) -> AppReply:
         with self._capture.case(case.id):

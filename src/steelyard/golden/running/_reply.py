@@ -8,13 +8,12 @@ from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.record import Context, Record
+from steelyard.recording.reading import ANSWERS, DOCUMENT_TEXTS
 
-_ANSWERS = ("answer", "response", "output", "result", "output_text", "text", "content", "generation")
 _CONTEXTS = (
     *("contexts", "retrieved_contexts", "source_documents", "source_nodes", "documents", "context"),
     *("sources", "retrieval_context"),
 )
-_TEXTS = ("text", "page_content", "content")
 
 
 class OddReply(SteelyardError):
@@ -80,7 +79,7 @@ def _joined(pieces: list[Any]) -> object:
 
 
 def _answer(value: object) -> str | None:
-    for name in _ANSWERS:
+    for name in (*ANSWERS, "text", "content"):
         found = _field(value, name)
         if isinstance(found, str):
             return found
@@ -107,7 +106,7 @@ def _text(value: object) -> str | None:
     node = _field(value, "node")
     if node is not None:
         return _text(node)
-    for name in _TEXTS:
+    for name in ("text", "content", *DOCUMENT_TEXTS):
         found = _field(value, name)
         if isinstance(found, str):
             return found

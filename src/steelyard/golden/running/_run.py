@@ -11,12 +11,11 @@ from typing import Any, Literal
 from steelyard._internal.threads import run_anywhere
 from steelyard.engine import check_names, evaluate_one
 from steelyard.errors import ConfigurationError
-from steelyard.golden._case import Case
 from steelyard.golden._results import CaseResult, MetricResult, Run, named_judge
-from steelyard.golden._set import GoldenSet
-from steelyard.golden.gates import Earlier, Gate, GateCheck, Repeated, gates_from
+from steelyard.golden._set import Case, GoldenSet
+from steelyard.golden.gates._gate import EarlierScores, Gate, GateCheck, Repeated, gates_from
 from steelyard.golden.running._app import App, app_from
-from steelyard.golden.running._ask import AppRunner, Turn
+from steelyard.golden.running._ask import AppRunner, AskedTurn
 from steelyard.golden.running._declined import Declined
 from steelyard.golden.running._scores import measured, merged
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
@@ -122,7 +121,7 @@ async def arun_golden(
         # The local judge says the same each time, so that judging again would tell nothing.
         exact=repeat == "judge" and isinstance(list(layers(chosen))[-1], LocalJudge),
         measure=measure,
-        earlier=Earlier.of_runs(runs),
+        earlier=EarlierScores.of_runs(runs),
     )
     runner.set_gates(wanted)
     try:
@@ -172,7 +171,7 @@ class _Runner:
     on_case: OnCase | None
     exact: bool
     measure: bool
-    earlier: Earlier
+    earlier: EarlierScores
     checks: list[GateCheck] = field(default_factory=list)
     results: dict[str, CaseResult] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -187,7 +186,7 @@ class _Runner:
 
     def set_gates(self, wanted: Sequence[Gate]) -> None:
         """The gates before their first score: those asked for, or those that a mined set brings along."""
-        production, missing = Earlier.of_production(self.golden, self.judge_name)
+        production, missing = EarlierScores.of_production(self.golden, self.judge_name)
         if not self.earlier.scores and (not wanted or any(gate.least is None for gate in wanted)):
             self.earlier = production
         if not (wanted or self.thresholds or self.measure):
@@ -206,7 +205,7 @@ class _Runner:
         """How much each case counts that a metric is for."""
         return {case.id: case.weight for case in self.golden if case.unanswerable == (metric == Declined.key)}
 
-    def gates_of(self, earlier: Earlier) -> list[Gate]:
+    def gates_of(self, earlier: EarlierScores) -> list[Gate]:
         """A gate for each metric that earlier scores are known of; together they share the false failures."""
         names = [
             metric.name
@@ -256,7 +255,7 @@ class _Runner:
             warnings=(*_warnings(self.golden), *self.notes),
         )
 
-    async def _first(self, runner: AppRunner, case: Case) -> Turn:
+    async def _first(self, runner: AppRunner, case: Case) -> AskedTurn:
         turn = await runner.ask(case)
         metrics = self.metrics_for(case)
         evaluation = await self._judged(turn, metrics) if turn.asked == "answered" else None
@@ -282,7 +281,7 @@ class _Runner:
             self.on_case(result)
         return turn
 
-    async def _repeat(self, runner: AppRunner, turns: Mapping[str, Turn]) -> None:
+    async def _repeat(self, runner: AppRunner, turns: Mapping[str, AskedTurn]) -> None:
         """Repeat cases in random order, a few at a time, until every gate is decided or at its cap."""
         most = max((check.gate.passes for check in self.checks), default=1)
         # Without a gate to be decided, the repeats are what later gates learn from.
@@ -303,7 +302,7 @@ class _Runner:
             return {metric.name for metric in self.metrics}
         return {check.gate.metric for check in self.checks if check.is_open and number < check.gate.passes}
 
-    async def _again(self, runner: AppRunner, turn: Turn, names: set[str]) -> None:
+    async def _again(self, runner: AppRunner, turn: AskedTurn, names: set[str]) -> None:
         metrics = [metric for metric in self.metrics_for(turn.case) if metric.name in names]
         if not metrics:
             return
@@ -317,7 +316,7 @@ class _Runner:
         self.results[turn.case.id] = replace(result, metrics=merged(result.metrics, found))
         self._count(turn.case.id, found)
 
-    async def _judged(self, turn: Turn, metrics: list[Metric], *, again: bool = False) -> Evaluation:
+    async def _judged(self, turn: AskedTurn, metrics: list[Metric], *, again: bool = False) -> Evaluation:
         limit = None if self.deadline is None else time.monotonic() + self.deadline
         # A repeat that is answered from a cache tells nothing.
         judge = uncached(self.judge) if again else self.judge

@@ -1,9 +1,8 @@
 """Chat models as judges: any OpenAI-compatible endpoint, and the model objects of other frameworks."""
 
-from steelyard.judge._openai_client import usage_of
-from steelyard.judge.chat._adapter import ModelEmbedder, ModelJudge, model_name
-from steelyard.judge.chat._asked import without_nonce
-from steelyard.judge.chat._instructed import KNOWN_ANSWERS
+from steelyard.judge._replies import usage_of
+from steelyard.judge.chat._adapter import ModelEmbedder, ModelJudge, ModelOptions, model_name
+from steelyard.judge.chat._asked import KNOWN_ANSWERS, without_nonce
 from steelyard.judge.chat._judge import ChatJudge
 from steelyard.judge.chat._writer import ChatWriter, Written
 
@@ -13,6 +12,7 @@ __all__ = [
     "ChatWriter",
     "ModelEmbedder",
     "ModelJudge",
+    "ModelOptions",
     "Written",
     "model_name",
     "usage_of",

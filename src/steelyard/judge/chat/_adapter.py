@@ -10,12 +10,12 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard._internal.redact import error_words, redacted
 from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
-from steelyard.judge._openai_client import named_error
+from steelyard.judge._replies import named_error
 from steelyard.judge.chat._asked import asked
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._parse import answers_in, judged
@@ -89,6 +89,17 @@ def model_name(model: object) -> str:
     return type(model).__name__
 
 
+class ModelOptions(TypedDict, total=False):
+    """The options of `ModelJudge` beside its name."""
+
+    timeout: float
+    concurrency: int
+    reasons: bool
+    max_questions: int
+    max_characters: int
+    reasoning: Reasoning | None
+
+
 class ModelJudge(ABC):
     """A judge that is a model object of another framework. Subclasses say how to call it, in `complete`.
 
@@ -113,11 +124,11 @@ class ModelJudge(ABC):
         self,
         *,
         name: str,
-        timeout: float,
-        concurrency: int,
-        reasons: bool,
-        max_questions: int,
-        max_characters: int,
+        timeout: float = 60.0,
+        concurrency: int = 16,
+        reasons: bool = True,
+        max_questions: int = 60,
+        max_characters: int = 400_000,
         reasoning: Reasoning | None = None,
     ) -> None:
         self._calls = _Calls(timeout=timeout, concurrency=concurrency)
@@ -165,7 +176,7 @@ class ModelEmbedder(ABC):
         ConfigurationError: If an option makes no sense.
     """
 
-    def __init__(self, *, name: str, timeout: float, concurrency: int) -> None:
+    def __init__(self, *, name: str, timeout: float = 60.0, concurrency: int = 16) -> None:
         self._calls = _Calls(timeout=timeout, concurrency=concurrency)
         self.name = name
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from steelyard.errors import JudgeRejected, MalformedReply
-from steelyard.judge._openai_client import Endpoint, usage_of
+from steelyard.judge._replies import usage_of
 from steelyard.judge.chat._prompts import Prompt
+from steelyard.judge.endpoint import Endpoint
 from steelyard.scores import Usage
 
 Form = Literal["schema", "json", "plain"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge._openai_client import Endpoint
-from steelyard.judge.chat._asked import Asked, asked
+from steelyard.judge.chat._asked import PreparedRequest, asked
 from steelyard.judge.chat._completions import Completion, Completions
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._logprobs import with_probabilities
 from steelyard.judge.chat._parse import answers_in, judged
 from steelyard.judge.chat._prompts import Reasoning, reasoning_of, render, schema, version_of
+from steelyard.judge.endpoint import Endpoint
 from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
 from steelyard.questions import Answer, Capabilities, Rating, Reply, Request, Unanswered
 
@@ -27,11 +27,11 @@ class ChatJudge(Wrapper):
 
     The server is asked for a strict JSON schema. If it refuses, for JSON mode; if it refuses that too, in
     plain words. What it refuses is remembered, so it costs one request once. Requests time out as a whole,
-    are limited in number and retried here; the openai package's own retries are off.
+    are limited in number and retried here.
 
     Args:
         model: The model's name.
-        base_url: Where the server is. None for what the openai package goes to (OPENAI_BASE_URL, or OpenAI).
+        base_url: Where the server is. None for OPENAI_BASE_URL, or OpenAI.
         api_key: The key. Without `base_url`, OPENAI_API_KEY where none is given. With `base_url`, a key in
             the environment is not sent: it was meant for another server. Servers without keys need none.
         timeout: Seconds until a request is given up, from its first byte to the last of the reply.
@@ -122,7 +122,7 @@ class _Chat:
         )
         return Reply(answers=self._read(made, completion), usage=completion.usage)
 
-    def _read(self, made: Asked, completion: Completion) -> dict[str, Answer]:
+    def _read(self, made: PreparedRequest, completion: Completion) -> dict[str, Answer]:
         """The answers in a reply. A refusal or nonsense answers every question with its own name."""
         if completion.refused:
             refused = Unanswered(cause="refused", detail="the model refused")

@@ -15,7 +15,7 @@ Ragas documents them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.questions import (
@@ -33,6 +33,7 @@ from steelyard.questions import (
     Rating,
     Relevant,
     Same,
+    Sufficient,
     Supported,
     Texts,
     Unanswered,
@@ -60,7 +61,7 @@ Wording = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Given:
+class RepliedValue:
     """What stands under a question's key in a reply."""
 
     value: Any
@@ -87,7 +88,7 @@ class ChatKind:
     """From a question of this kind to its words."""
     shape: Callable[[Any], Mapping[str, Any]]
     """The JSON schema of the answer's fields, without the reason."""
-    parse: Callable[[Any, Given], Answer]
+    parse: Callable[[Any, RepliedValue], Answer]
     """From what the model gave to the answer, or to why there is none."""
     reasoned: bool = True
     """Whether a reason may go before the answer, so that the verdict follows from it."""
@@ -163,7 +164,7 @@ def _verdict_shape(question: Question) -> Mapping[str, Any]:
     return {**({"context": _INTEGER} if _points(question) else {}), "verdict": _BOOLEAN}
 
 
-def _verdict(question: Question, given: Given) -> Answer:
+def _verdict(question: Question, given: RepliedValue) -> Answer:
     """A verdict with the context it points at. A yes that rests on a missing context is malformed."""
     value = given.pick("verdict")
     verdict = _WORDS.get(value.strip().lower()) if isinstance(value, str) else value
@@ -195,12 +196,29 @@ def _level_shape(question: Rating) -> Mapping[str, Any]:
     return {"level": {"type": "integer" if whole else "number", "enum": values}}
 
 
-def _level(question: Rating, given: Given) -> Answer:
+def _level(question: Rating, given: RepliedValue) -> Answer:
     value = given.pick("level")
     offered = [level for level, _ in question.levels]
     if isinstance(value, bool) or not isinstance(value, int | float) or value not in offered:
         return malformed("a level that is not on the scale")
     return Level(value=float(value), reason=given.reason)
+
+
+def _sufficient_shape(question: Sufficient) -> Mapping[str, Any]:
+    return {"missing": _STRING, **_level_shape(question)}
+
+
+def _sufficient(question: Sufficient) -> Wording:
+    instruction, line = _rating(question)
+    return f'{instruction} "missing": what the contexts lack, in one sentence; empty if nothing.', line
+
+
+def _sufficiency(question: Sufficient, given: RepliedValue) -> Answer:
+    answer = _level(question, given)
+    missing = given.value.get("missing") if isinstance(given.value, dict) else None
+    if not isinstance(answer, Level):
+        return answer
+    return replace(answer, reason=missing.strip() if isinstance(missing, str) else "")
 
 
 def _choose(question: Choose) -> Wording:
@@ -212,7 +230,7 @@ def _option_shape(question: Choose) -> Mapping[str, Any]:
     return {"option": {"type": "string", "enum": list(question.options)}}
 
 
-def _option(question: Choose, given: Given) -> Answer:
+def _option(question: Choose, given: RepliedValue) -> Answer:
     option = given.pick("option")
     if not isinstance(option, str) or option not in question.options:
         return malformed("no option that was offered")
@@ -246,7 +264,7 @@ def _generated_shape(question: GeneratedQuestions) -> Mapping[str, Any]:
     return {"questions": {**_TEXTS, "minItems": 1, "maxItems": question.count}}
 
 
-def _texts(question: Question, given: Given) -> Answer:
+def _texts(question: Question, given: RepliedValue) -> Answer:
     items = given.value
     if isinstance(items, dict):
         lists = [entry for entry in items.values() if isinstance(entry, list)]
@@ -274,6 +292,7 @@ KINDS: Mapping[type[Question], ChatKind] = {
     Noncommittal: _yes_no(_noncommittal),
     Predicate: _yes_no(_predicate),
     Rating: ChatKind(wording=_rating, shape=_level_shape, parse=_level),
+    Sufficient: ChatKind(wording=_sufficient, shape=_sufficient_shape, parse=_sufficiency, reasoned=False),
     Choose: ChatKind(wording=_choose, shape=_option_shape, parse=_option),
     Claims: _list_of("claims", _claims),
     Entities: _list_of("entities", _entities),

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard._internal.json_pieces import PiecewiseDecoder
-from steelyard.judge.chat._asked import shown
-from steelyard.judge.chat._instructed import KNOWN_ANSWERS, obeyed
-from steelyard.judge.chat._kinds import KINDS, Given, malformed
+from steelyard.judge.chat._asked import KNOWN_ANSWERS, obeyed, shown
+from steelyard.judge.chat._kinds import KINDS, RepliedValue, malformed
 from steelyard.judge.chat._prompts import THOUGHTS
 from steelyard.questions import Answer, Request, Unanswered
 
@@ -71,7 +70,7 @@ def read(request: Request, found: ParsedReply) -> dict[str, Answer]:
         elif isinstance(value, _Ambiguous):
             answers[key] = malformed("answered twice, in different ways")
         else:
-            answers[key] = KINDS[type(question)].parse(question, Given(value, contexts))
+            answers[key] = KINDS[type(question)].parse(question, RepliedValue(value, contexts))
     return answers
 
 

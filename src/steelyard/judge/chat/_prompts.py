@@ -168,7 +168,7 @@ def _swapped(questions: Iterable[Question]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class FencedMaterial:
     """A view as text."""
 
     fence: str
@@ -187,7 +187,7 @@ def fence_view(
     beside: Sequence[str] = (),
     swapped: bool = False,
     more: Sequence[tuple[str, str]] = (),
-) -> Material:
+) -> FencedMaterial:
     """The material in view, fenced: one pair of delimiters, and the delimiter again before each heading.
 
     Args:
@@ -201,13 +201,13 @@ def fence_view(
     return fence_blocks(blocks, beside=beside)
 
 
-def fence_blocks(blocks: Sequence[tuple[str, str]], *, beside: Sequence[str] = ()) -> Material:
+def fence_blocks(blocks: Sequence[tuple[str, str]], *, beside: Sequence[str] = ()) -> FencedMaterial:
     """Pieces of material, fenced, each under its heading."""
     fence = _fence(blocks, beside)
     if not blocks:
-        return Material(fence, "")
+        return FencedMaterial(fence, "")
     inside = f"{fence} ".join(f"{head}\n{text}\n" for head, text in blocks)
-    return Material(fence, sendable(f"<<<{fence} {inside}{fence}>>>\n"))
+    return FencedMaterial(fence, sendable(f"<<<{fence} {inside}{fence}>>>\n"))
 
 
 def _parts(view: View) -> Iterable[list[tuple[str, str]]]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import ConfigurationError, JudgeRejected, MalformedReply
-from steelyard.judge._openai_client import Endpoint
 from steelyard.judge.chat._completions import Completion, Completions
 from steelyard.judge.chat._prompts import Prompt, fence_blocks
+from steelyard.judge.endpoint import Endpoint
 from steelyard.judge.middleware import RetryPolicy
 from steelyard.scores import Usage
 

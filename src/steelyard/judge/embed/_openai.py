@@ -12,8 +12,9 @@ import numpy as np
 
 from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge._openai_client import Endpoint, usage_of
+from steelyard.judge._replies import usage_of
 from steelyard.judge.chat._prompts import sendable
+from steelyard.judge.endpoint import Endpoint
 from steelyard.judge.middleware import RetryPolicy
 from steelyard.scores import Usage
 
@@ -115,7 +116,11 @@ def _vectors(body: Mapping[str, Any], count: int) -> list[Sequence[float]]:
 def _vector(value: Any) -> Sequence[float]:
     """A vector from base64 of little-endian floats, or from the plain list of servers that know no base64."""
     try:
-        numbers = np.frombuffer(base64.b64decode(value), "<f4") if isinstance(value, str) else np.array(value)
-        return [float(number) for number in numbers]
+        packed = base64.b64decode(value) if isinstance(value, str) else None
+        numbers = np.array(value, float) if packed is None else np.frombuffer(packed, "<f4")
+        if numbers.ndim != 1:
+            raise ValueError("a list of lists")
+        vector: list[float] = numbers.tolist()
+        return vector
     except (ValueError, TypeError, binascii.Error) as error:
         raise MalformedReply("a vector that is not a list of numbers") from error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from steelyard.judge.local._cpu_throttle import CpuThrottle
-from steelyard.judge.local._vectors import Vectors, load
+from steelyard.judge._cpu_throttle import CpuThrottle
+from steelyard.judge._vectors import Vectors, load
 from steelyard.scores import Usage
 
 _PIECE = 1000

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from steelyard.judge.local.words import Located, Word, located
+from steelyard.judge.words._lists import rule
+from steelyard.judge.words._word import Located, Word
+from steelyard.judge.words._words import located
 
-_MONTH_NAMES = """
-january february march april may june july august september october november december
-jan feb mar apr jun jul aug sep sept oct nov dec
-"""
-_MONTHS = frozenset(_MONTH_NAMES.split())
 _BETWEEN_NAMES = re.compile(
     r"^(?:[\s\-–.'’]{1,2}|\s(?:of|of the|de|de la|la|van|van der|von|du|di|da|bin|al|the)\s)$"
 )
@@ -57,6 +54,6 @@ _FUNCTION = 4.0
 
 def _joined(gap: str, one: Word, other: Word) -> bool:
     if one.kind == "number" or other.kind == "number":
-        month = one.surface.casefold() in _MONTHS or other.surface.casefold() in _MONTHS
-        return month and bool(_BETWEEN_DATES.match(gap))
+        dated = not rule("months").isdisjoint((one.surface.casefold(), other.surface.casefold()))
+        return dated and bool(_BETWEEN_DATES.match(gap))
     return bool(_BETWEEN_NAMES.match(gap))

@@ -11,12 +11,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from steelyard._internal.forks import ForkLock
-from steelyard.judge.local._vectors import Vectors, mean
-from steelyard.judge.local.words import Word, located
+from steelyard.judge._vectors import Vectors, mean
+from steelyard.judge.words._word import Word
+from steelyard.judge.words._words import located
 from steelyard.text import Sentence, iter_sentences
 
 if TYPE_CHECKING:
-    from steelyard.judge.local._vectors import Matrix
+    from steelyard.judge._vectors import Matrix
 
 
 class Line:
@@ -32,8 +33,8 @@ class Line:
     """
 
     __slots__ = (
-        *("_clauses", "_mean", "_places", "_source", "_vectors", "end", "row", "start", "stems"),
-        *("text", "words"),
+        *("_clause_stems", "_clauses", "_mean", "_places", "_source", "_vectors", "end", "row", "start"),
+        *("stems", "text", "words"),
     )
 
     def __init__(self, piece: Sentence, vectors: Vectors, *, is_row: bool = False) -> None:
@@ -47,6 +48,7 @@ class Line:
         self.stems = frozenset([word.stem for word in self.words])
         self._places = [(first, last) for _, first, last in found]
         self._clauses: tuple[list[Word], ...] | None = None
+        self._clause_stems: tuple[frozenset[str], ...] | None = None
         self._source = vectors
         self._vectors: Matrix | None = None
         self._mean: Matrix | None = None
@@ -54,11 +56,6 @@ class Line:
     def look_up(self) -> None:
         """Look the vectors up now, as a slice of work of its own."""
         assert self.mean is not None
-
-    @property
-    def item(self) -> bool:
-        """Whether it is an item of a list, with a bullet or a number, or a row of a table."""
-        return self.row is not None or _ITEM.match(self.text) is not None
 
     def names(self, claim: Line) -> bool:
         """Whether this is a row of a table that a claim names: all words of its first cell are in it."""
@@ -72,6 +69,13 @@ class Line:
             self._clauses = tuple(part for part in self._cut(cuts) if part) if cuts else (self.words,)
             self._places = []  # not needed again, and as many objects as there are words
         return self._clauses
+
+    @property
+    def clause_stems(self) -> tuple[frozenset[str], ...]:
+        """The stems of each of its clauses."""
+        if self._clause_stems is None:
+            self._clause_stems = tuple(frozenset([word.stem for word in part]) for part in self.clauses)
+        return self._clause_stems
 
     def _cut(self, cuts: Sequence[tuple[int, int]]) -> list[list[Word]]:
         """The words between some cuts; a number that reaches over a cut is not parted."""
@@ -102,14 +106,24 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Text:
+class ReadText:
     """A text, read."""
 
     text: str
     lines: tuple[Line, ...]
     stems: frozenset[str]
     raw: Set[str]
-    """Digits of its quantities, whatever their units, and the places of the items of its lists."""
+    """Digits of its quantities, whatever their units."""
+
+
+class Known:
+    """The stems of several texts; looked up in each, since to put them together would take long each time."""
+
+    def __init__(self, texts: Sequence[ReadText]) -> None:
+        self._stems = [text.stems for text in texts]
+
+    def __contains__(self, stem: object) -> bool:
+        return any(stem in stems for stems in self._stems)
 
 
 CLAUSES = re.compile(
@@ -118,7 +132,6 @@ CLAUSES = re.compile(
 )
 """What clauses are cut at; a conjunction belongs to neither side."""
 
-_ITEM = re.compile(r"(?:[-*•–‣▪]|\(?\d{1,3}[.)])\s")
 _LONGEST = 800
 """Characters of a sentence that are read at once."""
 _MOST_WORDS = 100
@@ -128,7 +141,7 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _MOST_LINES = 2_000
 """Sentences of a text that are read one by one; of a text with more, what follows is read in stretches."""
 
-Steps = Generator[None, None, Text]
+Steps = Generator[None, None, ReadText]
 """Work in slices of well under a millisecond: whoever drives it may do something else at every `yield`."""
 
 
@@ -144,18 +157,7 @@ def prepare(text: str, vectors: Vectors) -> Steps:
             lines.append(line)
         yield
     raw = {word.raw for line in lines for word in line.words if word.raw}
-    return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)), raw | _counts(lines))
-
-
-def _counts(lines: Sequence[Line]) -> frozenset[str]:
-    """How many items each list has, and their places: "six steps" and "step four" stand nowhere in digits."""
-    found: set[str] = set()
-    run = 0
-    for line in lines:
-        run = run + 1 if line.item else 0
-        if run:
-            found.add(str(run))
-    return frozenset(found)
+    return ReadText(text, tuple(lines), frozenset().union(*(line.stems for line in lines)), raw)
 
 
 def pieces(text: str) -> Iterator[Sentence]:
@@ -212,61 +214,43 @@ class Memory:
     """The texts read last. The questions about a record, and often the next record, share them.
 
     A text that was read is some hundred objects, all of which Python's garbage collector visits, while it
-    stops the whole process: 100 us for a thousand characters. So few texts stay for long; as many as a large
-    record has stay only as long as its questions come.
+    stops the whole process: 100 us for a thousand characters. So as many as a large record has stay only as
+    long as its questions come, and few for longer.
     """
 
-    def __init__(self, *, characters: int = 400_000, resting: int = 40_000, seconds: float = 1.0) -> None:
-        """Begin with nothing.
-
-        Args:
-            characters: Of all texts.
-            resting: Of those that nobody asked for lately.
-            seconds: What lately is.
-        """
-        self._room = characters
-        self._resting = resting
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._used = 0
-        self._texts: OrderedDict[str, tuple[Text, float]] = OrderedDict()
+        self._texts: OrderedDict[str, tuple[ReadText, float]] = OrderedDict()
         # Answers of several requests may be worked on in different threads.
         self._lock = ForkLock()
 
-    @property
-    def characters(self) -> int:
-        """How many characters the texts have that it remembers."""
-        return self._used
-
-    def read(self, texts: Sequence[str], vectors: Vectors) -> Generator[None, None, list[Text]]:
+    def read(self, texts: Sequence[str], vectors: Vectors) -> Generator[None, None, list[ReadText]]:
         """Read some texts, or remember them."""
-        found: list[Text] = []
+        found: list[ReadText] = []
         for text in texts:
-            known = self._known(text)
-            if known is None:
-                known = yield from prepare(text, vectors)
-                self._keep(known)
-            found.append(known)
+            with self._lock:
+                known, _ = self._texts.get(text, (None, 0.0))
+            read = known or (yield from prepare(text, vectors))
+            self._keep(read)
+            found.append(read)
         return found
 
-    def _known(self, text: str) -> Text | None:
-        with self._lock:
-            if text not in self._texts:
-                return None
-            known, _ = self._texts.pop(text)
-            self._texts[text] = known, time.monotonic()
-            return known
-
-    def _keep(self, text: Text) -> None:
+    def _keep(self, text: ReadText) -> None:
         now = time.monotonic()
         with self._lock:
-            if text.text not in self._texts:
+            if self._texts.pop(text.text, None) is None:
                 self._used += len(text.text)
             self._texts[text.text] = text, now
             # Counted in characters, since a thousand short texts take less room than one long one.
             while self._texts:
                 oldest, (_, asked) = next(iter(self._texts.items()))
-                room = self._room if now - asked < self._seconds else self._resting
-                if self._used <= room:
+                if self._used <= (_MOST_HELD if now - asked < _LATELY else _MOST_RESTING):
                     break
                 del self._texts[oldest]
                 self._used -= len(oldest)
+
+
+_MOST_HELD, _MOST_RESTING = 400_000, 40_000
+"""Characters of all texts that are remembered, and of those that nobody asked for lately."""
+_LATELY = 1.0
+"""Seconds."""

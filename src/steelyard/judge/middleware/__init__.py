@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard.judge.middleware._adaptive import AdaptiveConcurrency
 from steelyard.judge.middleware._circuit_breaker import CircuitBreaker, CircuitState
-from steelyard.judge.middleware._limit import Limit
+from steelyard.judge.middleware._concurrency import AdaptiveConcurrency, Limit
 from steelyard.judge.middleware._wrapper import Wrapper, layers
 
 if TYPE_CHECKING:

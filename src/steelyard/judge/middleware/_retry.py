@@ -8,11 +8,11 @@ reschedule the work.
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
-
-import tenacity
 
 from steelyard.errors import ConfigurationError, JudgeError
 from steelyard.judge.middleware._wrapper import Wrapper
@@ -49,36 +49,27 @@ class RetryPolicy:
             JudgeError: The last one; its `requests` counts all of them.
         """
         failed = 0
-        attempts = tenacity.AsyncRetrying(
-            stop=tenacity.stop_after_attempt(self.retries + 1),
-            retry=tenacity.retry_if_exception(self._may_pass),
-            wait=self._wait,
-            reraise=True,
-        )
-        async for attempt in attempts:
-            with attempt:
-                try:
-                    return await send(), failed
-                except JudgeError as error:
-                    # Counted upwards, so that whoever sees the last error knows what all attempts cost.
-                    failed = error.requests = failed + error.requests
+        for tried in range(self.retries + 1):
+            try:
+                return await send(), failed
+            except JudgeError as error:
+                # Counted upwards, so that whoever sees the last error knows what all attempts cost.
+                failed = error.requests = failed + error.requests
+                if tried == self.retries or not self._may_pass(error):
                     raise
-        raise AssertionError("tenacity ends with a result or an exception")
+                wait = self._wait(error, tried)
+            await asyncio.sleep(wait)
+        raise AssertionError("the last attempt ends with a result or an exception")
 
-    def _may_pass(self, error: BaseException) -> bool:
-        if not isinstance(error, JudgeError) or not error.transient:
-            return False
+    def _may_pass(self, error: JudgeError) -> bool:
         # The error goes up with its wait: a queue can postpone the turn, and a request cannot wait for
         # minutes.
-        return (error.retry_after or 0) <= self.longest_wait
+        return error.transient and (error.retry_after or 0) <= self.longest_wait
 
-    def _wait(self, state: tenacity.RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        if isinstance(error, JudgeError) and error.retry_after is not None:
+    def _wait(self, error: JudgeError, tried: int) -> float:
+        if error.retry_after is not None:
             return error.retry_after
-        return float(
-            tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait)(state)
-        )
+        return random.uniform(0, min(self.longest_wait, self.first_wait * 2.0**tried))
 
 
 class Retry(Wrapper):

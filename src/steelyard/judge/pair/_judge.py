@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge.local import LocalJudge
+from steelyard.judge.local._judge import LocalJudge
 from steelyard.judge.pair._labels import PairLabels, find_labels
 from steelyard.judge.pair._model import PairModel
 from steelyard.questions import (

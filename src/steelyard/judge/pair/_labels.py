@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
@@ -24,56 +27,11 @@ class _Case(NamedTuple):
     unrelated: str
 
 
-_CASES = (
-    _Case(
-        "The museum opens at nine and closes at five.",
-        "The museum opens at nine.",
-        "The museum opens at seven.",
-        "Wheat is sown in autumn.",
-    ),
-    _Case(
-        "Marta lives in Lisbon with her two sons.",
-        "Marta lives in Lisbon.",
-        "Marta does not live in Lisbon.",
-        "The bridge was painted green.",
-    ),
-    _Case(
-        "The train to Oslo left ten minutes late.",
-        "The train was late.",
-        "The train left early.",
-        "Cats sleep for most of the day.",
-    ),
-    _Case(
-        "All rooms of the hotel have a balcony.",
-        "The rooms have balconies.",
-        "No room of the hotel has a balcony.",
-        "The novel was translated twice.",
-    ),
-    _Case(
-        "The company sold its bakery in 2015.",
-        "The bakery was sold in 2015.",
-        "The company still owns the bakery.",
-        "The lake freezes in January.",
-    ),
-    _Case(
-        "A red car is parked in front of the school.",
-        "There is a red car in front of the school.",
-        "The car in front of the school is blue.",
-        "The choir sings on Sundays.",
-    ),
-    _Case(
-        "The patient slept well and has no fever.",
-        "The patient has no fever.",
-        "The patient has a high fever.",
-        "Copper conducts electricity.",
-    ),
-    _Case(
-        "Two men are playing chess in the park.",
-        "Men are playing chess.",
-        "Nobody is playing chess.",
-        "The recipe asks for three eggs.",
-    ),
-)
+@cache
+def _cases() -> list[_Case]:
+    """Texts with three claims each; the answer is plain."""
+    file = resources.files("steelyard.judge.pair").joinpath("cases.json")
+    return [_Case(*case) for case in json.loads(file.read_text(encoding="utf-8"))]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +66,7 @@ def find_labels(model: PairModel, given: PairLabels | None) -> PairLabels:
         ConfigurationError: If model and tokenizer do not fit, labels are not there, or the model does not
             tell entailed claims from others.
     """
-    texts = [text for case in _CASES for text in case]
+    texts = [text for case in _cases() for text in case]
     unknown = model.unknown_share(texts)
     if unknown > _UNKNOWN:
         raise ConfigurationError(
@@ -116,14 +74,14 @@ def find_labels(model: PairModel, given: PairLabels | None) -> PairLabels:
             "words: it is not the model's"
         )
     if given is not None:
-        given.check(model.shares([(_CASES[0].text, _CASES[0].entailed)]).shape[1])
+        given.check(model.shares([(_cases()[0].text, _cases()[0].entailed)]).shape[1])
         return given
     found = [_tried(model, claim_first=claim_first) for claim_first in (False, True)]
     share, labels = max(found, key=lambda one: (one[0], not one[1].claim_first))
     if share < _APART:
         raise ConfigurationError(
             f"in a self-test the model {str(model.path)!r} told entailed from other claims in only "
-            f"{share:.0%} of {len(_CASES)} texts: it is not a model of sentence pairs, or the tokenizer is "
+            f"{share:.0%} of {len(_cases())} texts: it is not a model of sentence pairs, or the tokenizer is "
             "another one's; name its labels with labels=PairLabels(entailed=...) if you know better"
         )
     return labels
@@ -132,7 +90,7 @@ def find_labels(model: PairModel, given: PairLabels | None) -> PairLabels:
 def _tried(model: PairModel, *, claim_first: bool) -> tuple[float, PairLabels]:
     """In what share of the texts the best reading of the labels tells claims apart, and that reading."""
     entailed, contradicted, unrelated = (
-        _asked(model, [(case.text, case[place]) for case in _CASES], claim_first=claim_first)
+        _asked(model, [(case.text, case[place]) for case in _cases()], claim_first=claim_first)
         for place in (1, 2, 3)
     )
     others = (contradicted + unrelated) / 2

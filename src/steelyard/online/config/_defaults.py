@@ -13,9 +13,9 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, parse_metrics
-from steelyard.online.canaries._options import Canaries, canaries_from
+from steelyard.online._canary_options import Canaries, canaries_from
 from steelyard.online.config._settings import Settings, load
-from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._price import Price
 from steelyard.online.selection._rules import Rule

@@ -10,10 +10,10 @@ from steelyard.calibration import Calibration
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
-from steelyard.online._masking import Mask
-from steelyard.online.canaries._options import Canaries
+from steelyard.online._canary_options import Canaries
+from steelyard.online._prepare import Mask
 from steelyard.online.config._plain import PlainOptions
-from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._selection import Selection
 from steelyard.questions import Embedder, Judge

@@ -11,7 +11,9 @@ from steelyard.questions import Fuse
 from steelyard.record import check_user_key
 
 _WHOLE = ("concurrency", "max_queue", "max_queue_bytes")
-_SECONDS = ("deadline", "mask_timeout", "sink_timeout", "exit_timeout")
+_SECONDS = ("deadline", "mask_timeout", "sink_timeout")
+_MAY_BE_NONE = ("exit_timeout", "throttle")
+_MOST = 2**40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +56,15 @@ class PlainOptions:
         for name in _WHOLE:
             value = getattr(self, name)
             # True is a whole number to Python, and never meant as one.
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < _MOST:
                 raise ConfigurationError(f"{name} must be a whole number of at least 1, not {value!r}")
-        for name in (*_SECONDS, "throttle"):
+        for name in (*_SECONDS, *_MAY_BE_NONE):
             value = getattr(self, name)
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_number or not 0 <= value <= TIMEOUT_MAX:
+            if not is_number or not 0 <= value <= TIMEOUT_MAX or (name in _SECONDS and not value):
                 unit = "turns a minute" if name == "throttle" else "seconds"
-                raise ConfigurationError(f"{name} must be a number of {unit}, not {value!r}")
+                least = "" if name in _MAY_BE_NONE else " above 0"
+                raise ConfigurationError(f"{name} must be a number of {unit}{least}, not {value!r}")
         check_user_key(self.user_key)
         check_user_key(self.sample_key, "sample_key")
         if self.fuse not in get_args(Fuse):

@@ -34,7 +34,7 @@ class Settings(PlainOptions):
     """Every option of a Monitor that can be written down; the names are those of `Monitor` itself."""
 
     judge: str = "local"
-    """`local`, `openai:MODEL`, `decisions:MODEL`, `systemone:MODEL` or `pair:FILE`."""
+    """`local`, `openai:MODEL`, `decisions:MODEL` or `pair:FILE`."""
     base_url: str = ""
     """Where the judge's server is, for one that speaks OpenAI's language elsewhere."""
     metrics: list[str] = field(default_factory=list)

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from steelyard.online._masking import without_content
+from steelyard.online._prepare import without_content
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.delivery._sink_writer import SinkWriter
@@ -34,7 +34,7 @@ class Delivery:
     @property
     def sinks(self) -> dict[str, SinkCounts]:
         """What became of the Evaluations, by sink."""
-        return {writer.name: writer.counts for writer in self.writers}
+        return {writer.key: writer.counts for writer in self.writers}
 
     @property
     def restarts(self) -> int:

@@ -14,6 +14,7 @@ from steelyard.scores import Evaluation
 from steelyard.sinks import Sink
 
 GRACE = 1.0  # after its timeout a write gets so long to let itself be cancelled
+_GATHER = 0.05  # a write costs as much for ten results as for one, and nobody looks at them so soon
 _BATCH = 256  # one transaction or request for as many as came while the last one was written
 
 
@@ -78,7 +79,6 @@ class SinkThread:
         return await self._call(lambda: self._sink.write(evaluations))
 
     def _look(self) -> None:
-        self._roused = False  # first: what comes from now on rouses again
         self._news.set()
 
     async def _run(self) -> None:
@@ -87,10 +87,16 @@ class SinkThread:
                 while not self._left:
                     # Cleared first: what is put while the queue is drained rouses again.
                     self._news.clear()
+                    self._roused = False
+                    if not self._waiting:
+                        await self._news.wait()
+                        continue
                     while self._waiting and not self._left:
                         batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
                         await self._bring(self, batch)
-                    await self._news.wait()
+                    # The next write takes what comes meanwhile; nobody need wake the thread for it.
+                    self._roused = True
+                    await asyncio.sleep(_GATHER)
             finally:
                 # A sink that hangs is not closed: its connection is in the hands of the thread that hangs.
                 if not self._left and self.thread.stopped:

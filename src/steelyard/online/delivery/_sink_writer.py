@@ -30,7 +30,7 @@ _PAUSE = 0.2
 # A sink that is away is not asked for every turn. Doubled each time it fails again.
 _FIRST_REST = 1.0
 _LONGEST_REST = 30.0
-_SPARES = 8  # each write that hangs costs a thread until it returns; a broken sink must not take them all
+_HANGING = 8  # each write that hangs costs a thread until it returns; a broken sink must not take them all
 _REFUSED_AFTER = 4  # attempts at one result that fail while others are taken: then it is not the sink
 _LATE_PAUSE = 2.0  # between two looks at results whose traces have not come yet
 _BROUGHT = 256  # results brought at a time to a sink that works
@@ -43,8 +43,8 @@ class SinkWriter:
     A write that raises or takes too long is tried three times. Then the sink is away: it gives its results
     back and takes none for a second, and for twice as long whenever it fails again, up to half a minute. A
     result that fails alone, four times, while others are taken is refused for good. A thread that does not
-    come back from a write is left behind with its batch, and another one goes on; this can happen eight
-    times.
+    come back from a write is left behind with its batch, and another one goes on, while fewer than eight
+    hang.
 
     Args:
         sink: The sink.
@@ -60,7 +60,7 @@ class SinkWriter:
         self._waiting: deque[Handed] = deque()
         self._ledger = SinkLedger()
         self._turn: SinkThread | None = None
-        self._spares = _SPARES
+        self._hanging: list[SinkThread] = []
         self._closed = False
         self._warn = WarnOnce(_log)
         self._rest = _FIRST_REST
@@ -144,19 +144,21 @@ class SinkWriter:
         """Replace the thread where it has not come back from a write; called now and then."""
         turn = self._turn
         # The write has its own timeout within the loop; later than that the loop itself is blocked.
-        if turn is None or turn.began is None or time.monotonic() - turn.began < self._timeout + GRACE:
-            return
-        self._turn = None
-        batch = turn.leave()
-        self._warn("hangs", "the sink %r blocks its thread; another thread goes on", self.name)
-        self._keep_back("hangs", batch)
-        if self._spares:
-            self._spares -= 1
-            with contextlib.suppress(RuntimeError, OSError):
-                self.start()
-        # No thread could be started: what waits is given up rather than kept in memory.
-        if self._turn is None:
-            self._keep_back("hangs", self._drained())
+        late = self._timeout + GRACE
+        if turn is not None and turn.began is not None and time.monotonic() - turn.began >= late:
+            self._turn = None
+            self._hanging.append(turn)
+            batch = turn.leave()
+            self._warn("hangs", "the sink %r blocks its thread; another thread goes on", self.name)
+            self._keep_back("hangs", batch)
+        if self._turn is None and not self._closed:
+            self._hanging = [one for one in self._hanging if not one.thread.ended]
+            if len(self._hanging) <= _HANGING:
+                with contextlib.suppress(RuntimeError, OSError):
+                    self.start()
+            # No thread could be started: what waits is given up rather than kept in memory.
+            if self._turn is None:
+                self._keep_back("hangs", self._drained())
 
     def stop(self) -> None:
         """Ask the thread to close the sink; does not wait."""

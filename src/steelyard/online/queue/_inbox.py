@@ -25,26 +25,24 @@ from functools import partial
 from sys import maxsize
 
 from steelyard.errors import SkipReason
-from steelyard.online.queue._feedback import Feedback, Kept
-from steelyard.online.queue._ledger import Counts, FinalState, Ledger
-from steelyard.online.queue._turns import Closed, Queued, size_of
+from steelyard.online.queue._turns import Closed, Counts, Feedback, FinalState, Kept, Ledger, Queued, size_of
 from steelyard.record import Record
 from steelyard.recording import Draft
 
 _Entry = Queued | SkipReason
-_LEFT = 2000
+_MAX_UNMEASURED = 2000
 """So many turns may lie unweighed where the worker is awake and no bound is near, of skipped ones as many: a
 second of a busy application, in which a worker that is busy too does not look in."""
-_SAMPLED = 32
+_MEASURE_EVERY = 32
 """Of a list that grows, one turn in so many is weighed by the thread that submits it: 2 us a turn where most
 are small, and no more than so many large ones that nobody has foreseen."""
-_FEW = 8
+_ENTERED_FROM = 8
 """So many turns wait at most where those who submit them get to enter them."""
-_AT_ONCE = 2
+_ENTER_AT_ONCE = 2
 """So many does a submitting thread enter: more than the one it adds, and few enough to take no time."""
 # Short at first for scripts that flush after one turn, then longer to leave the worker the processor.
-_SHORTEST = 0.0005
-_LONGEST = 0.01
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.01
 
 
 class Inbox:
@@ -86,18 +84,18 @@ class Inbox:
         """Take in a turn. Never waits."""
         waiting = len(self._entries) + 1
         # Or large turns after many small ones would be guessed to be small until the worker looks in.
-        if not waiting % _SAMPLED:
+        if not waiting % _MEASURE_EVERY:
             self._measure(turn)
         # Twice what lies on the list, whose weight is a guess until it is weighed.
         near = self._bytes + 2 * waiting * self._large > self._max_bytes
-        if near and waiting > _FEW and self._is_too_large(turn, waiting):
+        if near and waiting > _ENTERED_FROM and self._is_too_large(turn, waiting):
             self._refused.append(turn.turn)
             self._entries.append(self.full_because)
         else:
             self._entries.append(turn)
         # Near a bound exact counts are worth the time; elsewhere an append is all that happens.
-        if near or waiting > _LEFT or self.full:
-            self._catch_up(rouse=False, most=_AT_ONCE)
+        if near or waiting > _MAX_UNMEASURED or self.full:
+            self._catch_up(wake_worker=False, most=_ENTER_AT_ONCE)
         elif self._asleep:
             # Without the lock: who sets it again, in `sleep`, looks at the list once more after that.
             self._asleep = False
@@ -126,8 +124,8 @@ class Inbox:
     def skip(self, reason: SkipReason) -> None:
         """A turn was seen that is not taken in. Never waits."""
         self._entries.append(reason)
-        if len(self._entries) > _LEFT:
-            self._catch_up(rouse=False, most=_AT_ONCE)
+        if len(self._entries) > _MAX_UNMEASURED:
+            self._catch_up(wake_worker=False, most=_ENTER_AT_ONCE)
 
     @property
     def full(self) -> bool:
@@ -137,31 +135,31 @@ class Inbox:
     def take(self, most: int) -> list[Queued]:
         """The oldest turns, without waiting for any; maybe none."""
         with self._lock:
-            rouse = self._enter()
+            wake_worker = self._enter()
             taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
             self._bytes -= sum(item.size for item in taken)
             # Until some are taken, so that a full queue costs the application a comparison and no weighing.
             self._full = self._full and not taken
-        self._catch_up(rouse=rouse)
+        self._catch_up(wake_worker=wake_worker)
         return taken
 
     def put_back(self, items: Sequence[Queued]) -> None:
         """Turns were taken and have not got to an end: they come again, first and past the bounds."""
         with self._lock:
-            rouse = self._enter()
+            wake_worker = self._enter()
             if items and self._ledger.pending >= len(items):  # else they were given up meanwhile
                 self._asleep = False
                 self._bytes += sum(item.size for item in items)
                 self._items.extendleft(reversed(items))
-        self._catch_up(rouse=rouse)
+        self._catch_up(wake_worker=wake_worker)
 
     def sleep(self) -> bool:
         """Ask to be woken for the next turn; False where one has come in the meantime."""
         with self._lock:
-            rouse = self._enter()
+            wake_worker = self._enter()
             # Decided under the lock: a turn that comes next finds the worker asleep and wakes it.
             asleep = self._asleep = not self._items
-        self._catch_up(rouse=rouse)
+        self._catch_up(wake_worker=wake_worker)
         return asleep
 
     def ask_again(self) -> None:
@@ -172,9 +170,9 @@ class Inbox:
     def settle(self, state: FinalState, reason: str = "", *, count: int = 1) -> None:
         """Pending turns have reached a final state; see `Ledger.settle`."""
         with self._lock:
-            rouse = self._enter()
+            wake_worker = self._enter()
             self._ledger.settle(state, reason, count=count)
-        self._catch_up(rouse=rouse)
+        self._catch_up(wake_worker=wake_worker)
 
     def close_turn(self, closed: Closed) -> None:
         """A pending turn has ended; where its user disliked it in the meantime, it is taken again."""
@@ -191,12 +189,12 @@ class Inbox:
         if kept is None or self.closed:
             return
         with self._lock:
-            rouse = self._enter() or self._asleep
+            wake_worker = self._enter() or self._asleep
             self._asleep = False
             self._ledger.reopen(kept.state)
             self._bytes += kept.item.size
             self._items.append(kept.item)
-        self._catch_up(rouse=rouse)
+        self._catch_up(wake_worker=wake_worker)
 
     def abandon(self) -> int:
         """Give up everything that is still pending; returns how much that was."""
@@ -215,18 +213,18 @@ class Inbox:
         It looks rather than waits to be told: a handler may interrupt it, and wait itself.
         """
         deadline = time.monotonic() + timeout
-        pause = _SHORTEST
+        pause = _FIRST_PAUSE
         while (left := self.counts().pending) and (rest := deadline - time.monotonic()) > 0:
             time.sleep(min(pause, rest))
-            pause = min(2 * pause, _LONGEST)
+            pause = min(2 * pause, _LONGEST_PAUSE)
         return left
 
     def counts(self) -> Counts:
         """The ledger now."""
         with self._lock:
-            rouse = self._enter()
+            wake_worker = self._enter()
             counts = self._ledger.counts()
-        self._catch_up(rouse=rouse)
+        self._catch_up(wake_worker=wake_worker)
         return counts
 
     @property
@@ -234,14 +232,14 @@ class Inbox:
         """How many turns wait, and roughly how many bytes they keep alive."""
         return len(self._items), self._bytes
 
-    def _catch_up(self, *, rouse: bool, most: int = maxsize) -> None:
+    def _catch_up(self, *, wake_worker: bool, most: int = maxsize) -> None:
         """Enter what is on the list, unless somebody holds the lock, who will then do it on the way out."""
         while self._entries and most > 0:
             try:
                 with self._try_lock as held:
                     if held:
-                        rouse |= self._enter(most)
-                        most -= _AT_ONCE
+                        wake_worker |= self._enter(most)
+                        most -= _ENTER_AT_ONCE
             except RuntimeError:
                 break  # not held, so that there was nothing to let go of
         try:
@@ -252,7 +250,7 @@ class Inbox:
         except IndexError:
             # Both may have seen the last entry; only one can take it.
             pass  # another thread was quicker
-        if rouse:
+        if wake_worker:
             self._wake()
 
     def _enter(self, most: int = maxsize) -> bool:

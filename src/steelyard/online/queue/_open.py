@@ -1,18 +1,81 @@
-"""The one place where an address becomes a queue."""
+"""The one place where an address becomes a queue, and where turns go while it is away."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Collection
 from typing import Protocol
 
 from steelyard.errors import ConfigurationError, MissingDependency
-from steelyard.online.queue._dead_letters import DeadLetter, Decide
-from steelyard.online.queue._protocol import QueueFailed, TurnQueue
-from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._protocol import DeadLetter, Decide, QueueFailed, TurnQueue
+from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.queue._sqlite import SQLiteQueue
-from steelyard.online.queue.broker._address import NATS, BrokerAddress
-from steelyard.online.queue.broker._broker import Broker, Refused, Unreachable
+from steelyard.online.queue._turns import Leased
+from steelyard.online.queue.broker._broker import NATS, Broker, BrokerAddress, Refused, Unreachable
 from steelyard.online.queue.broker._queue import BrokerQueue
+
+_LOOK = 0.25
+_BATCH = 64
+_FIRST_WAIT = 5.0  # before a turn that the broker has no room for is offered again; doubled each time
+_LONGEST_WAIT = 600.0
+
+
+class Fallback:
+    """Moves turns from a file to the broker.
+
+    Args:
+        settings: The file's.
+        broker: Where its turns go once that works.
+    """
+
+    def __init__(self, settings: SpoolSettings, broker: TurnQueue) -> None:
+        self.file = SQLiteQueue(settings)
+        self._broker = broker
+
+    async def serve(self) -> None:
+        """Move what is in the file until the file fails."""
+        try:
+            with contextlib.suppress(QueueFailed):
+                while not await self._failed_within(_LOOK):
+                    while self._broker.works and (counts := self.file.counts()) and counts.pending:
+                        if not await self._move():
+                            break
+        finally:
+            await self.file.close()
+
+    async def _failed_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.file.failed()
+                return True
+        return False
+
+    async def _move(self) -> bool:
+        """Move the oldest turns; False where none is due, or the broker takes none of them."""
+        leased = await self.file.lease_turns(_BATCH)
+        try:
+            stored = await self._broker.put([one.turn for one in leased]) if leased else []
+        except BaseException as error:
+            # Given back, or they would wait for the end of their leases.
+            with contextlib.suppress(QueueFailed):
+                await self.file.release(leased)
+            if isinstance(error, QueueFailed):
+                return False
+            raise
+        outcomes = list(zip(leased, stored, strict=True))
+        through = [one for one, outcome in outcomes if outcome in ("new", "known")]
+        await self.file.moved(through)
+        for one, outcome in outcomes:
+            if outcome == "full":
+                await self.file.postpone(one, _wait(one))
+            elif outcome == "broken":
+                await self.file.dead_letter(one, "unstorable")
+        return bool(through)
+
+
+def _wait(turn: Leased) -> float:
+    return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(turn.postponed, 10)))
 
 
 class StoredQueue(TurnQueue, Protocol):
@@ -37,6 +100,18 @@ class StoredQueue(TurnQueue, Protocol):
 
     async def watch(self, sinks: Collection[str]) -> None:
         """Count what waits for these sinks; RabbitMQ tells nobody which queues there are."""
+        ...
+
+    async def move(self, sink: str, to: str) -> int:
+        """Have the results that wait for a sink wait for another, or for none: they are dropped then.
+
+        Args:
+            sink: Its name, as `counts` has it.
+            to: The name of the other one; empty for none.
+
+        Returns:
+            How many there were.
+        """
         ...
 
 

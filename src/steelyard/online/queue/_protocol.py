@@ -13,12 +13,12 @@ None to everybody who has lost the lease; and `accepted = pending + evaluated + 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from steelyard.errors import DeadCause, SteelyardError
-from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.online.queue._turns import Leased, Selected, Undelivered, turn_from_json
 from steelyard.scores import Evaluation
 
 Parking = tuple[Undelivered, Collection[str]]
@@ -26,6 +26,8 @@ Parking = tuple[Undelivered, Collection[str]]
 Stored = Literal["new", "known", "full", "broken"]
 """What became of a turn that was put in: stored, there before by its record id, refused for its size, or
 impossible to write down."""
+Fate = Literal["keep", "replay", "drop"]
+"""What becomes of a dead letter: `replay` puts its turn into the queue again."""
 
 
 class QueueFailed(SteelyardError):
@@ -145,9 +147,32 @@ class TurnQueue(Protocol):
         ...
 
     def counts(self) -> QueueCounts | None:
-        """The ledger now, from any thread; None while the queue cannot be read."""
+        """The ledger now, or at `close`, from any thread; None while the queue cannot be read."""
         ...
 
     async def close(self) -> None:
         """Let go of the file or connection; waits for calls under way."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeadLetter:
+    """A turn that could not be evaluated."""
+
+    record_id: str
+    """Its record; empty where it cannot be read."""
+    cause: str
+    """Why it was given up."""
+    attempts: int
+    """How often it had been leased."""
+
+
+Decide = Callable[[DeadLetter], Fate]
+
+
+def record_id_of(body: str | bytes) -> str:
+    """The id in a stored turn; empty where it cannot be read."""
+    try:
+        return turn_from_json(body).record.id
+    except Exception:  # noqa: BLE001 - what cannot be read is what letters die of
+        return ""

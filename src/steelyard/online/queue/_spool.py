@@ -28,12 +28,17 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
 from steelyard.online.queue import _spool_results
-from steelyard.online.queue._dead_letters import DeadLetter, Decide
-from steelyard.online.queue._protocol import Parking, QueueCounts, Stored
+from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, Stored
+from steelyard.online.queue._spool_file import Durability, add, connect
 from steelyard.online.queue._spool_results import Times
-from steelyard.online.queue._spool_schema import Durability, add, connect
-from steelyard.online.queue._turns import Leased, Selected, Undelivered
-from steelyard.online.queue._written import result_to_json, turn_from_json, turn_to_json
+from steelyard.online.queue._turns import (
+    Leased,
+    Selected,
+    Undelivered,
+    result_to_json,
+    turn_from_json,
+    turn_to_json,
+)
 from steelyard.online.selection import _shared_budget
 from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.record import text_of
@@ -238,6 +243,11 @@ class Spool:
         """Keep results for the sinks that do not have them, and give up their leases."""
         with self._transaction() as db:
             _spool_results.park(db, results)
+
+    def move(self, sink: str, to: str) -> int:
+        """Have the results that wait for a sink wait for another, or drop them; returns how many."""
+        with self._transaction() as db:
+            return _spool_results.move(db, sink, to)
 
     def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results; of a parked one, its sink has it."""

@@ -1,4 +1,4 @@
-"""Which file may be a spool: our own are recognised, and what is not ours is refused and never changed."""
+"""The spool's settings, its file, and the tables in it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,174 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, get_args
 
+from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
+from steelyard.online.queue.broker._broker import BrokerAddress, is_address
+from steelyard.online.selection import _shared_budget
 
+Durability = Literal["normal", "full"]
+"""SQLite's `synchronous`: `normal` survives a crash of the process, `full` also one of the machine."""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS turns (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    record_id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL DEFAULT 'waiting',
+    body TEXT,
+    size INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    postponed INTEGER NOT NULL DEFAULT 0,
+    not_before REAL NOT NULL DEFAULT 0,
+    lease TEXT,
+    lease_until REAL,
+    cause TEXT
+) STRICT;
+CREATE INDEX IF NOT EXISTS turns_by_state ON turns (state, seq);
+CREATE TABLE IF NOT EXISTS results (
+    seq INTEGER PRIMARY KEY,
+    body TEXT NOT NULL,
+    lease TEXT,
+    lease_until REAL
+) STRICT;
+CREATE TABLE IF NOT EXISTS parked (
+    sink TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    lease TEXT,
+    lease_until REAL NOT NULL,
+    PRIMARY KEY (sink, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS parked_by_result ON parked (seq);
+CREATE TABLE IF NOT EXISTS totals (
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL DEFAULT '',
+    count INTEGER NOT NULL,
+    PRIMARY KEY (state, reason)
+) STRICT;
+INSERT OR IGNORE INTO totals SELECT 'undelivered', '', COUNT(*) FROM results;
+INSERT OR IGNORE INTO totals SELECT 'result_bytes', '', IFNULL(SUM(LENGTH(CAST(body AS BLOB))), 0)
+    FROM results
+    WHERE NOT EXISTS (SELECT 1 FROM totals WHERE state = 'result_bytes');
+"""
 APPLICATION_ID: Final = 0x53744C71
 """In the header of every spool file since schema 3."""
 VERSION: Final = 3
 _OLD_COLUMNS: Final = {"seq", "record_id", "state", "body", "lease_until"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpoolSettings:
+    """Where picked turns are kept until they are judged and delivered: a file, or a queue on a broker."""
+
+    path: str | Path = field(repr=False)
+    """The file, made if it is not there; or a broker's address: `nats://HOST:PORT` or `amqp://HOST:PORT`."""
+    max_bytes: int = 1024**3
+    """Size of what may be pending in it; more is skipped as `spool_full`. On a broker it counts where the
+    stream or queue is created; one that is there keeps its own."""
+    durability: Durability = "normal"
+    """For a file: `normal` survives a crash of the process, `full` also one of the machine."""
+    lease_seconds: float = 60.0
+    """Seconds after which a turn is taken over whose process has died. NATS keeps what its consumer was
+    created with; RabbitMQ gives turns back as soon as a connection ends."""
+    evaluate: bool = True
+    """Whether this process judges what is in it; False leaves that to `steelyard worker`."""
+    fallback: str | Path | None = field(default=None, repr=False)
+    """Beside a broker, in a process that does not judge: a file that takes turns while the broker cannot be
+    used, and gives them to the broker afterwards."""
+    address: BrokerAddress | None = field(init=False, repr=False, compare=False, default=None)
+    """The broker's address, taken apart; None for a file."""
+    shown: str = field(init=False, compare=False, default="")
+    """The path or address as it may be shown: without user, password and options."""
+    beside: SpoolSettings | None = field(init=False, repr=False, compare=False, default=None)
+    """How the fallback is used."""
+
+    def __post_init__(self) -> None:
+        if self.durability not in get_args(Durability):
+            raise ConfigurationError(f"durability must be 'normal' or 'full', not {self.durability!r}")
+        if not self.max_bytes > 0 or not self.lease_seconds > 0:
+            raise ConfigurationError("max_bytes and lease_seconds of a spool must be more than 0")
+        if isinstance(self.path, str) and is_address(self.path):
+            self._check_address(self.path)
+        else:
+            self._check_file()
+        self._check_fallback()
+
+    def _check_fallback(self) -> None:
+        if self.fallback is None:
+            return
+        if self.address is None or self.evaluate:
+            raise ConfigurationError("fallback is for a broker's address with evaluate=False")
+        beside = SpoolSettings(
+            path=self.fallback, max_bytes=self.max_bytes, lease_seconds=self.lease_seconds, evaluate=False
+        )
+        if beside.address is not None:
+            raise ConfigurationError("fallback must be a file, not another broker's address")
+        object.__setattr__(self, "beside", beside)
+
+    def _check_address(self, path: str) -> None:
+        address = BrokerAddress.of(path)
+        object.__setattr__(self, "address", address)
+        object.__setattr__(self, "shown", address.shown)
+        if self.durability != "normal":
+            raise ConfigurationError("durability is for a spool file; how a broker stores is its own setting")
+
+    def _check_file(self) -> None:
+        # The process may change its folder before the first turn.
+        object.__setattr__(self, "path", Path(self.path).absolute())
+        object.__setattr__(self, "shown", str(self.path))
+        folder = Path(self.path).parent
+        if not folder.is_dir():
+            raise ConfigurationError(f"the spool's folder {str(folder)!r} does not exist; create it first")
+        if os.path.lexists(self.path):
+            try:
+                check(Path(self.path))
+            except OSError as error:
+                problem = f"the spool {str(self.path)!r} cannot be read: {error_words(error)}"
+                raise ConfigurationError(problem) from None
+
+
+def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlite3.Connection:
+    """Open a spool file, readable by its owner only, and create what is not there.
+
+    Raises:
+        ConfigurationError: If it is not a spool, or was made by a newer version.
+        sqlite3.Error: If it cannot be opened.
+        OSError: If it cannot be made.
+    """
+    claim(path)
+    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {durability.upper()}")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.executescript(_TABLES + _shared_budget.TABLES)
+        _add_cause(connection)
+        for name, value in (("application_id", APPLICATION_ID), ("user_version", VERSION)):
+            # Only once: setting it waits for whoever writes, each time that a file is opened again.
+            if connection.execute(f"PRAGMA {name}").fetchone() != (value,):
+                connection.execute(f"PRAGMA {name} = {value}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _add_cause(connection: sqlite3.Connection) -> None:
+    """Files of earlier versions do not know what their turns have died of."""
+    if "cause" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}:
+        # Another process may be quicker.
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute("ALTER TABLE turns ADD COLUMN cause TEXT")
+
+
+def add(db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1) -> None:
+    """Add to a total."""
+    db.execute(
+        "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        (state, reason, count),
+    )
 
 
 def claim(path: Path) -> None:

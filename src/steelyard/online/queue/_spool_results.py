@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.online.queue._protocol import Parking
-from steelyard.online.queue._spool_schema import add
+from steelyard.online.queue._spool_file import add
 from steelyard.online.queue._turns import Leased, Undelivered
 from steelyard.scores import evaluation_from_json
 
@@ -106,12 +106,20 @@ def delivered(db: sqlite3.Connection, results: Sequence[Undelivered]) -> None:
             ended = db.execute(
                 "DELETE FROM parked WHERE seq = ? AND lease = ? AND sink = ?", (*held, result.sink)
             ).rowcount
-            waited_for = db.execute("SELECT 1 FROM parked WHERE seq = ?", (result.seq,)).fetchone()
-        else:
-            ended = db.execute("SELECT 1 FROM results WHERE seq = ? AND lease = ?", held).fetchone()
-            waited_for = None
-        if ended and not waited_for:
+            if ended:
+                _forget_unless_awaited(db, result.seq)
+        elif db.execute("SELECT 1 FROM results WHERE seq = ? AND lease = ?", held).fetchone():
             _forget(db, result.seq)
+
+
+def move(db: sqlite3.Connection, sink: str, to: str) -> int:
+    """Have what waits for a sink wait for another, or for none; returns how much that was."""
+    seqs = db.execute("DELETE FROM parked WHERE sink = ? RETURNING seq", (sink,)).fetchall()
+    for (seq,) in seqs:
+        if to:
+            db.execute("INSERT OR IGNORE INTO parked VALUES (?, ?, NULL, 0)", (to, seq))
+        _forget_unless_awaited(db, seq)
+    return len(seqs)
 
 
 def _read(db: sqlite3.Connection, seqs: Sequence[int], lease: str, sink: str = "") -> list[Undelivered]:
@@ -124,9 +132,14 @@ def _read(db: sqlite3.Connection, seqs: Sequence[int], lease: str, sink: str = "
         except Exception:  # noqa: BLE001 - a row may hold anything
             # The turn counts as evaluated; its result is lost, and nothing waits for it.
             _forget(db, seq)
-            add(db, "unreadable_results")
             _log.error("a stored result (seq %d) cannot be read; it is not delivered", seq)
     return results
+
+
+def _forget_unless_awaited(db: sqlite3.Connection, seq: int) -> None:
+    """Delete a result that no sink waits for any more."""
+    if not db.execute("SELECT 1 FROM parked WHERE seq = ?", (seq,)).fetchone():
+        _forget(db, seq)
 
 
 def _forget(db: sqlite3.Connection, seq: int) -> None:

@@ -19,11 +19,9 @@ from steelyard._internal.sqlite import identity_of
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, DeadCause
-from steelyard.online.queue._dead_letters import DeadLetter, Decide
-from steelyard.online.queue._protocol import Parking, QueueCounts, QueueFailed, Stored
+from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
-from steelyard.online.queue._spool_file import check
-from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._spool_file import SpoolSettings, check
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.scores import Evaluation
@@ -31,6 +29,7 @@ from steelyard.scores import Evaluation
 _log = SafeLogger("steelyard.online")
 # Another process cannot wake this one; a quarter of a second is what its turns may wait.
 _LOOK = 0.25
+_AHEAD = 4  # one turn more is leased for so many that are judged at a time
 # A backup or a vacuum holds the lock for seconds; a process that died with it holds none.
 _LOCKED_FOR = 30.0
 _FAILURES = (sqlite3.Error, OSError, ConfigurationError)
@@ -38,7 +37,7 @@ _FAILURES = (sqlite3.Error, OSError, ConfigurationError)
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
-_Held = TypeVar("_Held")
+_Found = TypeVar("_Found")
 
 
 class SQLiteQueue:
@@ -61,6 +60,10 @@ class SQLiteQueue:
         self._warn = WarnOnce(_log)
         self._unheld: list[asyncio.Future[Any]] = []
         """What was being leased by callers that were cancelled."""
+        self._ahead: list[Leased | Undelivered] = []
+        """Leased, and not handed out yet."""
+        self._most = 0
+        self._last: QueueCounts | None = None
         self.left_behind = 0
 
     @property
@@ -129,13 +132,17 @@ class SQLiteQueue:
 
         Waits a moment where there is nothing, since other processes store turns too.
         """
-        # Cleared before asking, so that turns which are put in between end the wait below.
-        self._news.clear()
-        leased = await self._leased(Spool.lease, most)
-        if not leased:
+        self._most = max(self._most, most)
+        if not self._ahead:
+            # Cleared before asking, so that turns which are put in between end the wait below.
+            self._news.clear()
+            # Some more than are judged at a time: asking costs as much for several turns as for one.
+            self._ahead = await self._leased(Spool.lease, most + self._most // _AHEAD)
+        if not self._ahead:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
                     await self._news.wait()
+        leased, self._ahead = self._ahead[:most], self._ahead[most:]
         return leased
 
     async def lease_turns(self, most: int) -> list[Leased]:
@@ -148,7 +155,7 @@ class SQLiteQueue:
 
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         """Hold on to leases for another while."""
-        await self._call(Spool.renew, held)
+        await self._call(Spool.renew, [*held, *self._ahead])
 
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         """Store a result and end its turn, in one transaction; None where the lease was lost."""
@@ -182,16 +189,17 @@ class SQLiteQueue:
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give back what is held, so that another process need not wait for the leases to end."""
         unheld, self._unheld = self._unheld, []
+        ahead, self._ahead = self._ahead, []
         came = await asyncio.gather(*unheld, return_exceptions=True)
         more = [one for leased in came if isinstance(leased, list) for one in leased]
-        await self._call(Spool.release, [*held, *more])
+        await self._call(Spool.release, [*held, *more, *ahead])
 
     async def _leased(
         self,
-        method: Callable[Concatenate[Spool, _Args], list[_Held]],
+        method: Callable[Concatenate[Spool, _Args], list[_Found]],
         *args: _Args.args,
         **kwargs: _Args.kwargs,
-    ) -> list[_Held]:
+    ) -> list[_Found]:
         """Lease in a task of its own: what comes while the caller is cancelled is found by `release`."""
         leasing = asyncio.ensure_future(self._call(method, *args, **kwargs))
         try:
@@ -210,10 +218,10 @@ class SQLiteQueue:
         await self._call(Spool.bill, leased, used)
 
     def counts(self) -> QueueCounts | None:
-        """The ledger over all processes; None where there is no file that works."""
+        """The ledger over all processes, or as it was at `close`; None where there is no file that works."""
         spool = self._spool
         if spool is None:
-            return None
+            return self._last
         try:
             return spool.counts()
         except _FAILURES:
@@ -226,11 +234,16 @@ class SQLiteQueue:
     async def watch(self, sinks: Collection[str]) -> None:
         """The file knows for which sinks it keeps results."""
 
+    async def move(self, sink: str, to: str) -> int:
+        """Have the results that wait for a sink wait for another, or drop them."""
+        return await self._call(Spool.move, sink, to)
+
     async def close(self) -> None:
         """Forget old ids and close the file."""
         # At the end, where nobody waits for it; each start would otherwise find more to read.
         with contextlib.suppress(QueueFailed):
             await self._call(Spool.prune)
+        self._last = self.counts()
         spool, self._spool = self._spool, None
         if spool is not None:
             await asyncio.wrap_future(self._executor.submit(spool.close))
@@ -266,7 +279,8 @@ class SQLiteQueue:
             if (counts := self.counts()) is not None:
                 self.left_behind = counts.pending + counts.undelivered
             self._executor.submit(spool.close)
-        self._spool = None
+        self._spool = self._last = None
+        self._ahead.clear()
         self._failed.set()
         path = Path(self._settings.path)
         where = str(path)

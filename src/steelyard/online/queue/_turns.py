@@ -1,22 +1,26 @@
-"""What a turn is on its way: queued, selected, leased, undelivered, closed."""
+"""What a turn is on its way, what a queue stores of it, the ledger of all, and what users said of it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
 from sys import getsizeof
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
+from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.json_pieces import json_pieces, json_value
 from steelyard.errors import SkipReason
-from steelyard.online.queue._ledger import FinalState
-from steelyard.record import Context, Record
+from steelyard.record import Context, Record, record_from_dict, record_to_dict
 from steelyard.recording import Draft
-from steelyard.scores import Evaluation
+from steelyard.scores import Evaluation, evaluation_to_dict
 
+FinalState = Literal["skipped", "evaluated", "dead", "abandoned", "spooled"]
+"""What a pending turn can become. `spooled` hands it to the spool, which has a ledger of its own."""
 _OVERHEAD = 500  # the objects around the texts of a turn or a context, in bytes
 _LOOKED_AT = 5000  # weighing runs on the host's thread: of larger values the rest is estimated
 _TEXT, _QUERY = attrgetter("text"), attrgetter("query")
@@ -25,6 +29,107 @@ _ENTRIES: tuple[type[Any], ...] = (list, tuple, set, frozenset)
 _SIZES: dict[type, Callable[[Any], int]] = {
     base: base.__sizeof__ for base in (str, int, float, bytes, dict, list, tuple, set, frozenset)
 }
+FEEDBACK = "feedback"
+"""The metadata entry that holds what the user said about a turn."""
+_REMEMBERED = 10_000
+# Turns are kept with their texts, so their bytes are bounded as well.
+_KEPT = 1_000
+_KEPT_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """The ledger at one moment."""
+
+    seen: int
+    """Turns handed to `submit`."""
+    pending: int
+    """Accepted and not finished: queued, being judged, or being written."""
+    evaluated: int
+    """Finished: every metric is scored, not applicable or failed."""
+    abandoned: int
+    """Given up at exit because time ran out."""
+    spooled: int
+    """Handed to the spool, which accounts for them from there."""
+    skipped: Mapping[str, int]
+    """Not judged, by reason."""
+    dead: Mapping[str, int]
+    """Accepted but impossible to evaluate, by cause."""
+
+    @property
+    def accepted(self) -> int:
+        """Turns that were not skipped."""
+        return self.pending + self.evaluated + self.abandoned + self.spooled + sum(self.dead.values())
+
+
+class Ledger:
+    """Counts turns as they move from one state to the next. Each total has a counter of its own."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.pending = 0
+        self._plain: dict[str, int] = {"evaluated": 0, "abandoned": 0, "spooled": 0}
+        self._skipped: Counter[str] = Counter()
+        self._dead: Counter[str] = Counter()
+
+    def accept(self) -> None:
+        """A turn was seen and is now pending."""
+        self.seen += 1
+        self.pending += 1
+
+    def skip(self, reason: str) -> None:
+        """A turn was seen and is not judged."""
+        self.seen += 1
+        self._skipped[reason] += 1
+
+    def settle(self, state: FinalState, reason: str = "", *, count: int = 1) -> None:
+        """Pending turns have reached a final state.
+
+        Turns that were given up while they were on their way may get there yet: they leave `abandoned` then.
+
+        Args:
+            state: Which one.
+            reason: Why; needed for `skipped` and `dead`.
+            count: How many turns.
+
+        Raises:
+            ValueError: If fewer are pending or given up, which would mean that a turn was settled twice.
+        """
+        if not count:
+            return
+        late = max(0, count - self.pending)
+        if late > self._plain["abandoned"]:
+            raise ValueError(f"{count} turns became {state!r} but only {self.pending} are pending")
+        self.pending -= count - late
+        self._plain["abandoned"] -= late
+        if state == "skipped":
+            self._skipped[reason] += count
+        elif state == "dead":
+            self._dead[reason] += count
+        else:
+            self._plain[state] += count
+
+    def reopen(self, state: FinalState) -> None:
+        """A turn that was evaluated, or skipped as `sampled_out`, is pending again.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        counts, name = (self._skipped, "sampled_out") if state == "skipped" else (self._plain, state)
+        if counts[name] < 1:
+            raise ValueError(f"no turn has been {state}")
+        counts[name] -= 1
+        self.pending += 1
+
+    def counts(self) -> Counts:
+        """The ledger now."""
+        return Counts(
+            seen=self.seen,
+            pending=self.pending,
+            skipped={reason: n for reason, n in self._skipped.items() if n},
+            dead=dict(self._dead),
+            **self._plain,
+        )
 
 
 @dataclass(slots=True)
@@ -171,3 +276,77 @@ def _own_size(value: object) -> int:
         return getsizeof(value)
     except Exception:  # noqa: BLE001 - an object of the application's may raise anything
         return _OVERHEAD
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A turn that is finished, at a lower rate than the one for suspicious turns."""
+
+    item: Queued
+    state: FinalState
+
+
+class Feedback:
+    """What users said, by record id, and the latest turns that feedback could change; the oldest go first.
+
+    Feedback mostly comes after the turn, when it has been judged or passed over. All turns that are disliked
+    must have the same chance to be judged, or averages would lean: so one that was passed over is then taken
+    up again, and one that was judged is judged again, both at the rate for suspicious turns.
+    """
+
+    def __init__(self) -> None:
+        self._values: BoundedDict[str, Any] = BoundedDict(max_items=_REMEMBERED)
+        self._kept: BoundedDict[str, Kept] = BoundedDict(
+            max_items=_KEPT, max_weight=_KEPT_BYTES, weigh=lambda kept: kept.item.size
+        )
+
+    def add(self, record_id: str, value: Any) -> Kept | None:
+        """Remember what was said; returns the turn if it is to be taken again."""
+        self._values[record_id] = value
+        return self._kept.pop(record_id, None) if self.disliked(record_id) else None
+
+    def keep(self, item: Queued, state: FinalState) -> Kept | None:
+        """Keep a turn for a while; returns it at once if it was disliked in the meantime."""
+        kept, record_id = Kept(item, state), item.turn.id
+        if self.disliked(record_id):
+            return kept
+        self._kept[record_id] = kept
+        # The user may have spoken in another thread, before the turn was there to be found.
+        return self._kept.pop(record_id, None) if self.disliked(record_id) else None
+
+    def disliked(self, record_id: str) -> bool:
+        """Whether the user said something bad: False, or a number of 0 or less."""
+        value = self._values.get(record_id, 1)
+        return isinstance(value, (int, float)) and value <= 0
+
+    def known(self, record_id: str) -> Mapping[str, Any]:
+        """What was said, as an entry for the metadata."""
+        return {FEEDBACK: self._values[record_id]} if record_id in self._values else {}
+
+
+def turn_to_json(turn: Selected) -> bytes | None:
+    """A turn as one line of JSON; None where it cannot be written down."""
+    data = {"sampling_position": turn.sampling_position, "rate": turn.rate}
+    try:
+        # A lone surrogate somewhere cannot be encoded: it would fail in the store, and take others along.
+        return _encoded({**data, "record": record_to_dict(turn.record)})
+    except Exception:  # noqa: BLE001 - a hostile record may raise anything; the others are stored
+        return None
+
+
+def turn_from_json(body: str | bytes) -> Selected:
+    """The turn again. Raises whatever a damaged text makes it raise."""
+    data = json_value(body)
+    # Schema 1 called it `place`; turns that waited through an update still do.
+    position = data["sampling_position"] if "sampling_position" in data else data["place"]
+    return Selected(record_from_dict(data["record"]), position, data["rate"])
+
+
+def result_to_json(evaluation: Evaluation) -> bytes:
+    """An Evaluation as one line of JSON."""
+    return _encoded(evaluation_to_dict(evaluation))
+
+
+def _encoded(data: object) -> bytes:
+    """JSON in UTF-8, encoded piece by piece, so that other threads run while a long turn is written."""
+    return b"".join(piece.encode() for piece in json_pieces(data))

@@ -1,5 +1,6 @@
 """From the steps of a turn to what its Record says: the one builder of all recorders."""
 
+from steelyard.recording.building._answers import before_verdict, revised, said_last
 from steelyard.recording.building._asked import Asked, asked_of, is_conversation, since_last_asked
 from steelyard.recording.building._decide import decide, guess, told
 from steelyard.recording.building._parts import is_telling
@@ -13,11 +14,14 @@ __all__ = [
     "StepKind",
     "Turn",
     "asked_of",
+    "before_verdict",
     "decide",
     "guess",
     "is_conversation",
     "is_telling",
     "only_searches",
+    "revised",
+    "said_last",
     "since_last_asked",
     "sources_of",
     "told",

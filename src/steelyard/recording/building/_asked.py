@@ -23,6 +23,7 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import (
     Message,
     asked_in,
+    earlier_messages,
     has_history,
     is_question,
     messages_in,
@@ -61,8 +62,17 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
-    cut = None if turn.retrievals or turn.tools else _in_filled_prompt(turn, sources, own)
-    return cut or Asked(question=own, standalone=_standalone(turn, own))
+    if turn.retrievals or turn.tools:
+        return Asked(question=own, standalone=_standalone(turn, own))
+    looks_filled = "\n" in own and _looks_filled("\n".join(split_chat_template(own)))
+    notes: tuple[Note, ...] = ("question_whole_prompt",) if looks_filled else ()
+    cut = _in_filled_prompt(turn, sources, own)
+    return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
+
+
+def _looks_filled(text: str) -> bool:
+    """Whether a text names a question and has what may be passages beside it."""
+    return guessed_question(text) not in ("", text.strip()) and bool(guessed_passages(text, ""))
 
 
 def _queried(given: Any, sources: Sources) -> str:
@@ -73,7 +83,9 @@ def _queried(given: Any, sources: Sources) -> str:
 
 def _only_text(turn: Turn) -> str:
     """The only text of the input, whatever its name, if a model was asked it."""
-    texts = list(dict.fromkeys(text.strip() for _, text in strings_in(turn.given) if text.strip()))
+    said = set(earlier_messages(turn.given))
+    every = (text.strip() for _, text in strings_in(turn.given) if text not in said)
+    texts = list(dict.fromkeys(filter(None, every)))
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
     asked = plain(texts[0])
@@ -115,8 +127,9 @@ def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
         return Asked(question=query)
     if held := _held(said, own, sources):
         return _beside(said, held, sources)
-    named = guessed_question(said) if guessed_passages(said, "") else ""
-    return Asked(question=named, notes=("question_guessed",)) if named and named != own.strip() else None
+    return (
+        Asked(question=guessed_question(said), notes=("question_guessed",)) if _looks_filled(said) else None
+    )
 
 
 def _is_sent_as_given(text: str, turn: Turn) -> bool:

@@ -10,7 +10,7 @@ from steelyard.record import Context
 from steelyard.recording._unique import unique
 from steelyard.recording.building._asked import since_last_asked
 from steelyard.recording.building._parts import parts_of
-from steelyard.recording.building._sources import Sources
+from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import may_be_passages, shown_texts
@@ -51,6 +51,12 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     nothing = trace(())
     if sources.looked_up:
         return nothing
+    records = printed(turn)
+    texts, _ = shown_texts(
+        turn, replace(sources, texts=records), prompts, question=question, has_documents=False
+    )
+    if texts and (shown := trace(texts)).contexts_source == "in_prompt":
+        return shown
     filled = _filled_in(nothing, turn, question=question)
     if filled is None:
         return guess(nothing, turn, question=question)

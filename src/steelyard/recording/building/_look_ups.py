@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.building._parts import parts_of
 from steelyard.recording.building._steps import Step, Turn
-from steelyard.recording.provenance import plain
+from steelyard.recording.building._written import WHOLLY, is_written
+from steelyard.recording.provenance import ModelCall, find_passages, plain
 from steelyard.recording.reading import Message, attribute, documents_in, messages_in, read_shown, state_of
+
+_HAND_OVER = re.compile(r"handoff|transfer_(?:back_)?to_\w{1,80}")
+"""Tools by which LlamaIndex's, LangGraph's and OpenAI's agents hand a turn to each other."""
 
 
 @dataclass(slots=True, repr=False)
@@ -45,13 +50,18 @@ def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
         if step.kind == "retrieval" and step in turn.retrievals:
             query = text_of(step.given) if isinstance(step.given, str) else None
             _add(made, step, list(step.contexts or ()), query)
-        elif step.kind == "tool" and not step.is_within("tool", "retrieval"):
+        elif step.kind == "tool" and not (step.is_within("tool", "retrieval") or _hands_over(step.name)):
             _add_tool(made, turn, step, tool_contexts)
     if not any(_has_ended(step) for step in turn.steps if step.kind == "tool"):
         _add_told(made, turn, tool_contexts)
     made.found = _without_joined(made)
     made.stages = tuple(_stages(turn))
     return made
+
+
+def _hands_over(tool: str) -> bool:
+    """Whether a tool only hands the turn to another agent: what it returns is the framework's own."""
+    return _HAND_OVER.fullmatch(tool) is not None
 
 
 def _without_joined(made: LookUps) -> list[Context]:
@@ -103,10 +113,27 @@ def _of_tool(turn: Turn, step: Step) -> list[Context]:
         return []
     documents = list(step.contexts or ()) or documents_in(attribute(result, "artifact"))
     documents = documents or documents_in(result)
-    # What a model inside replied is its own; what that model was shown counts by its prompt.
-    if documents or turn.inside(step, "model"):
+    if documents:
         return documents
-    return list(parts_of(result) if message is None else parts_of(message.result, message.text))
+    found = list(parts_of(result) if message is None else _parts_shown(message))
+    # What a model inside replied is its own; what that model was shown counts by its prompt.
+    asked = list(_calls_inside(turn, step))
+    return [one for one in found if not is_written(one.text, asked)] if asked else found
+
+
+def _parts_shown(message: Message) -> Iterable[Context]:
+    """The parts of what a tool returned; of its words alone, if what it kept beside them is not in these."""
+    parts = list(parts_of(message.result, message.text))
+    shown = plain(message.text)
+    unseen = [one.text for one in parts if plain(one.text) not in shown]
+    if not unseen or all(seen.seen >= WHOLLY for seen in find_passages(unseen, [message.text])):
+        return parts
+    return parts_of(message.text)
+
+
+def _calls_inside(turn: Turn, tool: Step) -> Iterator[ModelCall]:
+    """What models were asked within a tool."""
+    return (step.call for step in turn.steps if step.call is not None and tool in step.above())
 
 
 def _finds_nothing(tool: Step, turn: Turn) -> bool:
@@ -156,9 +183,9 @@ def _add_told(made: LookUps, turn: Turn, named: Collection[str]) -> None:
     """What tools returned that nobody saw run, out of what a model was told after the user's last words."""
     known = {context.text for context in made.found}
     for message in _told(turn):
-        if named and message.tool not in named:
+        if _hands_over(message.tool) or (named and message.tool not in named):
             continue
-        brought = documents_in(message.result) or parts_of(message.result, message.text)
+        brought = documents_in(message.result) or _parts_shown(message)
         fresh = [one for one in brought if one.text not in known]
         known.update(one.text for one in fresh)
         made.any = True

@@ -27,7 +27,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
         return ()
     rows = _rows(whole) if plain is not None else _rows(to_json_value(value))
     if plain is None and len(rows) == 1 and rows[0].id is None:
-        rows = _rows(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
+        return parts_of(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
     if _are_passages(rows, whole):
         return [one for one in rows if not finds_nothing(one.text)]
     return (Context(text=whole.strip(), rank=0),)

@@ -20,13 +20,24 @@ from steelyard.recording.provenance import (
     calls_behind,
     find_passages,
     is_intermediate_output,
+    is_printed,
     names_passages,
     plain,
     word_count,
 )
-from steelyard.recording.reading import asked_in, documents_in, messages_in, strings_in
+from steelyard.recording.reading import (
+    Leaf,
+    asked_in,
+    documents_in,
+    leaves_in,
+    messages_in,
+    state_of,
+    strings_in,
+)
 
 _MOST_TEXTS = 400
+_MOST_PRINTED = 50
+_LONGEST_PRINTED = 50_000
 _MOSTLY = 0.5
 _PASSING = ("chain", "prompt")
 
@@ -43,6 +54,10 @@ class Text:
     """When it was first seen, on the clock of the turn's steps."""
     is_given: bool
     """Whether the root was given it, so that nothing in the turn made it."""
+    column: tuple[float, int, str] | None = None
+    """The column that it stood in, of a list of mappings: when that was seen, which list, and its name."""
+    row: tuple[float, int] | None = None
+    """The entry of a list that it stood in beside other texts: when that was seen, and which."""
 
 
 @dataclass(slots=True, repr=False)
@@ -104,7 +119,7 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     made.looked_up = made.looked_up or has_empty_place(turn)
     made.reranked = _reranked(turn, made.found)
     _add_documents(made, turn, known | {one.text.strip() for one in made.reranked})
-    made.texts = list(_texts(turn))
+    made.texts = _texts(turn)
     _leave_out_said(made, turn)
     return made
 
@@ -174,12 +189,13 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     """Whether a run looked something up and returned just that, so that another one answers from it."""
     if turn.returned is None or not turn.retrievals or turn.tools:
         return False
-    if not answer:
-        return bool(documents_in(turn.returned)) or isinstance(turn.returned, list)
-    if not sources.found or calls_behind(turn.calls, answer).known:
-        return False
     texts = [one.text for one in sources.found]
-    if _is_shown(texts, turn):
+    if not answer:
+        if isinstance(turn.returned, list) or state_of(turn.returned) is None:
+            return isinstance(turn.returned, list) or bool(documents_in(turn.returned))
+        # What a state holds beside the documents may be an answer that cannot be read.
+        return bool(documents_in(turn.returned)) and not _is_shown(texts, turn)
+    if not texts or calls_behind(turn.calls, answer).known or _is_shown(texts, turn):
         return False
     return any(one.seen >= _MOSTLY for one in find_passages([answer], texts))
 
@@ -219,30 +235,81 @@ def _fresh(documents: Iterable[Context], known: set[str], hop: int | None = None
     return fresh if hop is None else [replace(one, hop=hop) for one in fresh]
 
 
-def _texts(turn: Turn) -> Iterator[Text]:
+def _texts(turn: Turn) -> list[Text]:
     """Every other text, once, by when it was first seen."""
-    seen: set[str] = set()
-    for at, is_given, value in _passed(turn):
-        for name, text in strings_in(value):
-            if text in seen:
-                continue
-            seen.add(text)
-            if len(seen) > _MOST_TEXTS:
-                return
-            if is_telling(text) or (names_passages(name) and word_count(text) > 1):
-                yield Text(name, text, at, is_given)
+    seen: dict[str, Text | None] = {}
+    until: dict[str, float] = {}
+    for passed in _passed(turn):
+        for leaf in leaves_in(passed.value):
+            one = seen.get(leaf.text)
+            if leaf.text not in seen and len(seen) < _MOST_TEXTS:
+                seen[leaf.text] = _text(leaf, passed) if _counts(leaf) else None
+                until[leaf.text] = passed.until
+            elif one is not None:
+                row = (passed.at, leaf.row) if leaf.row and one.row is None else one.row
+                # What a step is told to have been given came to a stream only as another step returned it.
+                is_late = passed.is_returned and one.at < passed.at <= until[leaf.text]
+                seen[leaf.text] = replace(one, row=row, at=passed.at if is_late else one.at)
+    return [one for one in seen.values() if one is not None]
 
 
-def _passed(turn: Turn) -> Iterator[tuple[float, bool, Any]]:
-    """What went from step to step: when it was seen, whether the root was given it, and the value."""
-    yield float("-inf"), True, turn.given
+def _text(leaf: Leaf, passed: _Passed) -> Text:
+    at = passed.at
+    column = (at, leaf.table, leaf.name) if leaf.table else None
+    return Text(leaf.name, leaf.text, at, passed.is_given, column, (at, leaf.row) if leaf.row else None)
+
+
+def _counts(leaf: Leaf) -> bool:
+    is_named = names_passages(leaf.name) and word_count(leaf.text) > 1
+    return is_telling(leaf.text) or is_named or is_printed(leaf.text)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Passed:
+    """What went from step to step."""
+
+    value: Any
+    at: float
+    until: float
+    """When the step ended that was given it."""
+    is_given: bool = False
+    """Whether the root was given it."""
+    is_returned: bool = False
+
+
+def _passed(turn: Turn) -> Iterator[_Passed]:
+    start = float("-inf")
+    yield _Passed(turn.given, start, start, is_given=True)
     steps = [step for step in turn.steps if step.kind in _PASSING]
-    passed = [(step.at, step.given) for step in steps]
-    passed += [(_end(step), step.returned) for step in steps if step.kind == "chain"]
-    for at, value in sorted(passed, key=lambda one: one[0]):
-        if value is not None:
-            yield at, False, value
+    passed = [_Passed(step.given, step.at, _end(step)) for step in steps]
+    chains = [step for step in steps if step.kind == "chain"]
+    passed += [_Passed(step.returned, _end(step), _end(step), is_returned=True) for step in chains]
+    yield from (one for one in sorted(passed, key=lambda one: one.at) if one.value is not None)
 
 
 def _end(step: Step) -> float:
     return step.at if step.ended is None else step.ended
+
+
+def printed(turn: Turn) -> list[Text]:
+    """What templates were filled in with that is no text, as it is printed: a record, a row, a table's cells.
+
+    Documents and messages are left out: they are read as what they are.
+    """
+    found: dict[str, Text] = {}
+    for passed in _passed(turn):
+        for name, value in (state_of(passed.value) or {}).items():
+            if len(found) >= _MOST_PRINTED or not _is_record(value):
+                continue
+            text = str(value)
+            if len(text) <= _LONGEST_PRINTED and (is_telling(text) or is_printed(text)):
+                found.setdefault(text, Text(str(name), text, passed.at, passed.is_given))
+    return [one for text, one in found.items() if not any(text in other != text for other in found)]
+
+
+def _is_record(value: Any) -> bool:
+    is_structure = isinstance(value, (list, tuple)) or state_of(value) is not None
+    if not is_structure or documents_in(value) or messages_in(value):
+        return False
+    # A text that says something is looked for by itself.
+    return not any(is_telling(text) for _, text in strings_in(value))

@@ -16,14 +16,18 @@ from steelyard.recording.provenance import names_speaker
 
 _TURNS = 5
 """Different questions after which a template counts as known."""
-_LEAST = 2
-"""Pieces that a template has of its own; one alone says little about where the others belong."""
+_LEAST = 3
+"""Pieces that a template has of its own; two are soon shared by prompts that differ beside them."""
 _MOST_TEMPLATES = 256
 _MOST_PIECES = 500
 _MOST_KEPT = 64
 _MOST_CHARACTERS = 100_000
 _ASKED = 1
 """Stands for the question among the hashes of pieces."""
+_QUESTION = "\0"
+"""Stands for the question in a prompt."""
+_BEGINNING = 0
+"""Stands for the beginning of a prompt among them."""
 _RECENT = 16
 _OFTEN = 0.25
 """The share of other questions under which a text stands that is of a variant of the template."""
@@ -58,7 +62,7 @@ class _Filled:
     question: int
     pieces: frozenset[int]
     after: frozenset[int]
-    """The template's pieces, or the question, that something stood behind; 0 for the beginning."""
+    """The template's pieces, or the question, that something stood behind."""
 
 
 class PromptTemplates:
@@ -81,8 +85,9 @@ class PromptTemplates:
         """
         if not question or len(prompt) > _MOST_CHARACTERS:
             return None
-        pieces = _pieces(prompt)
-        hashes = [_ASKED if piece in question or question in piece else hash(piece) for piece in pieces]
+        # A question with a colon in it is not parted at it.
+        pieces = _pieces(prompt.replace(question, _QUESTION))
+        hashes = [_ASKED if piece in question or _QUESTION in piece else hash(piece) for piece in pieces]
         own = [one for one in hashes if one != _ASKED]
         if not own or len(pieces) > _MOST_PIECES:
             return None
@@ -90,7 +95,7 @@ class PromptTemplates:
             template = self._learn(own, hash(question))
             filled = _filled(template, hashes, hash(question))
             repeated = _repeated(template, filled)
-            fixed = {_ASKED, *template.pieces, *repeated, *filter(self._is_an_end, own)}
+            fixed = {_ASKED, *template.pieces, *repeated}
             is_known = template.is_learnt and not _is_new(template, hashes, repeated)
             template.recent.append(filled)
         return _between(pieces, [one in fixed for one in hashes]) if is_known else None
@@ -100,11 +105,6 @@ class PromptTemplates:
         with self._lock:
             self._templates.clear()
             self._by_end.clear()
-
-    def _is_an_end(self, piece: int) -> bool:
-        """Whether a known template begins or ends with it: instructions that prompts of two kinds share."""
-        known = (self._templates[key] for key in self._by_end.get(piece, ()))
-        return any(one.is_learnt and piece in one.pieces for one in known)
 
     def _learn(self, row: list[int], question: int) -> _Template:
         key, hashes = self._like(row), set(row)
@@ -150,7 +150,7 @@ class PromptTemplates:
 
 
 def _filled(template: _Template, hashes: list[int], question: int) -> _Filled:
-    last, pieces, after = 0, set[int](), set[int]()
+    last, pieces, after = _BEGINNING, set[int](), set[int]()
     for one in hashes:
         if one == _ASKED or one in template.pieces:
             last = one
@@ -169,10 +169,15 @@ def _repeated(template: _Template, filled: _Filled) -> set[int]:
 
 
 def _is_new(template: _Template, hashes: list[int], repeated: set[int]) -> bool:
-    """Whether something stands where mostly nothing stood: words of a variant of the template, maybe."""
+    """Whether something stands where mostly nothing stood, or before all that stays alike.
+
+    Both may be words of a variant of the template: prompts of several kinds that share their end, each with
+    instructions of its own, have nothing alike before these.
+    """
     own = _filled(template, [one for one in hashes if one not in repeated], 0)
     places = Counter(place for one in template.recent for place in one.after)
-    return any(places[place] < max(1, _OFTEN_FILLED * len(template.recent)) for place in own.after)
+    least = max(1, _OFTEN_FILLED * len(template.recent))
+    return any(place == _BEGINNING or places[place] < least for place in own.after)
 
 
 def _pieces(prompt: str) -> list[str]:

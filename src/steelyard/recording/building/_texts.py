@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from steelyard.record import Context
 from steelyard.recording.building._parts import is_telling, parts_of
 from steelyard.recording.building._sources import Sources, Text
 from steelyard.recording.building._steps import Turn
+from steelyard.recording.building._written import MOSTLY, WHOLLY, is_written
 from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
@@ -20,13 +22,12 @@ from steelyard.recording.provenance import (
     plain,
     word_count,
 )
-from steelyard.recording.reading import earlier_messages
+from steelyard.recording.reading import earlier_messages, messages_in, state_of
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
-_MOSTLY = 0.5
-_WHOLLY = 0.9
 _MUCH = 12
 _MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
+_GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"
 
 
 @dataclass(slots=True, repr=False)
@@ -38,6 +39,8 @@ class _Shown:
     history: list[str]
     queries: set[str]
     asked: str
+    remembered: set[str]
+    """What an assistant said in the state of the thread."""
     sent_alone: set[str]
     """What models were sent as their only message: such a text is a prompt itself."""
 
@@ -49,12 +52,13 @@ class _Shown:
             history=[plain(text) for text in earlier_messages(turn.given)],
             queries={plain(query) for query in sources.queries},
             asked=plain(question),
+            remembered=_remembered(turn),
             sent_alone={plain(call.prompts[0]) for call in turn.calls if len(call.prompts) == 1},
         )
 
     def says(self, text: str) -> bool:
         """Whether a text is the question, a query, a part of the history, or a prompt."""
-        if text in self.asked or text in self.queries or text in self.sent_alone:
+        if text in self.asked or text in self.queries or text in self.sent_alone | self.remembered:
             return True
         if any(text in said for said in self.history):
             return True
@@ -82,12 +86,13 @@ def shown_texts(
     """
     if not prompts or not sources.texts:
         return [], []
-    able, has_more = _able(sources.texts, _Shown.of(turn, sources, prompts, question))
-    shown = _divided(_in_prompt(able, prompts, question), able)
+    able, has_more = _able(_unspoken(sources.texts, turn), _Shown.of(turn, sources, prompts, question))
+    shown = _of_main_columns(_divided(_in_prompt(able, prompts, question), able))
     found = _not_written(turn, _without_known(shown, sources))
-    chosen = _smallest(_chosen(found, has_documents=has_documents, is_asked=bool(question)))
+    counted = _chosen(found, has_documents=has_documents, is_asked=bool(question))
+    chosen, is_left = _smallest(counted), bool(question) and len(counted) < len(found)
     passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
-    return passages, [_MORE] if has_more else []
+    return passages, [note for note, is_so in ((_MORE, has_more), (_GIVEN, is_left)) if is_so]
 
 
 def may_be_passages(
@@ -108,9 +113,27 @@ def may_be_passages(
         is_asked = form in asked or asked in form or any(form in said for said in history)
         if is_asked or is_history(text) or not is_telling(text):
             continue
-        if not _is_written(Text("", text, math.inf, is_given=False), before):
+        if not is_written(text, before):
             found.append(text)
     return list(dict.fromkeys(found))
+
+
+def _remembered(turn: Turn) -> set[str]:
+    """What an assistant said, whole, by the conversations that steps hand on in the state of a thread."""
+    states = (state_of(value) for step in turn.steps for value in (step.given, step.returned))
+    parts = (part for state in states if state for part in state.values() if isinstance(part, (list, tuple)))
+    return {plain(one.text) for part in parts for one in messages_in(part) if one.role == "assistant"}
+
+
+def _unspoken(texts: Sequence[Text], turn: Turn) -> list[Text]:
+    """The texts without those that stand in one entry with what a model replied in an earlier turn.
+
+    Such an entry is an exchange of the conversation: what was asked, and what was replied.
+    """
+    if not turn.earlier:
+        return list(texts)
+    spoken = {one.row for one in texts if one.row is not None and is_written(one.text, turn.earlier)}
+    return [one for one in texts if one.row is None or one.row not in spoken]
 
 
 def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
@@ -131,7 +154,7 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
 def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> list[Text]:
     sightings = find_passages([one.text for one in texts], prompts, question=question) if texts else ()
     pairs = zip(texts, sightings, strict=True)
-    shown = (one for one, seen in pairs if seen.found and seen.seen >= _MOSTLY)
+    shown = (one for one, seen in pairs if seen.found and seen.seen >= MOSTLY)
     return [one for one in shown if not _is_template(one.text, prompts)]
 
 
@@ -145,9 +168,38 @@ def _divided(shown: Sequence[Text], able: Sequence[Text]) -> list[Text]:
     for one in shown:
         text = plain(one.text)
         parts = [(other, part) for other, part in forms if part in text and part != text]
-        is_joined = _rest(text, [part for _, part in parts]) <= 1 - _WHOLLY
+        rest = _rest(text, [part for _, part in parts])
+        is_labelled = rest <= MOSTLY and (_is_column(parts, able) or _only_labels(one, parts))
+        is_joined = rest <= 1 - WHOLLY or is_labelled
         found.update(dict.fromkeys([other for other, _ in parts] if is_joined else [one]))
     return list(found)
+
+
+def _is_column(parts: Sequence[tuple[Text, str]], able: Sequence[Text]) -> bool:
+    """Whether several parts are all that stands in one column; what else a text says then labels its rows."""
+    columns = Counter(one.column for one, _ in parts if one.column is not None)
+    whole = Counter(one.column for one in able)
+    return any(count > 1 and count == whole[column] for column, count in columns.items())
+
+
+def _only_labels(joined: Text, parts: Sequence[tuple[Text, str]]) -> bool:
+    """Whether no line says anything but what the parts say: "Source: page-3.md" is a label."""
+    rest = joined.text
+    for part in sorted((one.text.strip() for one, _ in parts), key=len, reverse=True):
+        rest = rest.replace(part, "\n")
+    return not any(map(is_telling, rest.split("\n")))
+
+
+def _of_main_columns(texts: Sequence[Text]) -> list[Text]:
+    """The texts without those of columns that say much less than another one of theirs: titles, addresses."""
+    sizes: Counter[tuple[float, int, str]] = Counter()
+    for one in texts:
+        if one.column is not None:
+            sizes[one.column] += len(one.text)
+    most: dict[tuple[float, int], int] = {}
+    for column, size in sizes.items():
+        most[column[:2]] = max(size, most.get(column[:2], 0))
+    return [one for one in texts if one.column is None or sizes[one.column] >= MOSTLY * most[one.column[:2]]]
 
 
 def _rest(text: str, parts: Sequence[str]) -> float:
@@ -201,7 +253,9 @@ def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:
     # After a call whose reply nobody saw it cannot be known that no model wrote a text.
     since = min((step.ended for step in unseen if step.ended is not None), default=math.inf)
     known = (one for one in texts if one.is_given or one.at < since)
-    return [one for one in known if not _is_replied(one, turn) and not _is_written(one, _before(turn, one))]
+    return [
+        one for one in known if not _is_replied(one, turn) and not is_written(one.text, _before(turn, one))
+    ]
 
 
 def _before(turn: Turn, one: Text) -> list[ModelCall]:
@@ -230,32 +284,18 @@ def _is_replied(one: Text, turn: Turn) -> bool:
     )
 
 
-def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
-    """Whether a text is what these calls replied, apart from those that could have copied it."""
-    parts = (
-        part
-        for call in calls
-        if not any(seen.seen >= _WHOLLY for seen in find_passages([one.text], call.prompts))
-        for reply in call.replies
-        for part in json_strings(reply)
-    )
-    said = list(dict.fromkeys(part for part in parts if is_telling(part)))
-    if any(seen.seen >= _MOSTLY for seen in find_passages([one.text], [*said, "\n".join(said)])):
-        return True
-    text = plain(one.text)
-    return sum(len(part) for part in said if plain(part) in text) >= len(text) * _MOSTLY
-
-
 def _chosen(texts: Sequence[Text], *, has_documents: bool, is_asked: bool) -> list[Text]:
-    """Those that count: what was made on the way, and what the root was given if nothing else was.
+    """Those that count: what was made on the way, and of what the root was given that which is named so.
 
-    Of several that the root was given, those under a name for passages, if there are any. Where the question
-    was not found, any other one may be it.
+    Only if there is nothing else, anything that the root was given counts; but where the question was not
+    found, any of that may be it.
     """
     made = [one for one in texts if not one.is_given]
-    given = [] if has_documents or made else [one for one in texts if one.is_given]
+    given = [one for one in texts if one.is_given]
     named = [one for one in given if names_passages(one.name)]
-    return made or named or (given if is_asked else [])
+    if has_documents or made or named:
+        return [*made, *named]
+    return given if is_asked else []
 
 
 def _smallest(texts: Sequence[Text]) -> list[Text]:

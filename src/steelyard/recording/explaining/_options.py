@@ -53,6 +53,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "contexts: nothing under context_key": {"": "the right context_key="},
     "question_guessed": _QUESTION,
     "question_unknown": _QUESTION,
+    "question_whole_prompt": _QUESTION,
     "question_rewritten_only": _TOGETHER,
     "question:": _QUESTION,
     "answer: the run returned": {"": "nested='all', or one question a run"},

@@ -37,7 +37,7 @@ from steelyard.recording.provenance._calls import (
     strip_code_fence,
 )
 from steelyard.recording.provenance._follows import notes_on_predecessors
-from steelyard.recording.provenance._lines import is_history, names_speaker, plain
+from steelyard.recording.provenance._lines import is_history, names_speaker, plain, plain_line
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
 from steelyard.recording.provenance._provenance import Provenance, trace_provenance
 from steelyard.recording.provenance._sections import (
@@ -49,7 +49,13 @@ from steelyard.recording.provenance._sections import (
 from steelyard.recording.provenance._tools import finds_nothing, names_passages
 from steelyard.recording.provenance._turn import RootKind, RootReason, classify_root
 from steelyard.recording.provenance._words import word_count
-from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, PassageMatch, find_passages
+from steelyard.recording.provenance.matching import (
+    MOST_PASSAGES,
+    MOST_PROMPT,
+    PassageMatch,
+    find_passages,
+    is_printed,
+)
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
 
 __all__ = [
@@ -70,6 +76,7 @@ __all__ = [
     "guessed_passages",
     "guessed_question",
     "is_intermediate_output",
+    "is_printed",
     "is_history",
     "classify_root",
     "json_strings",
@@ -78,6 +85,7 @@ __all__ = [
     "notes_on_predecessors",
     "passages_of",
     "plain",
+    "plain_line",
     "sections",
     "sentence",
     "split_chat_template",

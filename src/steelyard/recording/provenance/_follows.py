@@ -8,11 +8,10 @@ prompt, stands in the question or in the prompt of a later run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from steelyard.recording.provenance._calls import ModelCall
-from steelyard.recording.provenance._lines import plain, plain_line
+from steelyard.recording.provenance._lines import holds_replies, plain, plain_line
 from steelyard.recording.provenance._notes import sentence
 from steelyard.recording.provenance._words import word_count
 
@@ -25,7 +24,6 @@ _SHOWN = (
     "them together; `with record(...):` around all of them does"
 )
 
-_REPLY_OF_A_CONVERSATION = re.compile(r"(?im)^\W{0,9}(?:ai|assistant|bot|chatbot)\s?:")
 _LABEL_WORDS = 3  # as in "Follow Up Input: ..."
 _FEWEST_CHARACTERS = 8  # "Why?" stands in many prompts
 _FEWEST_WORDS = 6  # a shorter line may be a heading that every prompt has
@@ -56,7 +54,7 @@ def notes_on_predecessors(
     notes = [_WRITTEN] if is_long and any(_wrote(call, asked) for call in earlier) else []
     prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
     # In a conversation earlier replies belong into the prompt, and tell nothing.
-    if in_conversation or _REPLY_OF_A_CONVERSATION.search(prompt):
+    if in_conversation or holds_replies(prompt):
         return notes
     return [*notes, _SHOWN] if _is_shown(earlier, prompt, known=[question, *found]) else notes
 

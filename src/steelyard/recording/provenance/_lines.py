@@ -6,9 +6,10 @@ import re
 
 _LEAD = re.compile(r"(?:\d{1,3}\s{0,3}[.):]|[-*\N{BULLET}])\s{0,9}")
 _SPOKEN = re.compile(
-    r"(?im)^\W{0,9}(?:human|user|customer|you|ai|assistant|bot|chatbot|model|system)"
+    r"(?im)^\W{0,9}(human|user|customer|you|ai|assistant|bot|chatbot|model|system)"
     r"(?:[ \t]?\(\w{1,20}\))?[ \t]?[:\uff1a]"
 )
+_MODELS = frozenset(("ai", "assistant", "bot", "chatbot", "model"))
 _QUOTES = " \t\"'`*"
 
 
@@ -26,6 +27,11 @@ def names_speaker(line: str) -> bool:
     """Whether a line says who speaks, and nothing else."""
     found = _SPOKEN.match(line)
     return found is not None and not line[found.end() :].strip()
+
+
+def holds_replies(text: str) -> bool:
+    """Whether what a model said is written down in a text, as of an earlier exchange."""
+    return any(found[1].casefold() in _MODELS for found in _SPOKEN.finditer(text))
 
 
 def is_history(text: str) -> bool:

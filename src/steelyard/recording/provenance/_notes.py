@@ -17,6 +17,7 @@ Note = Literal[
     "question_guessed",
     "question_unknown",
     "question_rewritten_only",
+    "question_whole_prompt",
 ]
 """Names of notes; a recorder may add details of its own after them."""
 
@@ -35,6 +36,10 @@ NOTES: dict[Note, str] = {
     "no_contexts": "no passages were seen",
     "question_guessed": "the question was cut out of a prompt; record(question=...) takes the real one",
     "question_unknown": "the user's question was not found",
+    "question_whole_prompt": (
+        "the question looks like a prompt that passages were put into before the turn; record(question=...) "
+        "and turn.contexts take them apart"
+    ),
     "question_rewritten_only": "only a rewritten form of the question was seen",
 }
 """The sentence for each note."""

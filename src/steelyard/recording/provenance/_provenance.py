@@ -62,7 +62,8 @@ def trace_provenance(
     unique: dict[str, Context] = {}
     for context in candidates:
         unique.setdefault(context.text, context)
-    found = calls_behind(calls, answer, queries=queries)
+    # A rewriter that changed nothing replied with the question, which stands in every prompt after it.
+    found = calls_behind(calls, answer, queries=(*queries, question))
     notes = [sentence(note) for note in found.notes]
     prompts = [text for at in found.all for text in calls[at].prompts if text]
     if not unique:

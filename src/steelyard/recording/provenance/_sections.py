@@ -18,6 +18,8 @@ _SPEAKER = re.compile(
     r"|im_start\|>[ \t]{0,4}\w{1,20}|\w{1,40})(?:\|>|\b)|\[/?INST\]|<</?SYS>>"
     r"|<(?:start_of_turn>[ \t]{0,4}\w{1,20}|end_of_turn>)"
 )
+_BUFFER = re.compile(r"(?:\A|\n)(?:System|Human|AI): ?")
+"""How LangChain writes messages down as one text."""
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,40})(?: [^<>]{0,200})?>")
 _LABEL = r"[^\W\d_][^\n:*<>{}\[\].!?\uff1a\u3002]{0,60}"
 _HEADING = re.compile(
@@ -65,11 +67,13 @@ class Section:
 
 
 def split_chat_template(text: str) -> list[str]:
-    """A prompt cut where a local model's template marks the beginning or the end of a speech.
+    """A prompt cut where a template for chats marks the beginning or the end of a speech.
 
     >>> split_chat_template("<|user|>How many hills?</s><|assistant|>")
     ['How many hills?']
     """
+    if text.startswith(("System: ", "Human: ")):
+        return [part for part in _BUFFER.split(text) if part.strip()]
     return [part for part in _SPEAKER.split(text) if part.strip()]
 
 

@@ -76,7 +76,7 @@ def finds_nothing(text: str) -> bool:
     >>> [finds_nothing(text) for text in ("No good documents found for 'lens'.", "No data is shared.")]
     [True, False]
     """
-    told = text.strip("\"'[](){} \t\n") if len(text) <= _LONGEST_STATEMENT else ""
+    told = text.strip("\"'[](){} \t\n").replace("_", " ") if len(text) <= _LONGEST_STATEMENT else ""
     if not _NOTHING.match(told) or _BUT.search(told):
         return False
     rest = _END.split(told, maxsplit=1)[1:]

@@ -11,9 +11,7 @@ from steelyard.recording.provenance._calls import ModelCall, is_intermediate_out
 from steelyard.recording.provenance._words import words
 from steelyard.recording.reading._questions import is_question
 
-RootReason = Literal[
-    "retrieved", "answered", "no_call_seen", "grading", "routing", "ranking", "query_writing"
-]
+RootReason = Literal["retrieved", "answered", "no_call_seen", "grading", "routing", "query_writing"]
 
 _GRADING = re.compile(
     r"\b(?:grader|grading|grade|assess\w*|relevan(?:t|ce)|grounded|support(?:s|ed)|hallucinat\w*|binary|score|evaluat\w*|judge"
@@ -24,7 +22,6 @@ _ROUTING = re.compile(
     r"\b(?:rout(?:e|es|er|ing)|datasource|classif\w*|which (?:tool|agent|index)|choose (?:one|the))\b",
     re.IGNORECASE,
 )
-_RANKING = re.compile(r"\b(?:rerank\w*|rank(?:ing)?|order of relevance|most relevant)\b", re.IGNORECASE)
 _QUERY = re.compile(
     r"\b(?:re-?writ\w*|rephras\w*|reformulat\w*|optimi[sz]\w*|improv\w*|enhanc\w*|generate|write|give|provide|create|suggest)\b"
     r"[^\n]{0,80}\b(?:quer(?:y|ies)|for the web|web search|for (?:better )?(?:retrieval|search)|keywords)\b"
@@ -112,7 +109,6 @@ def _is_form(calls: Sequence[ModelCall]) -> bool:
 
 _KINDS: tuple[tuple[re.Pattern[str], RootReason], ...] = (
     (_ROUTING, "routing"),
-    (_RANKING, "ranking"),
     (_GRADING, "grading"),
     (_WRITING, "query_writing"),
 )

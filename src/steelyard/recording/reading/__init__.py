@@ -13,19 +13,36 @@ from steelyard.recording.reading._messages import (
     text_in,
     texts_of,
 )
+from steelyard.recording.reading._names import (
+    ANSWERS,
+    DOCUMENT_TEXTS,
+    PASSAGE_IDS,
+    PASSAGE_SCORES,
+    PASSAGE_TEXTS,
+    is_document_mapping,
+    text_under,
+)
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
 from steelyard.recording.reading._questions import ASKED_NAMES, asked_in, is_question
 from steelyard.recording.reading._shapes import (
+    Leaf,
     attribute,
     is_document,
     is_message_mapping,
+    leaves_in,
     state_of,
     strings_in,
 )
 
 __all__ = [
+    "ANSWERS",
     "ASKED_NAMES",
+    "DOCUMENT_TEXTS",
     "MOST_BLOCK",
+    "PASSAGE_IDS",
+    "PASSAGE_SCORES",
+    "PASSAGE_TEXTS",
+    "Leaf",
     "Message",
     "Role",
     "arguments_in",
@@ -36,8 +53,10 @@ __all__ = [
     "earlier_messages",
     "has_history",
     "is_document",
+    "is_document_mapping",
     "is_message_mapping",
     "is_question",
+    "leaves_in",
     "messages_in",
     "passages_of",
     "read_shown",
@@ -45,5 +64,6 @@ __all__ = [
     "state_of",
     "strings_in",
     "text_in",
+    "text_under",
     "texts_of",
 ]

@@ -7,11 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from steelyard.record import Context, text_of
+from steelyard.recording.reading._names import (
+    DOCUMENT_TEXT,
+    DOCUMENT_TEXTS,
+    PASSAGE_IDS,
+    PASSAGE_SCORES,
+    text_under,
+)
 from steelyard.recording.reading._shapes import attribute, is_document, state_of
 
 _DEPTH = 5
-_IDS = ("id", "id_", "_id", "node_id", "doc_id", "document_id", "chunk_id")
-_SCORES = ("relevance_score", "rerank_score", "score", "_score", "similarity_score")
 
 
 def documents_in(value: Any) -> list[Context]:
@@ -54,7 +59,7 @@ def _documents(value: Any, depth: int) -> Iterator[Any]:
 
 def _context(document: Any, rank: int) -> Context | None:
     # Asking a pydantic object for what it lacks is slow, and LangChain's documents have no node.
-    scored = None if attribute(document, "page_content") is not None else attribute(document, "node")
+    scored = None if attribute(document, DOCUMENT_TEXT) is not None else attribute(document, "node")
     node = document if scored is None else scored
     text = _text(node)
     if not text or text.isspace():
@@ -66,7 +71,7 @@ def _context(document: Any, rank: int) -> Context | None:
 
 
 def _text(node: Any) -> str:
-    text = attribute(node, "page_content")
+    text = attribute(node, DOCUMENT_TEXT)
     if text is None and is_document(node):
         text = attribute(node, "text")
     return text if type(text) is str else text_of(text)
@@ -78,8 +83,8 @@ def _plain(value: Any, rank: int) -> Context | None:
         return Context(text=text_of(value), rank=rank) if value.strip() else None
     if not isinstance(value, Mapping):
         return None
-    text = next((value[key] for key in ("page_content", "text", "content") if value.get(key)), None)
-    if not isinstance(text, str) or not text.strip():
+    text = text_under(value, (*DOCUMENT_TEXTS, "text", "content"))
+    if text is None or not text.strip():
         return None
     return _with_names(text_of(text), None, value, None, rank)
 
@@ -87,8 +92,8 @@ def _plain(value: Any, rank: int) -> Context | None:
 def _with_names(text: str, own: Any, about: Mapping[Any, Any], score: Any, rank: int) -> Context:
     """A passage with its own id and score, or with what stands about it under a known name."""
     if own is None:
-        own = next((about[name] for name in _IDS if about.get(name) is not None), None)
-    scores = (score, *(about.get(name) for name in _SCORES))
+        own = next((about[name] for name in PASSAGE_IDS if about.get(name) is not None), None)
+    scores = (score, *(about.get(name) for name in PASSAGE_SCORES))
     return Context(
         text=text,
         id=None if own is None else text_of(own),

@@ -63,13 +63,23 @@ def spoken(messages: Iterable[Message]) -> list[str]:
     """What the user said, without what a framework says in the user's place or puts around it."""
     texts = [message.text for message in messages if message.role == "user" and message.text]
     own = [text for text in texts if not (_CORRECTION.match(text) or text.rstrip().endswith(_TRY_AGAIN))]
-    return list(map(_without_task, own or texts))
+    return list(map(_own_words, own or texts))
 
 
-def _without_task(text: str) -> str:
-    """What was asked, without the task that Marvin makes of it."""
-    told = text.partition("<instructions>")[2].partition("</instructions>")[0].strip()
-    return told if told and text.lstrip().startswith("<task>") else text
+_AROUND = (
+    ("<task>", "<instructions>", "</instructions>"),
+    ("Current state:\n", "\n\nCurrent message:\n", "\0"),
+)
+"""What Marvin and LlamaIndex's agents put around the user's words: how it begins, and its marks."""
+
+
+def _own_words(text: str) -> str:
+    """What was asked, without what a framework puts around it."""
+    for head, before, after in _AROUND:
+        told = text.partition(before)[2].partition(after)[0].strip()
+        if told and text.lstrip().startswith(head):
+            return told
+    return text
 
 
 def messages_in(value: object) -> tuple[Message, ...]:

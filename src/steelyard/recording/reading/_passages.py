@@ -16,6 +16,7 @@ from typing import Any
 
 from steelyard.record import Context, text_of
 from steelyard.recording.reading._literals import read_shown
+from steelyard.recording.reading._names import PASSAGE_TEXTS
 from steelyard.recording.reading._values import contexts_in
 
 MOST_BLOCK = 2_000_000
@@ -32,7 +33,6 @@ documents docs context contexts passages chunks results sources search_results r
 retrieved_context knowledge excerpts nodes items
 """
 _WRAPPERS = frozenset(_WRAPPERS_WORDS.split())
-_CONTENTS = ("content", "document_content", "page_content", "text", "body", "snippet", "contents")
 _ATTRIBUTE_ID = re.compile(r"""\b(?:id|doc_id|document_id)\s?=\s?["']([^"'<>]{1,200})["']""")
 _LOOKS_SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:\(|=['\"\[{])")
 
@@ -118,7 +118,7 @@ def _elements(text: str, tags: Sequence[re.Match[str]], name: str) -> Iterator[C
             opened, inner, starts = tag, {}, {}
         elif tag[2] == name and opened is not None:
             whole = (opened.end(), tag.start())
-            start, end = next((inner[key] for key in _CONTENTS if key in inner), whole)
+            start, end = next((inner[key] for key in PASSAGE_TEXTS if key in inner), whole)
             if content := _ENTITY.sub(lambda match: html.unescape(match[0]), text[start:end]).strip():
                 yield Context(text=text_of(content), id=_id_of(opened, text[slice(*inner.get("id", (0, 0)))]))
             opened = None

@@ -7,6 +7,7 @@ from typing import Any
 
 from steelyard.record import text_of
 from steelyard.recording.reading._messages import messages_in, spoken
+from steelyard.recording.reading._names import is_document_mapping
 from steelyard.recording.reading._shapes import attribute, is_document, is_message_mapping, state_of
 
 _DEPTH = 6
@@ -69,7 +70,7 @@ def _may_be_message(state: Mapping[Any, Any]) -> bool:
 
 def _in_state(state: Mapping[Any, Any], depth: int) -> str:
     # What a model said and what an index holds is not asked, whatever field is the only text in it.
-    if "lc" in state or is_message_mapping(state) or "page_content" in state:
+    if "lc" in state or is_message_mapping(state) or is_document_mapping(state):
         return ""
     for name in (*ASKED_NAMES, *_MESSAGES, *_WRAPPERS):
         if name in state and (found := asked_in(state[name], depth - 1)):

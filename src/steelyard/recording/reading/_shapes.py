@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from steelyard.record import text_of
+from steelyard.recording.reading._names import DOCUMENT_TEXT
 
 _DEPTH = 6
 _MOST = 2_000
@@ -29,16 +30,30 @@ def state_of(value: Any) -> Mapping[str, Any] | None:
     if isinstance(attribute(value, "content"), (str, list)) and isinstance(attribute(value, "type"), str):
         return None  # a message
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: attribute(value, field.name) for field in fields(value)}
+        return {one.name: attribute(value, one.name) for one in fields(value)}
     names = getattr(type(value), "model_fields", None) or getattr(type(value), "_fields", None)
     return {name: attribute(value, name) for name in names} if names else None
 
 
 def is_document(value: object) -> bool:
     """Whether this is a document of LangChain or a node of LlamaIndex."""
-    if attribute(value, "page_content") is not None:
+    if attribute(value, DOCUMENT_TEXT) is not None:
         return True
     return attribute(value, "get_content") is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A text within a value."""
+
+    name: str
+    """The name that it stands under."""
+    text: str = field(repr=False)
+    """What it says."""
+    table: int = 0
+    """Which list of mappings it stands in, from 1 on, so that the name is a column's; 0 for none."""
+    row: int = 0
+    """Which entry of a list it stands in beside other texts, from 1 on; 0 for none."""
 
 
 def strings_in(value: Any) -> Iterator[tuple[str, str]]:
@@ -46,15 +61,38 @@ def strings_in(value: Any) -> Iterator[tuple[str, str]]:
 
     Documents and messages are left out: they are read as what they are.
     """
-    waiting: list[tuple[str, Any, int]] = [("", value, _DEPTH)]
-    for name, item, depth in waiting:  # it grows on the way
-        if isinstance(item, str):
-            yield name, text_of(item)
-        elif depth > 0 and len(waiting) < _MOST and not _is_pair(item):
-            if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
-                waiting += ((name, one, depth - 1) for one in item)
-            elif (state := state_of(item)) is not None and not is_message_mapping(state):
-                waiting += ((str(key), one, depth - 1) for key, one in state.items())
+    return ((leaf.name, leaf.text) for leaf in leaves_in(value))
+
+
+def leaves_in(value: Any) -> Iterator[Leaf]:
+    """The same, with the lists of mappings, and the entries of lists, that each text stands in."""
+    waiting = [_Part("", value)]
+    for part in waiting:  # it grows on the way
+        if isinstance(part.value, str):
+            yield Leaf(part.name, text_of(part.value), part.table, part.row)
+        elif part.depth > 0 and len(waiting) < _MOST and not _is_pair(part.value):
+            waiting += _parts(part, len(waiting))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Part:
+    name: str
+    value: Any
+    depth: int = _DEPTH
+    table: int = 0
+    row: int = 0
+
+
+def _parts(of: _Part, number: int) -> Iterator[_Part]:
+    """What a list or a mapping holds; `number` tells a list and its entries from all others."""
+    value, depth = of.value, of.depth - 1
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        is_table = bool(value) and all(isinstance(one, Mapping) for one in value)
+        for at, one in enumerate(value):
+            row = of.row if isinstance(one, str) else number + at
+            yield _Part(of.name, one, depth, number if is_table else of.table, row)
+    elif (state := state_of(value)) is not None and not is_message_mapping(state):
+        yield from (_Part(str(key), one, depth, of.table, of.row) for key, one in state.items())
 
 
 def _is_pair(value: Any) -> bool:

@@ -8,16 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import Context, text_of
+from steelyard.recording.reading._names import PASSAGE_IDS, PASSAGE_SCORES, PASSAGE_TEXTS
 
 Split = Callable[[str], tuple[Context, ...]]
 
 # Search services nest hits in results in responses; values deeper than this are cycles.
 _DEPTH = 8
-# In order of trust: "content" may also be a wrapper, `page_content` never is.
-_TEXTS = (
-    *("page_content", "content", "text", "document", "chunk", "passage", "body", "snippet", "raw_content"),
-    *("chunk_text", "page_text", "excerpt", "abstract", "answer_text", "document_content", "pageContent"),
-)
 _INSIDE = (
     *("kwargs", "node", "text_resource", "_source", "payload", "properties", "entity", "document", "content"),
     *("fields", "metadata", "chunk"),
@@ -42,8 +38,6 @@ _HOLDS_SEVERAL = re.compile(
     r"\s{0,40}(?:[\[{]|<(?:document|doc|passage|chunk|result|snippet|source|context)s?\b[^<>]{0,2000}>)",
     re.IGNORECASE,
 )
-_IDS = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id", "_id", "uuid")
-_SCORES = ("score", "relevance_score", "similarity_score", "similarity", "_score", "rerank_score", "distance")
 
 
 def contexts_in(value: object, split: Split, depth: int = _DEPTH) -> tuple[Context, ...]:
@@ -112,7 +106,7 @@ def _pair(values: Sequence[Any]) -> Context | None:
 def _is_block(value: Mapping[Any, Any]) -> bool:
     """Whether a mapping is a text block of a message, rather than a passage."""
     # A block with an id of its own is a passage of some index.
-    return value.get("type") in ("text", "output_text") and not any(key in value for key in _IDS[1:6])
+    return value.get("type") in ("text", "output_text") and not any(key in value for key in PASSAGE_IDS[1:6])
 
 
 def _context(value: Mapping[Any, Any]) -> Context | None:
@@ -120,8 +114,8 @@ def _context(value: Mapping[Any, Any]) -> Context | None:
     if not text:
         return None
     places = list(_places(value))
-    ids = (place.get(key) for place in places for key in _IDS)
-    scores = (_number(place.get(key)) for place in places for key in _SCORES)
+    ids = (place.get(key) for place in places for key in PASSAGE_IDS)
+    scores = (_number(place.get(key)) for place in places for key in PASSAGE_SCORES)
     identity = next((found for found in ids if isinstance(found, (str, int)) and found != ""), None)
     return Context(
         text=text_of(text),
@@ -140,7 +134,7 @@ def _places(value: Mapping[Any, Any]) -> Iterator[Mapping[Any, Any]]:
 
 
 def _text(value: Mapping[Any, Any], depth: int) -> str:
-    for key in _TEXTS:
+    for key in PASSAGE_TEXTS:
         if isinstance(text := value.get(key), str) and text.strip():
             return text.strip()
     if depth > 0:

@@ -2,13 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from steelyard._internal.text import shorten, visible
 from steelyard.record import Context
-from steelyard.report.page._reasons import explain_verdict
+from steelyard.report.figures import MetricFigure
+from steelyard.report.queries import Totals
 from steelyard.scores import Evaluation, Score, Verdict
+
+
+def explain_verdict(verdict: Verdict) -> str:
+    """Why, in few words: what the judge found missing or turned round, or else its own words."""
+    notes = verdict.evidence[0].notes if verdict.evidence else {}
+    found = [f"{item} is in no context" for item in _items(notes, "missing_numbers", "missing_names")]
+    if notes.get("negation_flip"):
+        found.append("negation turned round")
+    return "; ".join(found) or verdict.reason or _PLAIN.get(verdict.kind, "")
+
+
+def _items(notes: Mapping[str, Any], *names: str) -> list[str]:
+    return [str(item) for name in names for item in notes.get(name) or ()]
+
+
+_PLAIN: Mapping[str, str] = {
+    "supported": "not supported",
+    "contradicted": "contradicted",
+    "led_astray": "wrong, and from a context",
+    "noncommittal": "evasive",
+    "useful": "not useful",
+    "relevant": "beside the question",
+    "same": "only on one side",
+}
+
+
+def evidence_words(totals: Totals) -> str:
+    """`How the passages are known: known 73 %, none 27 % of 1,181 turns`; empty if not counted."""
+    if not totals.evidence:
+        return ""
+    kinds = ", ".join(f"{kind} {_share(count, totals.turns)}" for kind, count in totals.evidence.items())
+    turns = "1 turn" if totals.turns == 1 else f"{totals.turns:,} turns"
+    return f"How the passages are known: {kinds} of {turns}"
+
+
+def bounds_words(metric: MetricFigure) -> str:
+    """`0.72 to 0.96 whatever the 10 % of turns without a value are`; empty if hardly any has none."""
+    if metric.bounds is None:
+        return ""
+    low, high = metric.bounds
+    share = f"{metric.missing:.0%}".replace("%", " %")
+    return f"{low:.2f} to {high:.2f} whatever the {share} of turns without a value are"
+
+
+def shown_words(metrics: Sequence[MetricFigure]) -> list[str]:
+    """Which value of each score the figures are of, one sentence for each kind that there is."""
+    sentences = {
+        "expectation": "the expectation of the formula under the judge's probabilities (`value`; the formula "
+        "on bare verdicts is `hard_value`)",
+        "verdicts": "the formula on the judge's verdicts (`value`, there is no `hard_value`)",
+        "both": "of some turns an expectation under the judge's probabilities, of others the formula on bare "
+        "verdicts: their mean says little",
+    }
+    return [
+        f"Values of {', '.join(shorten(name, 40) for name in names)}: {said}."
+        for kind, said in sentences.items()
+        if (names := [one.metric for one in metrics if one.shows == kind])
+    ]
+
+
+def _share(count: int, turns: int) -> str:
+    share = f"{count / turns:.0%}".replace("%", " %")
+    # A single turn among thousands is there, and a few that are missing are missing.
+    if share == "0 %":
+        return "below 1 %"
+    return "above 99 %" if share == "100 %" and count < turns else share
+
 
 _ANSWER = 8_000
 _CONTEXT = 2_400
@@ -29,7 +98,7 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Passage:
+class PassageView:
     """A text in pieces."""
 
     title: str
@@ -41,7 +110,7 @@ class Passage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class ClaimView:
     """One verdict in words."""
 
     about: str = field(repr=False)
@@ -74,13 +143,13 @@ class TurnView:
     """The question; empty where it was not stored."""
     reference: str = field(repr=False)
     """The expected answer, or empty."""
-    answer: Passage | None
+    answer: PassageView | None
     """The answer; None where it was not stored."""
-    contexts: tuple[Passage, ...]
+    contexts: tuple[PassageView, ...]
     """The contexts, best first."""
     more_contexts: int
     """How many contexts are not shown."""
-    claims: tuple[Claim, ...]
+    claims: tuple[ClaimView, ...]
     """The verdicts, in the judge's order."""
     more_claims: int
     """How many verdicts are not shown."""
@@ -116,14 +185,14 @@ def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
     )
 
 
-def _passages(contexts: Sequence[Context], verdicts: Sequence[Verdict]) -> tuple[Passage, ...]:
+def _passages(contexts: Sequence[Context], verdicts: Sequence[Verdict]) -> tuple[PassageView, ...]:
     return tuple(
         passage(f"Context {index + 1}", context.text, in_context(index, verdicts), _CONTEXT)
         for index, context in enumerate(contexts[:_CONTEXTS])
     )
 
 
-def claim(verdict: Verdict, contexts: int) -> Claim:
+def claim(verdict: Verdict, contexts: int) -> ClaimView:
     """A verdict in words, on a turn with so many contexts."""
     value = verdict.value
     if isinstance(value, bool):
@@ -135,7 +204,7 @@ def claim(verdict: Verdict, contexts: int) -> Claim:
     # A passage that was found by the words of the claim is marked: the judge did not point there.
     found = {piece.context: piece.located for piece in verdict.evidence if piece.context is not None}
     seen = sorted(index for index in found if index < contexts)
-    return Claim(
+    return ClaimView(
         about=shorten(verdict.about, 500),
         verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
         good=verdict.good,
@@ -176,7 +245,7 @@ def in_context(index: int, verdicts: Sequence[Verdict], *, prefix: str = "") -> 
     ]
 
 
-def passage(title: str, text: str, spans: Iterable[Span], size: int) -> Passage:
+def passage(title: str, text: str, spans: Iterable[Span], size: int) -> PassageView:
     """A text cut to size around its first span, in pieces between the ends of spans."""
     whole = len(text)
     kept = [(max(start, 0), min(end, whole), number) for start, end, number in spans if start < end]
@@ -191,4 +260,4 @@ def passage(title: str, text: str, spans: Iterable[Span], size: int) -> Passage:
         )
         for low, high in zip(edges, edges[1:], strict=False)
     ]
-    return Passage(title=title, pieces=tuple(pieces), cut=whole - (stop - offset))
+    return PassageView(title=title, pieces=tuple(pieces), cut=whole - (stop - offset))

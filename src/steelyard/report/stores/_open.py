@@ -10,10 +10,10 @@ from typing import NamedTuple
 from steelyard._internal.lazy import lazy_exports
 from steelyard.errors import ConfigurationError
 from steelyard.report.labels import LabelStore
-from steelyard.report.queries import ResultsReader
 from steelyard.report.stores._sqlite import SQLiteResults
 from steelyard.report.stores._sqlite_hours import refresh_sqlite
 from steelyard.report.stores._sqlite_labels import SQLiteLabels
+from steelyard.report.stores._tables import ResultsReader
 
 _lazily, _ = lazy_exports(
     __name__,
@@ -25,20 +25,20 @@ _lazily, _ = lazy_exports(
 )
 
 
-class _Store(NamedTuple):
+class _StoreKind(NamedTuple):
     results: Callable[[str], ResultsReader]
     labels: Callable[[str], LabelStore]
     refresh: Callable[[str], None]
 
 
-_POSTGRES = _Store(
+_POSTGRES = _StoreKind(
     lambda address: _lazily("PostgresResults")(address),
     lambda address: _lazily("PostgresLabels")(address),
     # Postgres adds up fast enough to keep nothing beside the results.
     lambda _: None,
 )
-_STORES: Mapping[str, _Store] = {
-    "": _Store(SQLiteResults, SQLiteLabels, refresh_sqlite),
+_STORES: Mapping[str, _StoreKind] = {
+    "": _StoreKind(SQLiteResults, SQLiteLabels, refresh_sqlite),
     "postgresql": _POSTGRES,
     "postgres": _POSTGRES,
 }
@@ -83,7 +83,7 @@ def refresh_results(address: str | os.PathLike[str] = "steelyard.db") -> None:
     _store_of(address).refresh(os.fspath(address))
 
 
-def _store_of(address: str | os.PathLike[str]) -> _Store:
+def _store_of(address: str | os.PathLike[str]) -> _StoreKind:
     found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", os.fspath(address))
     scheme = found[1].lower() if found else ""
     if scheme not in _STORES:

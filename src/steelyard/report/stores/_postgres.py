@@ -11,17 +11,16 @@ import psycopg
 
 from steelyard.errors import ConfigurationError
 from steelyard.report._sums import Adder
-from steelyard.report.queries import Aggregates, Scope, Totals, attributes_of
-from steelyard.report.stores._rows import COUNTED, evidence_of, totals_of
-from steelyard.report.stores._tables import CHUNK, SCORED, TableReader, owner_of, with_turns
-from steelyard.report.stores._turns import Choice, conditions_of
-from steelyard.report.turns import TurnFilter
+from steelyard.report.queries import Aggregates, Scope, Totals, TurnFilter, attributes_of
+from steelyard.report.stores._tables import CHUNK, SCORED, ResultsReader, owner_of, with_turns
+from steelyard.report.stores._turns import COUNTED, Choice, conditions_of, evidence_of, totals_of
 from steelyard.scores import Evaluation
 from steelyard.sinks.postgres import Database, evaluation_in, problem_of
 
 # One colon alone: two of them are a cast.
 _NAMED = re.compile(r"(?<!:):([a-z][a-z0-9]*)")
 _BY = {
+    "cause": ("e.diagnosis", ""),
     "framework": ("e.framework", ""),
     "tag": (
         "t.value",
@@ -38,7 +37,7 @@ _OF_TURN = {
 }
 
 
-class PostgresResults(TableReader):
+class PostgresResults(ResultsReader):
     """A `ResultsReader` over a Postgres database; every call is a transaction that only reads."""
 
     tagged = _TAGGED

@@ -22,6 +22,7 @@ from steelyard.report.stores._tables import CHUNK, SCORED
 from steelyard.scores import Outcome
 from steelyard.sinks import connect_readonly
 from steelyard.sinks.sqlite.sums import (
+    ALL,
     BARS,
     SUM_COLUMNS,
     has_keys,
@@ -66,10 +67,14 @@ class Hours:
     by_turn: bool
     """Whether these are found by the turns of a rare tag rather than by time."""
 
-    @property
-    def of_tag(self) -> tuple[str, ...]:
-        """The leading values of a key in the tables by tag; none in those without."""
-        return () if self.tag is None else (self.tag,)
+    def kept(self, connection: sqlite3.Connection, table: str, columns: str, metric: str) -> Iterator[Any]:
+        """The hour, and some columns, of what one table keeps of a metric; without stale hours."""
+        rows = connection.execute(
+            f"SELECT hour, {columns} FROM {table} WHERE tag = ? AND metric = ? AND hour >= ? AND hour < ? "
+            "ORDER BY hour",
+            (ALL if self.tag is None else self.tag, metric, self.low, self.high),
+        )
+        return (row for row in rows if row[0] not in self.stale)
 
 
 @contextmanager
@@ -95,7 +100,7 @@ def _hours(connection: sqlite3.Connection, scope: Scope) -> Hours | None:
     since = -math.inf if scope.since is None else scope.since
     until = math.inf if scope.until is None else scope.until
     metrics = tuple(metrics_of(connection)) if scope.metric is None else (scope.metric,)
-    begun = 0 if scope.tag is None else summed_since(connection, scope.tag)
+    begun = summed_since(connection, ALL if scope.tag is None else scope.tag)
     if begun is None:
         return Hours(scope.tag, metrics, 0, 0, frozenset(), ((since, until),), by_turn=True)
     low = max(0 if scope.since is None else math.ceil(scope.since / _HOUR), begun, 0)
@@ -134,12 +139,12 @@ def add_hours(connection: sqlite3.Connection, hours: Hours, adder: Adder) -> Non
 
 def count_scores(connection: sqlite3.Connection, hours: Hours) -> int:
     """Scores of a tag, with a value and without."""
-    found = 0.0
-    for metric in hours.metrics:
-        values = (hours.tag, metric, hours.low, hours.high)
-        for table in ("tag_sums", "tag_missing"):
-            query = f"SELECT hour, n FROM {table} WHERE tag = ? AND metric = ? AND hour >= ? AND hour < ?"
-            found += sum(n for hour, n in connection.execute(query, values) if hour not in hours.stale)
+    found: float = sum(
+        n
+        for metric in hours.metrics
+        for table in ("hour_sums", "hour_missing")
+        for _, n in hours.kept(connection, table, "n", metric)
+    )
     for rows in _one_by_one(connection, hours, "count(*)", "1"):
         found += sum(count for (count,) in rows)
     return round(found)
@@ -149,13 +154,8 @@ def count_missing(connection: sqlite3.Connection, hours: Hours) -> Counter[_Miss
     """Scores of a tag without a value, by metric, status and cause."""
     found: Counter[_Missing] = Counter()
     for metric in hours.metrics:
-        for hour, status, cause, count in connection.execute(
-            "SELECT hour, status, cause, n FROM tag_missing WHERE tag = ? AND metric = ? "
-            "AND hour >= ? AND hour < ?",
-            (hours.tag, metric, hours.low, hours.high),
-        ):
-            if hour not in hours.stale:
-                found[metric, status, cause] += count
+        for _, status, cause, count in hours.kept(connection, "hour_missing", "status, cause, n", metric):
+            found[metric, status, cause] += count
     columns = "s.metric, s.status, coalesce(s.cause, 'unknown')"
     for rows in _one_by_one(connection, hours, columns, "s.status != 'scored'"):
         found.update((metric, status, cause) for metric, status, cause in rows)
@@ -187,24 +187,15 @@ def _one_by_one(
 
 
 def _add_kept(connection: sqlite3.Connection, hours: Hours, metric: str, adder: Adder) -> None:
-    table, tag = ("score", "") if hours.tag is None else ("tag", "tag = ? AND ")
-    where = f"{tag}metric = ? AND hour >= ? AND hour < ?"
-    values = (*hours.of_tag, metric, hours.low, hours.high)
     bars: defaultdict[int, Any] = defaultdict(lambda: np.zeros(BARS))
-    for hour, bar, weight in connection.execute(
-        f"SELECT hour, bar, weight FROM {table}_bars WHERE {where}", values
-    ):
+    for hour, bar, weight in hours.kept(connection, "hour_bars", "bar, weight", metric):
         bars[hour][bar] = weight
-    for hour, threshold, direction, *sums in connection.execute(
-        f"SELECT hour, threshold, direction, {', '.join(SUM_COLUMNS)} FROM {table}_sums WHERE {where} "
-        "ORDER BY hour",
-        values,
-    ):
-        if hour not in hours.stale:
-            part = Sums(metric=metric, bucket=0, group=None, threshold=threshold, direction=direction)
-            part.values, part.passes = _moments(dict(zip(SUM_COLUMNS, sums, strict=True)))
-            part.bars = bars[hour]
-            adder.add_sums(metric, hour, part)
+    columns = f"threshold, direction, {', '.join(SUM_COLUMNS)}"
+    for hour, threshold, direction, *sums in hours.kept(connection, "hour_sums", columns, metric):
+        part = Sums(metric=metric, bucket=0, group=None, threshold=threshold, direction=direction)
+        part.values, part.passes = _moments(dict(zip(SUM_COLUMNS, sums, strict=True)))
+        part.bars = bars[hour]
+        adder.add_sums(metric, hour, part)
 
 
 def _moments(sums: dict[str, float]) -> tuple[Moments, Moments]:

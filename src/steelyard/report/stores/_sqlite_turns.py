@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
+from steelyard.report.queries import TurnFilter
 from steelyard.report.stores._turns import Choice, conditions_of
-from steelyard.report.turns import TurnFilter
-from steelyard.sinks.sqlite.sums import has_keys, has_sums, metrics_of
+from steelyard.sinks.sqlite.sums import ALL, has_keys, has_sums, metrics_of, summed_since
 
 _OF_INDEX: Final = {
     "not_passed": "passed = 0",
@@ -75,9 +75,11 @@ def _few(connection: sqlite3.Connection, wanted: TurnFilter, metrics: list[str])
 
 def _any_passed(connection: sqlite3.Connection, metrics: list[str]) -> bool:
     """Whether a score of these may have passed; without a threshold none does."""
-    if not has_sums(connection) or connection.execute("SELECT 1 FROM stale_hours LIMIT 1").fetchone():
+    if not has_sums(connection) or summed_since(connection, ALL) != 0:
         return True
-    query = "SELECT 1 FROM score_sums WHERE metric = ? AND passes_value > 0 LIMIT 1"
+    if connection.execute("SELECT 1 FROM stale_hours LIMIT 1").fetchone():
+        return True
+    query = "SELECT 1 FROM hour_sums WHERE tag = X'' AND metric = ? AND passes_value > 0 LIMIT 1"
     return any(connection.execute(query, (metric,)).fetchone() for metric in metrics)
 
 

@@ -1,4 +1,4 @@
-"""What is read in the same way from every SQL database whose tables are those of `SQLiteSink`."""
+"""What a report asks of stored results, read in the same way from every SQL database with our tables."""
 
 from __future__ import annotations
 
@@ -14,25 +14,36 @@ import numpy as np
 from steelyard.errors import InvalidRecord
 from steelyard.report._funnel import funnel_of, run_of
 from steelyard.report._sums import groups_of
-from steelyard.report.queries import Funnel, Made, Missing, MonitorRun, SampledScore, Scope, ScoresInTime
-from steelyard.report.stores._rows import WITH_EVIDENCE
-from steelyard.report.stores._turns import Choice, Place, page_of
-from steelyard.report.turns import TurnFilter, TurnRow
+from steelyard.report.queries import (
+    Aggregates,
+    Funnel,
+    Made,
+    Missing,
+    SampledScore,
+    Scope,
+    ScoresInTime,
+    StoredRun,
+    Totals,
+    TurnFilter,
+    TurnRow,
+)
+from steelyard.report.stores._turns import WITH_EVIDENCE, Choice, Place, page_of
 from steelyard.scores import Evaluation
 
 CHUNK = 50_000
 """Rows that are added up at a time: some 10 MB of them, whatever the size of the database."""
 UNIT = "coalesce(e.user_hash, e.session)"
 """What turns are alike by: a user comes back in several sessions."""
+_JOINED = "scores s JOIN evaluations e ON e.record_id = s.record_id"
 SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 """The scores that have a value."""
 
 
-class TableReader(ABC):
-    """The part of a `ResultsReader` that SQLite and Postgres share; values are named as in `:since`.
+class ResultsReader(ABC):
+    """Reads stored results. Every method may raise `ConfigurationError` for a database it cannot read.
 
-    A subclass opens the database and has what the two do differently: transactions, JSON, and what one of
-    them has an index for.
+    A subclass opens the database and has what SQLite and Postgres do differently: transactions, JSON, and
+    what one of them has an index for. Values are named as in `:since`.
     """
 
     tagged: ClassVar[str]
@@ -41,6 +52,37 @@ class TableReader(ABC):
     """The column of a turn's metadata."""
     example = "min(s.explanation)"
     """From the scores of one cause to what `explained` makes one of their explanations of."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The database's name, for people."""
+
+    @abstractmethod
+    def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
+        """All turns of a scope together.
+
+        Args:
+            scope: Which results.
+            brief: Leave out what takes a look at every turn: requests, tokens, cost, seconds and durations;
+                `with_content` is then of the latest 1,000 turns, and `evidence` is not counted of a metric
+                or a tag.
+        """
+
+    @abstractmethod
+    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
+        """Running sums for each metric and piece of time, and for each metric and group.
+
+        Args:
+            scope: Which results.
+            start: Unix time at which piece 0 starts.
+            width: Seconds a piece lasts.
+            by: `tag`, `judge`, `framework` or the name of a metadata field; None for no groups.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Any]:
@@ -104,6 +146,7 @@ class TableReader(ABC):
         return groups_of(connection.execute(self.statement(query), {**values, "by": name}))
 
     def missing(self, scope: Scope) -> list[Missing]:
+        """Counts of scores without a value, most frequent first."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), {self.example}, count(*),
             sum(1 / s.inclusion_probability)
@@ -125,7 +168,16 @@ class TableReader(ABC):
                 ).fetchall()
             ]
 
+    def causes(self, scope: Scope) -> dict[str, int]:
+        """How many turns suffer from what, most frequent first; `fine` are those with nothing wrong."""
+        where, values = self.of_turns(scope)
+        query = f"""SELECT e.diagnosis, count(*) FROM evaluations e
+            WHERE e.diagnosis IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1"""
+        with self.reading() as connection:
+            return dict(connection.execute(self.statement(query), values).fetchall())
+
     def made(self, scope: Scope) -> list[Made]:
+        """How the scores were made, most frequent first."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.judge, coalesce(s.embedder, ''), coalesce(s.prompt_version, ''),
             coalesce(s.calibrated, 0), count(*)
@@ -139,12 +191,14 @@ class TableReader(ABC):
         ]
 
     def funnel(self, scope: Scope) -> Funnel | None:
+        """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
         query = """SELECT started_at, updated_at, counts FROM ledger
             WHERE updated_at >= coalesce(:since, updated_at) AND started_at < coalesce(:until, 1e300)"""
         with self.reading() as connection:
             return funnel_of(connection.execute(self.statement(query), values_of(scope)))
 
-    def runs(self, *, limit: int) -> list[MonitorRun]:
+    def runs(self, *, limit: int) -> list[StoredRun]:
+        """The Monitors that stored their counts, the one that did so last first."""
         query = """SELECT run, host, pid, started_at, updated_at, counts FROM ledger
             ORDER BY updated_at DESC, run LIMIT :limit"""
         with self.reading() as connection:
@@ -152,6 +206,11 @@ class TableReader(ABC):
         return [found for row in rows if (found := run_of(*row)) is not None]
 
     def evaluation(self, record_id: str) -> Evaluation | None:
+        """One turn with all its scores; None where there is none of this id.
+
+        Raises:
+            InvalidRecord: If what is stored is not an Evaluation.
+        """
         with self.reading() as connection:
             return self.stored(connection, record_id)
 
@@ -165,6 +224,14 @@ class TableReader(ABC):
     def turns(
         self, wanted: TurnFilter, *, before: Place = None, after: Place = None, limit: int = 50
     ) -> list[TurnRow]:
+        """A page of turns, newest first by time of evaluation, then by id.
+
+        Args:
+            wanted: Which turns.
+            before: Only turns older than the one with this key (`TurnRow.key`).
+            after: Only turns newer than the one with this key; the oldest of these are given.
+            limit: At most so many.
+        """
         with self.reading() as connection:
             choice = self.chosen(connection, wanted, is_after=after is not None)
             if choice is None:
@@ -176,10 +243,15 @@ class TableReader(ABC):
             return page_of(rows, choice, before=before, after=after, limit=limit)
 
     def position(self) -> int:
+        """Where writing has got to: greater after every write, 0 where nothing was written yet."""
         with self.reading() as connection:
             return int(connection.execute("SELECT coalesce(max(id), 0) FROM bodies").fetchone()[0])
 
     def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
+        """What was written after a position, in order of writing, each with its own position.
+
+        A turn that was judged again comes again, at its new position only. Unreadable ones are left out.
+        """
         query = """SELECT b.id, b.record_id FROM bodies b
             JOIN evaluations e ON e.record_id = b.record_id AND e.body = b.id
             WHERE b.id > :position ORDER BY b.id LIMIT :limit"""
@@ -196,6 +268,7 @@ class TableReader(ABC):
         return found
 
     def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
+        """The worst turns by a metric, worst first, with all their scores; unreadable ones are left out."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.record_id FROM scores s {with_turns(scope)}
             WHERE s.metric = :worst AND {SCORED} AND {where}
@@ -207,17 +280,20 @@ class TableReader(ABC):
             ).fetchall()
             return [one for (record,) in rows if (one := self.readable(connection, record)) is not None]
 
-    def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
+    def sample(self, scope: Scope, metric: str, *, limit: int, every: int = 1) -> list[SampledScore]:
+        """The latest scores of a metric, in order of time; only every so many-th turn, if asked."""
         where, values = self.of_scores(scope)
+        thinned = "AND s.turn % :every = 0" if every > 1 else ""
         query = f"""SELECT s.value, s.inclusion_probability, s.happened_at,
-            substr(coalesce(e.question, ''), 1, 500), {UNIT}, e.tags, e.framework, {self.metadata}
+            substr(coalesce(e.question, ''), 1, 500), {UNIT}, e.record_id, e.diagnosis, e.tenant,
+            e.tags, e.framework, {self.metadata}
             FROM scores s JOIN evaluations e ON e.record_id = s.record_id
-            WHERE s.metric = :sampled AND {SCORED} AND {where}
-            ORDER BY s.happened_at DESC LIMIT :limit"""
+            WHERE s.metric = :sampled AND {SCORED} AND {where} {thinned}
+            ORDER BY s.happened_at DESC, s.record_id LIMIT :limit"""
         attributes = self.attributes_reader()
         with self.reading() as connection:
             rows = connection.execute(
-                self.statement(query), {**values, "sampled": metric, "limit": limit}
+                self.statement(query), {**values, "sampled": metric, "limit": limit, "every": every}
             ).fetchall()
         return [
             SampledScore(
@@ -227,16 +303,22 @@ class TableReader(ABC):
                 happened_at=when,
                 question=question,
                 unit=unit,
-                attributes=attributes(*of_turn),
+                record_id=record,
+                diagnosis=diagnosis,
+                attributes={**({"tenant": [tenant]} if tenant else {}), **attributes(*of_turn)},
             )
-            for value, inclusion, when, question, unit, *of_turn in reversed(rows)
+            for value, inclusion, when, question, unit, record, diagnosis, tenant, *of_turn in reversed(rows)
         ]
 
     def in_time(self, scope: Scope, *, limit: int) -> dict[str, ScoresInTime]:
-        where, values = self.of_scores(scope)
-        query = f"""SELECT s.metric, s.happened_at, s.value, s.inclusion_probability, {UNIT}
-            FROM scores s JOIN evaluations e ON e.record_id = s.record_id
-            WHERE {SCORED} AND {where} ORDER BY s.happened_at DESC, s.record_id LIMIT :limit"""
+        """The latest scores by metric, at most so many in all, each with its session."""
+        # All metrics by turns, which have an index on time, and SQLite takes a cross join in its order; one
+        # metric by its own index on time.
+        table, join = ("e", "evaluations e CROSS JOIN scores s") if scope.metric is None else ("s", _JOINED)
+        where, values = self._conditions(table, "s.metric = :metric", scope)
+        query = f"""SELECT s.metric, s.happened_at, s.value, s.inclusion_probability, {UNIT} FROM {join}
+            WHERE s.record_id = e.record_id AND {SCORED} AND {where}
+            ORDER BY {table}.happened_at DESC, {table}.record_id DESC LIMIT :limit"""
         with self.reading() as connection:
             rows = connection.execute(self.statement(query), {**values, "limit": limit}).fetchall()
         by_metric: defaultdict[str, list[Any]] = defaultdict(list)

@@ -5,10 +5,40 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from steelyard.report.stores._rows import WITH_EVIDENCE
-from steelyard.report.turns import TurnFilter, TurnRow
+from steelyard.report.queries import EVIDENCE, Totals, TurnFilter, TurnRow
+
+COUNTED: Final = ", ".join(f"count(*) FILTER (WHERE e.evidence = '{kind}')" for kind in EVIDENCE[:-1])
+"""Columns that count turns by how their passages are known."""
+WITH_EVIDENCE: Final = "coalesce(e.evidence, 'unknown') = :evidence"
+"""A condition on `evaluations e`: that their passages are known in one way."""
+
+
+def evidence_of(turns: int, counts: Sequence[int]) -> dict[str, int]:
+    """The counts of `COUNTED` by kind; of the rest of the turns nothing says it."""
+    found = zip(EVIDENCE, (*counts, turns - sum(counts)), strict=True)
+    return {kind: count for kind, count in found if count}
+
+
+def totals_of(row: Sequence[Any], durations: Sequence[float]) -> Totals:
+    """What turns come to: the counts in the order of the fields, `COUNTED` last; and durations."""
+    return Totals(
+        turns=row[0],
+        with_content=row[1],
+        evidence=evidence_of(row[0], row[-4:]),
+        first=row[2],
+        last=row[3],
+        requests=int(row[4]),
+        prompt_tokens=int(row[5]),
+        completion_tokens=int(row[6]),
+        cost=row[7],
+        priced=row[8],
+        seconds=row[9],
+        median_duration=durations[0] if durations else None,
+        high_duration=durations[1] if durations else None,
+    )
+
 
 Row = Sequence[Any]
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
@@ -50,7 +80,16 @@ def conditions_of(wanted: TurnFilter, of_turn: Mapping[str, str], *, plus: str =
         "status": _STATUS.get(wanted.status, "").format(plus=plus),
         "judge": "s.judge = :judge",
     }
-    where = _asked(wanted, {**of_turn, "trace": "e.trace_id = :trace", "evidence": WITH_EVIDENCE})
+    where = _asked(
+        wanted,
+        {
+            **of_turn,
+            "trace": "e.trace_id = :trace",
+            "session": "e.session = :session",
+            "evidence": WITH_EVIDENCE,
+            "cause": "e.diagnosis = :cause",
+        },
+    )
     if matching := _asked(wanted, of_score):
         scores = " AND ".join(["s.record_id = e.record_id", *matching])
         where.insert(0, f"EXISTS (SELECT 1 FROM scores s WHERE {scores})")

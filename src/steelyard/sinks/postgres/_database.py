@@ -1,10 +1,12 @@
-"""Connections to one Postgres database: pooled, checked before use, and never shown with a password."""
+"""Connections to one Postgres database, never shown with a password, and what deletes old results there."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
+import socket
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Literal
@@ -16,7 +18,8 @@ from psycopg_pool import ConnectionPool
 
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
-from steelyard.sinks.postgres._schema import prepare
+from steelyard.sinks._retention import Retention
+from steelyard.sinks.postgres._schema import prepare, take_turns
 
 SCHEMA: Final = "steelyard"
 """The schema our tables are in, beside whatever else is in the database."""
@@ -29,9 +32,10 @@ _inherited: list[object] = []
 # It logs each failed attempt with what the server says; we say once what it means for results.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 logging.getLogger("psycopg.pool").propagate = False
-
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
+_STEP: Final = 200
+"""Turns deleted in one transaction: some milliseconds, so that writers and readers hardly notice."""
 
 
 class Database:
@@ -65,6 +69,7 @@ class Database:
         self._pool: ConnectionPool[Connection] | None = None
         self._prepared = False
         self._pid = 0
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -81,6 +86,12 @@ class Database:
                 self._prepared = True
             with connection.transaction():
                 yield connection
+
+    def interrupt(self) -> None:
+        """End every wait for the server's answer, from any thread: one that never comes has no other end."""
+        for shared in tuple(self._sockets):
+            with contextlib.suppress(OSError):
+                shared.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connections; a later use opens others."""
@@ -112,6 +123,10 @@ class Database:
         return self._pool
 
     def _configure(self, connection: Connection) -> None:
+        # A number of our own for it: libpq's may mean another file by the time that it is shut.
+        shared = socket.socket(fileno=os.dup(connection.fileno()))
+        weakref.finalize(connection, shared.close)
+        self._sockets.add(shared)
         connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(SCHEMA)))
         connection.execute(f"SET statement_timeout = '{_STATEMENT}s'")
         if self._read_only:
@@ -138,3 +153,43 @@ def problem_of(error: BaseException) -> str:
         ]
     state = getattr(error, "sqlstate", None)
     return f"{error_words(error)} {state}" if state else error_words(error)
+
+
+def delete_oldest(connection: Connection, keep: Retention, *, now: float) -> int:
+    """Delete the oldest turns that exceed a limit, at most 200, in the caller's transaction.
+
+    Several processes may do so at once, beside others that write.
+
+    Returns:
+        How many were deleted; 0 where nothing exceeds a limit.
+
+    Raises:
+        psycopg.Error: If the database cannot be used.
+    """
+    take_turns(connection)
+    records = _oldest(connection, keep, now)
+    for table in ("scores", "bodies", "evaluations") if records else ():
+        connection.execute(f"DELETE FROM {table} WHERE record_id = ANY(%s)", (records,))
+    return len(records)
+
+
+def stored_bytes(connection: Connection) -> int:
+    """Size of the tables, with what is free in them."""
+    row = connection.execute(
+        "SELECT sum(pg_total_relation_size(name::regclass))::bigint "
+        "FROM unnest(ARRAY['bodies', 'evaluations', 'scores']) AS name"
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _oldest(connection: Connection, keep: Retention, now: float) -> list[str]:
+    """Ids of the oldest turns that exceed a limit, at most a step of them."""
+    excess = 0
+    if keep.turns is not None:
+        (turns,) = connection.execute("SELECT count(*) FROM evaluations").fetchone() or (0,)
+        excess = min(_STEP, max(0, turns - keep.turns))
+    before = float("-inf") if keep.seconds is None else now - keep.seconds
+    oldest = connection.execute(
+        "SELECT record_id, happened_at FROM evaluations ORDER BY happened_at, record_id LIMIT %s", (_STEP,)
+    ).fetchall()
+    return [record for place, (record, at) in enumerate(oldest) if place < excess or at < before]

@@ -12,7 +12,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
 from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, told_in
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""
 _LOCK: Final = 0x53544C59
 """Of Postgres's advisory locks: "STLY". Who holds it writes bodies, so that their ids grow as they commit."""
@@ -95,7 +95,19 @@ _FOURTH: Final = (
     "DROP INDEX evaluations_by_time",
     "CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id, evidence)",
 )
-_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {1: _FIRST, 2: _SECOND, 3: _THIRD, 4: _FOURTH}
+_FIFTH: Final = (
+    "SET LOCAL statement_timeout = 0",
+    "ALTER TABLE evaluations ADD diagnosis text",
+    "CREATE INDEX evaluations_by_diagnosis ON evaluations (diagnosis, happened_at, record_id) "
+    "WHERE diagnosis IS NOT NULL",
+)
+_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
+    1: _FIRST,
+    2: _SECOND,
+    3: _THIRD,
+    4: _FOURTH,
+    5: _FIFTH,
+}
 """By version, the statements that lead to it from the one before."""
 _AT_ONCE: Final = 1_000
 
@@ -122,7 +134,7 @@ def prepare(connection: Connection[Any], schema: str, *, shown: str, create: boo
     if version < VERSION and not create:
         raise ConfigurationError(f"there are no results in {shown!r} yet; PostgresSink makes the tables")
     for number in range(version + 1, VERSION + 1):
-        if number == max(version + 1, 2):  # there are bodies to read, and the rest of them is to come
+        if number == max(version + 1, 2) <= 4:  # there are bodies to read, and the rest of them is to come
             _read_told(connection)
         for statement in _MIGRATIONS[number]:
             connection.execute(statement)

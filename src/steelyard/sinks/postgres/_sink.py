@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Sequence
-from typing import Final
 
 import psycopg
 
@@ -13,13 +13,9 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.errors import ConfigurationError, InvalidRecord, SinkError
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._baseline import EARLIER, bar_of, values_of
-from steelyard.sinks._counts import ScoreCounts, ScoreLedger
-from steelyard.sinks._monitor_ledger import MonitorLedger
-from steelyard.sinks._retention import Pruned, Retention, SteadyClock, retention_from
-from steelyard.sinks._sink import Monitored
-from steelyard.sinks.postgres._database import Database, cause_of, problem_of
-from steelyard.sinks.postgres._retention import delete_oldest, stored_bytes
+from steelyard.sinks._retention import Pruned, Retention, retention_from
+from steelyard.sinks._tables import EARLIER, TablesSink, bar_of, values_of
+from steelyard.sinks.postgres._database import Database, cause_of, delete_oldest, problem_of, stored_bytes
 from steelyard.sinks.postgres._schema import write_evaluations
 
 _log = SafeLogger("steelyard.sinks")
@@ -31,11 +27,9 @@ _REFUSED = (
     psycopg.NotSupportedError,
 )
 _SPARES = 4
-_LOOK: Final = 60.0
-"""Seconds between two looks at what exceeds the limits of `keep`."""
 
 
-class PostgresSink:
+class PostgresSink(TablesSink):
     """Writes Evaluations into a Postgres database that many machines share.
 
     The tables are those of `SQLiteSink`, in a schema named `steelyard`, which is made at the first write.
@@ -57,24 +51,11 @@ class PostgresSink:
             ConfigurationError: If this is not an address, or `keep` means nothing here. A password in the
                 address is never shown.
         """
-        self._keep = None if keep is None else _limits(keep)
-        self._next_look = 0.0
-        self._clock = SteadyClock()
+        limits = None if keep is None else _limits(keep)
         self._dsn = dsn
         self._database = Database(dsn, connections=2)
-        self.name = f"postgres:{self._database.shown.removeprefix('postgresql://')}"
+        super().__init__(f"postgres:{self._database.shown.removeprefix('postgresql://')}", limits)
         self._executor = DaemonExecutor(1, name="steelyard-postgres", spares=_SPARES)
-        self._ledger = ScoreLedger(self.name)
-        self._monitors = MonitorLedger()
-
-    @property
-    def counts(self) -> ScoreCounts:
-        """What became of the Scores this sink was given."""
-        return self._ledger.counts
-
-    def observe(self, monitor: Monitored) -> None:
-        """Store what the Monitor says of turns that were not judged, in the `ledger` table."""
-        self._monitors.observe(monitor)
 
     def open(self) -> None:
         """Connect now and make the tables, to find out whether results can be written there.
@@ -107,6 +88,10 @@ class PostgresSink:
         except SinkError as error:
             self._ledger.settle_evaluations(evaluations, "lost", error.cause)
             raise
+        except asyncio.CancelledError:
+            # Its thread would wait for a server that has gone without a word until the program ends.
+            self._database.interrupt()
+            raise
         self._ledger.settle_evaluations(refused, "refused", "unstorable")
         self._ledger.settle_evaluations(evaluations, "written")
 
@@ -122,7 +107,7 @@ class PostgresSink:
             with reading.transaction() as connection:
                 before = stored_bytes(connection)
             turns = 0
-            while deleted := self._delete_oldest(time.time()):
+            while self._keep and (deleted := self._delete_oldest(self._keep, time.time())):
                 turns += deleted
             with self._database.transaction() as connection:
                 (left,) = connection.execute("SELECT count(*) FROM evaluations").fetchone() or (0,)
@@ -154,12 +139,12 @@ class PostgresSink:
                 self._store_counts()
         except psycopg.Error as error:
             raise SinkError(f"{self.name}: {problem_of(error)}", cause=cause_of(error)) from None
-        self._delete_what_exceeds()
+        self._delete_what_exceeds(self._delete_in_passing)
         return refused
 
     def _write_singly(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
         """One of them cannot be stored: find out which."""
-        refused = []
+        refused, problem = list[Evaluation](), ""
         with self._database.transaction() as connection:
             for evaluation in evaluations:
                 try:
@@ -168,29 +153,20 @@ class PostgresSink:
                 except _REFUSED as error:
                     refused.append(evaluation)
                     problem = type(error).__name__
-        if refused and not self.counts.refused:
-            _log.warning(
-                "%s: an evaluation cannot be stored (%s); further ones are only counted", self.name, problem
-            )
+        self._say_unstorable(refused, problem)
         return refused
 
-    def _delete_what_exceeds(self) -> None:
-        """Delete a part of what exceeds the limits: once a minute, or with each write where there is more."""
-        if self._keep is None or time.monotonic() < self._next_look:
-            return
-        deleted = 0
+    def _delete_in_passing(self, keep: Retention, now: float) -> int:
         try:
-            deleted = self._delete_oldest(self._clock.now())
+            return self._delete_oldest(keep, now)
         except psycopg.Error as error:
             # What was to be written is written: old results must not make it look lost.
             _log.warning("%s: old results cannot be deleted: %s", self.name, problem_of(error))
-        self._next_look = time.monotonic() + (0 if deleted else _LOOK)
-
-    def _delete_oldest(self, now: float) -> int:
-        if self._keep is None:
             return 0
+
+    def _delete_oldest(self, keep: Retention, now: float) -> int:
         with self._database.transaction() as connection:
-            return delete_oldest(connection, self._keep, now=now)
+            return delete_oldest(connection, keep, now=now)
 
     def _store_counts(self) -> None:
         with self._database.transaction() as connection, connection.cursor() as cursor:

@@ -13,7 +13,13 @@ from typing import Final
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
-from steelyard.sinks.sqlite._migrations import create, from_schema_1, from_schema_2, from_schema_3
+from steelyard.sinks.sqlite._migrations import (
+    create,
+    from_schema_1,
+    from_schema_2,
+    from_schema_3,
+    from_schema_4,
+)
 from steelyard.sinks.sqlite._schema import APPLICATION_ID, SQLITE_SCHEMA, check_version
 from steelyard.sinks.sqlite.sums import prepare_sums
 
@@ -123,6 +129,8 @@ def _migrated(connection: sqlite3.Connection, path: str, version: int) -> None:
             from_schema_2(connection, path)
         elif version == 3:
             from_schema_3(connection, path)
+        elif version == 4:
+            from_schema_4(connection)
         elif version == 0:
             create(connection)
     if version == 1:

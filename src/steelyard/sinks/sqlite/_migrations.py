@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from typing import Final
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_dict
 from steelyard.sinks.sqlite._schema import (
     APPLICATION_ID,
+    BY_DIAGNOSIS,
     BY_TIME,
     RESULT_TABLES,
     SQLITE_SCHEMA,
@@ -19,13 +19,9 @@ from steelyard.sinks.sqlite._schema import (
     told_in,
     write_evaluation,
 )
+from steelyard.sinks.sqlite.sums import drop_sums
 
 _log = SafeLogger("steelyard.sinks")
-_MADE_AGAIN: Final = (
-    *("score_sums", "score_bars", "stale_hours", "turn_keys", "turn_keys_since"),
-    *("tags", "tag_sums", "tag_bars", "tag_missing"),
-)
-"""Tables that are made out of the results."""
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -46,8 +42,15 @@ def from_schema_3(connection: sqlite3.Connection, path: str) -> None:
     ).rowcount
     connection.execute("DROP TABLE told")
     connection.execute(BY_TIME)
+    _log.info("%s: %d turns now say how their passages are known", path, count)
+    from_schema_4(connection)
+
+
+def from_schema_4(connection: sqlite3.Connection) -> None:
+    """Make room for what each turn suffers from; of turns that are there nobody knows it."""
+    connection.execute("ALTER TABLE evaluations ADD COLUMN diagnosis TEXT")
+    connection.execute(BY_DIAGNOSIS)
     connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
-    _log.info("%s: migrated %d turns to schema %d", path, count, SQLITE_SCHEMA)
 
 
 def _read_told(connection: sqlite3.Connection, table: str) -> None:
@@ -65,10 +68,7 @@ def from_schema_2(connection: sqlite3.Connection, path: str) -> None:
     What does not say it stays at the time when it was judged. Sessions, users and tenants of old turns are
     not known, and stay empty.
     """
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        connection.execute(f'DROP TRIGGER "{name}"')
-    for table in _MADE_AGAIN:
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    drop_sums(connection)
     _set_aside(connection, "_2")
     for statement in RESULT_TABLES:
         connection.execute(statement)

@@ -21,7 +21,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, evaluation_from_dict, evaluation_to_dict
 
-SQLITE_SCHEMA: Final = 4
+SQLITE_SCHEMA: Final = 5
 """Version of the tables, kept in `PRAGMA user_version`."""
 APPLICATION_ID: Final = 0x53544C59
 """In `PRAGMA application_id` of every results database from schema 2 on: "STLY"."""
@@ -61,11 +61,15 @@ TABLES: Final = (
 )
 BY_TIME: Final = "CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id, evidence)"
 """Evidence is in it so that turns are counted and found by it without a look at the table."""
+BY_DIAGNOSIS: Final = (
+    "CREATE INDEX evaluations_by_diagnosis ON evaluations (diagnosis, happened_at, record_id) "
+    "WHERE diagnosis IS NOT NULL"
+)
 RESULT_TABLES: Final = (
     """CREATE TABLE evaluations (
         turn INTEGER PRIMARY KEY, record_id TEXT NOT NULL UNIQUE,
         happened_at REAL NOT NULL, evaluated_at REAL NOT NULL, duration REAL NOT NULL,
-        session TEXT, user_hash TEXT, tenant TEXT, evidence TEXT,
+        session TEXT, user_hash TEXT, tenant TEXT, evidence TEXT, diagnosis TEXT,
         trace_id TEXT, span_id TEXT, run_id TEXT, framework TEXT,
         record_status TEXT, question TEXT, answer TEXT, tags TEXT, metadata TEXT,
         requests INTEGER NOT NULL, questions INTEGER NOT NULL, reasked INTEGER NOT NULL,
@@ -82,6 +86,7 @@ RESULT_TABLES: Final = (
         body INTEGER NOT NULL
     )""",
     BY_TIME,
+    BY_DIAGNOSIS,
     "CREATE INDEX evaluations_by_session ON evaluations (session, happened_at) WHERE session IS NOT NULL",
     "CREATE INDEX evaluations_by_tenant ON evaluations (tenant, happened_at) WHERE tenant IS NOT NULL",
     "CREATE INDEX evaluations_by_user ON evaluations (user_hash, happened_at) WHERE user_hash IS NOT NULL",
@@ -236,6 +241,7 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "user_hash": data.get("user"),
         "tenant": data.get("tenant"),
         "evidence": data.get("evidence"),
+        "diagnosis": _diagnosed(evaluation),
         "duration": _real(evaluation.duration) or 0.0,
         "trace_id": trace and _text(trace.trace_id),
         "span_id": trace and _text(trace.span_id),
@@ -253,6 +259,12 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "seconds": _real(usage.seconds) or 0.0,
         "body": None,
     }
+
+
+def _diagnosed(evaluation: Evaluation) -> str | None:
+    """The cause of a bad turn, `fine` for a good one; None for one that nobody diagnosed."""
+    found = evaluation.diagnosis
+    return None if found is None else found.cause or "fine"
 
 
 def _content(record: object) -> dict[str, str | None]:

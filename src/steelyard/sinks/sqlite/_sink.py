@@ -16,11 +16,8 @@ from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._baseline import EARLIER, bar_of, values_of
-from steelyard.sinks._counts import ScoreCounts, ScoreLedger
-from steelyard.sinks._monitor_ledger import MonitorLedger, store_counts
-from steelyard.sinks._retention import Retention, SteadyClock, retention_from
-from steelyard.sinks._sink import Monitored
+from steelyard.sinks._retention import Retention, retention_from
+from steelyard.sinks._tables import EARLIER, TablesSink, bar_of, store_counts, values_of
 from steelyard.sinks.sqlite._file import absolute, claim_file, prepare
 from steelyard.sinks.sqlite._read import connect_readonly
 from steelyard.sinks.sqlite._retention import delete_oldest
@@ -36,11 +33,9 @@ _UNSTORABLE: Final = (
     sqlite3.DataError,
     sqlite3.IntegrityError,
 )
-_LOOK: Final = 60.0
-"""Seconds between two looks at what exceeds the limits of `keep`."""
 
 
-class SQLiteSink:
+class SQLiteSink(TablesSink):
     """Writes Evaluations into one SQLite file, which others may read meanwhile.
 
     The file has two tables for queries, `evaluations` (one row per record) and `scores` (one row per result
@@ -75,24 +70,10 @@ class SQLiteSink:
         """
         if lock_timeout < 0:
             raise ConfigurationError(f"lock_timeout must not be negative, not {lock_timeout!r}")
+        super().__init__(f"sqlite:{os.fspath(path)}", None if keep is None else retention_from(keep))
         self.path = absolute(path)
-        self.name = f"sqlite:{os.fspath(path)}"
-        self._keep = None if keep is None else retention_from(keep)
         self._lock_timeout = lock_timeout
         self._file = FileConnection(self.path, self._connect)
-        self._clock = SteadyClock()
-        self._next_look = 0.0
-        self._ledger = ScoreLedger(self.name)
-        self._monitors = MonitorLedger()
-
-    @property
-    def counts(self) -> ScoreCounts:
-        """What became of the Scores this sink was given."""
-        return self._ledger.counts
-
-    def observe(self, monitor: Monitored) -> None:
-        """Store what the Monitor says of turns that were not judged, in the `ledger` table."""
-        self._monitors.observe(monitor)
 
     def open(self) -> None:
         """Open the file now, to find out whether results can be written there.
@@ -134,7 +115,7 @@ class SQLiteSink:
         self._ledger.settle_evaluations(evaluations, "written")
         if self._monitors.is_due:
             self._store_counts()
-        self._delete_what_exceeds()
+        self._delete_what_exceeds(self._delete_oldest)
 
     async def aclose(self) -> None:
         """Close the file; a later write opens it again."""
@@ -144,7 +125,7 @@ class SQLiteSink:
 
     def _write(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
         """Returns those that cannot be stored."""
-        unstorable = []
+        unstorable, problem = list[Evaluation](), ""
         with self._opened() as connection, transaction(connection):
             for evaluation in evaluations:
                 # Of its own, so that one that cannot be stored takes nothing of the others along.
@@ -154,12 +135,9 @@ class SQLiteSink:
                 except _UNSTORABLE as error:
                     connection.execute("ROLLBACK TO one")
                     unstorable.append(evaluation)
-                    problem = error
+                    problem = str(error)
                 connection.execute("RELEASE one")
-        if unstorable and not self.counts.refused:
-            _log.warning(
-                "%s: an evaluation cannot be stored (%s); further ones are only counted", self.name, problem
-            )
+        self._say_unstorable(unstorable, problem)
         return unstorable
 
     def _store_counts(self) -> None:
@@ -172,18 +150,14 @@ class SQLiteSink:
         except Exception as error:  # noqa: BLE001 - results are written; counts must not make them look lost
             _log.debug("%s: a Monitor's counts were not stored: %s", self.name, error_words(error))
 
-    def _delete_what_exceeds(self) -> None:
-        """Delete a part of what exceeds the limits: once a minute, or with each write where there is more."""
-        if self._keep is None or time.monotonic() < self._next_look:
-            return
+    def _delete_oldest(self, keep: Retention, now: float) -> int:
         try:
             with self._opened() as connection:
-                deleted = delete_oldest(connection, self._keep, now=self._clock.now())
+                return delete_oldest(connection, keep, now=now)
         except sqlite3.Error as error:
             if not _is_locked(error):
                 _log.warning("%s: old results cannot be deleted: %s", self.name, error_words(error))
-            deleted = 0
-        self._next_look = time.monotonic() + (0 if deleted else _LOOK)
+            return 0
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

@@ -7,11 +7,12 @@ needed, and none could be shared: each brings its own.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -35,6 +36,9 @@ _CAUSES: Final = {
 _LARGEST_REPLY: Final = 4 * 1024 * 1024
 _MOST_PARTS: Final = 150_000
 _PIECE: Final = 64 * 1024
+_MAY_PASS = frozenset({"not_found", "rate_limited"})
+_FIRST_PAUSE = 0.05  # seconds; doubled each time
+_LONGEST_PAUSE = 1.0
 
 
 class HTTPError(SinkError):
@@ -194,3 +198,30 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         return None
     return seconds if 0 <= seconds < 86_400 else None
+
+
+async def patiently(send: Callable[[], Awaitable[None]], *, patience: float) -> None:
+    """Send; where the server does not know the trace yet, or asks for a pause, again until patience is over.
+
+    Host applications export spans in batches, every five seconds by default, so a score may be first. Other
+    failures are not tried again here: the Monitor does that, for all sinks alike.
+
+    Args:
+        send: Sends once.
+        patience: Seconds.
+
+    Raises:
+        SinkError: The last one.
+    """
+    deadline = time.monotonic() + patience
+    growing = _FIRST_PAUSE
+    while True:
+        try:
+            return await send()
+        except SinkError as error:
+            asked: float | None = getattr(error, "retry_after", None)
+            pause = growing if asked is None else asked
+            if error.cause not in _MAY_PASS or time.monotonic() + pause >= deadline:
+                raise
+        await asyncio.sleep(pause)
+        growing = min(2 * growing, _LONGEST_PAUSE)

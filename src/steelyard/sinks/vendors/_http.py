@@ -16,9 +16,8 @@ from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks._counts import Key, ScoreCounts, ScoreLedger, State, key_of
-from steelyard.sinks._described import made_how, written_time
-from steelyard.sinks.vendors._client import HTTPClient
-from steelyard.sinks.vendors._late import patiently
+from steelyard.sinks._described import diagnosis_attributes, made_how, written_time
+from steelyard.sinks.vendors._client import HTTPClient, patiently
 
 REFUSALS: Final = frozenset({"rejected", "not_found", "conflict"})
 """Causes that concern what was sent; all others concern the server and everything that is sent to it."""
@@ -240,6 +239,7 @@ def details(score: Score, evaluation: Evaluation) -> dict[str, Any]:
         "steelyard.evaluation.threshold": score.threshold,
         "steelyard.evaluation.standard_error": score.standard_error,
         "steelyard.evaluation.inclusion_probability": score.inclusion_probability,
+        **diagnosis_attributes(evaluation),
         **made_how(score),
     }
     return {name: item for name, item in given.items() if item not in (None, "")}

@@ -131,7 +131,13 @@
   const slices = document.getElementById("slices");
   // Looked for behind the page; the server escapes every text in it.
   if (slices) fetch(`${root}/api/slices?${slices.dataset.query}`)
-    .then(async (reply) => { if (reply.ok) slices.innerHTML = await reply.text(); })
+    .then(async (reply) => {
+      if (!reply.ok) return;
+      slices.innerHTML = await reply.text();
+      // What changed belongs above all figures; it says more than the sentence there.
+      const changed = slices.querySelector(".changed");
+      if (changed) document.querySelector(".headline")?.replaceWith(changed);
+    })
     .catch(() => { /* the page is complete without it */ });
   if (rows?.dataset.live) follow(rows.dataset.live);
   if (who) try { who.value = localStorage.getItem("steelyard-who") ?? ""; } catch { /* as above */ }

@@ -120,11 +120,10 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     steps = turn_of(view)
     if turn.loose and turn.key in turn.models:
         return _separate(view, steps, options)
-    replies = {call.reply.strip() for call in steps.calls if call.reply.strip()}
-    answer, status = _answer(view, steps, options, replies), view.status
+    answer, status = _answer(view, steps, options), view.status
     sources = sources_of(steps, tool_contexts=options.tool_contexts)
     if status == "ok" and not answer and options.answer_key is None:
-        form = filled_form(view.outputs, steps.calls)
+        form = filled_form(view.outputs, view.inputs, steps.calls)
         # Fields taken out of a text, or a plan: nothing was looked up, and nobody is answered.
         if form and not (sources.looked_up or sources.documents):
             return None
@@ -275,7 +274,13 @@ def _is_turn(
         return _is_answered_unseen(sources, answer)
     if not sources.looked_up and (_is_step(view, answer) or _is_unsaid(steps, sources, answer)):
         return False
-    return classify_root(steps.calls, answer=answer, retrieved=sources.looked_up).is_turn
+    # What was searched before a grader, outside of it, does not make it a turn.
+    return classify_root(steps.calls, answer=answer, retrieved=_looks_up(view, sources)).is_turn
+
+
+def _looks_up(view: View, sources: Sources) -> bool:
+    """Whether the run itself looked something up."""
+    return sources.looked_up and bool(view.retrievals or view.tools)
 
 
 def _is_answered_unseen(sources: Sources, answer: str) -> bool:
@@ -305,10 +310,10 @@ def _is_step(view: View, answer: str) -> bool:
     return listed and not answer
 
 
-def _answer(view: View, steps: Steps, options: Options, replies: set[str]) -> str:
+def _answer(view: View, steps: Steps, options: Options) -> str:
     if view.error is not None:
         return ""
-    answer = answer_of(view.outputs, view.inputs, options.answer_key, replies=replies)
+    answer = answer_of(view.outputs, view.inputs, options.answer_key, calls=steps.calls)
     if not answer and view.turn.given is not None and steps.calls:
         answer = steps.calls[-1].reply
     return answer

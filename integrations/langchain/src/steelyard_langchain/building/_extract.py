@@ -7,31 +7,16 @@ classes, and a framework's own, are read alike.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import text_of, to_json_value
-from steelyard.recording.provenance import (
-    is_intermediate_output,
-)
-from steelyard.recording.reading import state_of
+from steelyard.recording.building import before_verdict, revised, said_last
+from steelyard.recording.provenance import ModelCall
+from steelyard.recording.reading import ANSWERS, state_of
 from steelyard_langchain._options import Key
 
-ANSWER_KEYS = (
-    "structured_response",
-    *(
-        "answer",
-        "result",
-        "output",
-        "output_text",
-        "response",
-        "final_answer",
-        "final_response",
-        "generation",
-        "text",
-        "content",
-    ),
-)
+ANSWER_KEYS = ("structured_response", *ANSWERS, "text", "content")
 _FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
     "user": "human",
@@ -62,14 +47,14 @@ def text_in(value: Any) -> str:
     return text_of(inner) if isinstance(inner, str) else ""
 
 
-def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection[str] = ()) -> str:
+def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[ModelCall] = ()) -> str:
     """What the user was shown; empty where the output is none of the known shapes.
 
     Args:
         outputs: What the root returned.
         inputs: What it was given; a text that was there before is not the answer.
         key: Where the user says it stands.
-        replies: What models said; a node may put such a text among the messages as a bare string.
+        calls: What models were asked, in order; a node may put a reply among the messages as a bare string.
     """
     if key is not None:
         return text_in(pick(outputs, key))
@@ -77,21 +62,28 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection
         return text_in(outputs) or _in_form(outputs)
     state = state_of(outputs)
     if state is not None and (text := _named_answer(state, inputs)):
-        return text
+        return revised(text, [value for value in state.values() if isinstance(value, str)], calls)
     messages = messages_in(outputs)
     if messages:
-        return _replied(messages, replies)
+        return _replied(messages, calls)
     if state is None:
         return text_in(outputs)
-    return _unnamed_answer(state, inputs, replies)
+    return _unnamed_answer(state, inputs, calls)
 
 
-def _unnamed_answer(state: Mapping[str, Any], inputs: Any, replies: Collection[str]) -> str:
+def _unnamed_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCall]) -> str:
     """The answer in a state that has no usual name for it."""
     name, inner = next(iter(state.items()), ("", None))
     if len(state) == 1 and isinstance(inner, Mapping):
-        return answer_of(inner, (state_of(inputs) or {}).get(name), None, replies=replies)
-    return _only_text(state, inputs, replies) or _only_conversation(state)
+        return answer_of(inner, (state_of(inputs) or {}).get(name), None, calls=calls)
+    return _only_text(state, inputs, calls) or _only_conversation(state) or _only_form(state)
+
+
+def _only_form(state: Mapping[str, Any]) -> str:
+    """The answer in the one form among a state's values that names it so, as a parser left it there."""
+    forms = [_named_answer(value, None) for value in state.values() if isinstance(value, Mapping)]
+    said = list(filter(None, forms))
+    return said[0] if len(said) == 1 else ""
 
 
 def _named_answer(state: Mapping[str, Any], inputs: Any) -> str:
@@ -122,25 +114,37 @@ def _said(value: Any) -> str:
     return next(filter(None, found), "") or json.dumps(to_json_value(state), ensure_ascii=False)
 
 
-def _is_reply(message: Any, replies: Collection[str]) -> bool:
+def _is_reply(message: Any, calls: Sequence[ModelCall]) -> bool:
     """Whether a model said what stands among the messages as the user's."""
-    return bool(replies) and role_of(message) == "human" and message_text(message).strip() in replies
+    text = message_text(message).strip() if role_of(message) == "human" else ""
+    return bool(text) and any(call.reply.strip() == text for call in calls)
 
 
-def _replied(messages: list[Any], replies: Collection[str] = ()) -> str:
+def _replied(messages: list[Any], calls: Sequence[ModelCall] = ()) -> str:
     """The last thing said to the user since they last spoke.
 
     A tool that returns to the user directly leaves its own message last.
     """
-    if messages and _is_reply(messages[-1], replies):
+    if messages and _is_reply(messages[-1], calls):
         return message_text(messages[-1])
     turn = messages[last_human(messages) + 1 :]
     if turn and role_of(turn[-1]) == "tool":
         return message_text(turn[-1])
     if turn and (form := _in_form(turn[-1])):
         return form
-    texts = (message_text(message) for message in reversed(turn) if role_of(message) == "ai")
-    return next((text for text in texts if text.strip()), "")
+    return before_verdict(_said_in(turn), calls)
+
+
+def _said_in(messages: list[Any]) -> list[str]:
+    """What assistants said, in order."""
+    texts = (message_text(message) for message in messages if role_of(message) == "ai")
+    return [text for text in texts if text.strip()]
+
+
+def verdict_after(outputs: Any, answer: str) -> str:
+    """What was said of the answer behind it, if a conversation ends so."""
+    said = _said_in(messages_in(outputs))
+    return said[-1] if answer in said[:-1] and said[-1] != answer else ""
 
 
 def _in_form(message: Any) -> str:
@@ -153,17 +157,17 @@ def _in_form(message: Any) -> str:
     return next((text_of(text) for text in texts if isinstance(text, str) and text.strip()), "")
 
 
-def _only_text(state: Mapping[str, Any], inputs: Any, replies: Collection[str]) -> str:
-    """The one text in a mapping that was not there before, or the one of them that a model said."""
+def _only_text(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCall]) -> str:
+    """The one text in a mapping that was not there before, or the one of them that models said last."""
     given = state_of(inputs) or {}
     known = {value for value in (inputs, *given.values()) if isinstance(value, str)}
     every = [value for value in state.values() if isinstance(value, str)]
     texts = [value for value in every if value not in known]
     if len(texts) > 1:
-        texts = [text for text in texts if text.strip() in replies and not is_intermediate_output([text])]
-    elif not texts:
+        return text_of(said_last(texts, calls))
+    if not texts:
         # An answer may repeat what was there before; a model's reply then holds it, in whatever form.
-        texts = [text for text in every if any(text in reply for reply in replies)]
+        texts = [text for text in every if any(text in call.reply for call in calls)]
     return text_of(texts[0]) if len(texts) == 1 else ""
 
 

@@ -7,14 +7,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard.record import to_json_value
+from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import ModelCall, strip_code_fence
-from steelyard.recording.reading import state_of
+from steelyard.recording.reading import state_of, strings_in
 
 _RAW = {"raw", "parsed", "parsing_error"}
 
 
-def filled_form(outputs: Any, calls: Iterable[ModelCall]) -> str:
-    """What a run returned as JSON, where that is a form which a model filled in; empty where it is none."""
+def filled_form(outputs: Any, inputs: Any, calls: Iterable[ModelCall]) -> str:
+    """What a run returned as JSON, where that is a form which a model filled in; empty where it is none.
+
+    A state that holds a form beside what else was made on the way is none.
+    """
     state = state_of(outputs)
     if state is not None and state.keys() == _RAW:  # `with_structured_output(include_raw=True)`
         state = state_of(state["parsed"])
@@ -22,8 +26,14 @@ def filled_form(outputs: Any, calls: Iterable[ModelCall]) -> str:
         return ""
     shown = to_json_value(_dumped(state))
     said = (_mapping(text) for call in calls for text in call.replies)
-    is_form = any(form and _holds(shown, form) for form in said)
-    return json.dumps(shown, ensure_ascii=False) if is_form else ""
+    forms = [form for form in said if form and _holds(shown, form)]
+    return json.dumps(shown, ensure_ascii=False) if forms and not _says_more(shown, (inputs, *forms)) else ""
+
+
+def _says_more(shown: Any, known: Iterable[Any]) -> bool:
+    """Whether a text stands in a value, and in none of these."""
+    texts = {text for value in known for _, text in strings_in(value)}
+    return any(text not in texts and is_telling(text) for _, text in strings_in(shown))
 
 
 def _dumped(value: Any, depth: int = 4) -> Any:

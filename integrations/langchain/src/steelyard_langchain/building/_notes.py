@@ -11,7 +11,7 @@ from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import Provenance, notes_on_predecessors, sentence
 from steelyard_langchain._options import Options
 from steelyard_langchain.building._calls import calls_of
-from steelyard_langchain.building._extract import replies_in
+from steelyard_langchain.building._extract import replies_in, verdict_after
 from steelyard_langchain.building._view import View
 
 _NO_MODEL = "no model run was seen in this turn"
@@ -61,7 +61,15 @@ def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[s
     if not answer and status == "ok" and "answer" not in (given or ()):
         lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
         yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
-    if answer and given is None and (several := replies_in(view.outputs)) > 1:
+    if answer and given is None:
+        yield from _on_answer(view.outputs, answer)
+
+
+def _on_answer(outputs: Any, answer: str) -> Iterator[str]:
+    """What stands beside the answer, and could be taken for it."""
+    if verdict_after(outputs, answer):
+        yield "answer: the last reply is a verdict on this one; set answer_key if it is the answer"
+    if (several := replies_in(outputs)) > 1:
         yield f"answer: the run returned {several}, and this is the last; ask one a run, or set nested='all'"
 
 

@@ -8,7 +8,16 @@ from typing import Any
 
 from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
 from steelyard.recording import TurnDraft, session_of, unique, with_given
-from steelyard.recording.building import Asked, Sources, asked_of, decide, is_conversation, sources_of, told
+from steelyard.recording.building import (
+    Asked,
+    Sources,
+    asked_of,
+    decide,
+    is_conversation,
+    said_last,
+    sources_of,
+    told,
+)
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
@@ -19,7 +28,7 @@ from steelyard.recording.provenance import (
     plain,
     sentence,
 )
-from steelyard.recording.reading import is_question
+from steelyard.recording.reading import is_question, strings_in
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Turn, unused
 from steelyard_llamaindex.building._extract import NO_ANSWER, answer_of, reply_of, result_of, trouble_of
@@ -70,7 +79,7 @@ class LlamaIndexDraft(TurnDraft):
         given = turn.given or {}
         steps = turn_of(turn)
         last = _last_reply(turn, steps)
-        steps.answer = answer = str(given.get("answer") or self._answer()) or last
+        steps.answer = answer = str(given.get("answer") or self._answer(steps)) or last
         sources = sources_of(steps, tool_contexts=self._options.tool_contexts)
         asked = asked_of(steps, sources)
         question = str(given.get("question") or asked.question)
@@ -125,12 +134,15 @@ class LlamaIndexDraft(TurnDraft):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _answer(self) -> str:
+    def _answer(self, steps: Steps) -> str:
         turn = self.turn
         if turn.streaming:
             return text_of("".join(turn.pieces)).strip()
         result = turn.root.result
         answer = reply_of(result)[0] if turn.root.kind == "llm" else answer_of(result)
+        if isinstance(steps.returned, Mapping) and answer[:1] == "{":
+            # No name says which part of it was the answer.
+            answer = said_last([text for _, text in strings_in(steps.returned)], steps.calls) or answer
         return answer or (answer_of(turn.said) if turn.root.kind == "manual" else "")
 
     def _timings(self, steps: Steps) -> Timings:
@@ -164,13 +176,21 @@ def _is_turn(
     if turn.root.kind == "synthesis" and not turn.loose:
         # What has no question mark is mostly an instruction for an index: a summary of each document.
         return is_question(asked.question)
-    if turn.loose:
-        return answer == NO_ANSWER or _goes_on(steps, origin, answer)
+    if turn.is_alone:
+        return _is_turn_alone(turn, steps, origin, asked, answer)
     if turn.root.kind != "workflow":
         return True
     if sources.looked_up or sources.documents or (origin.contexts and asked.question):
         return True
     return answer == NO_ANSWER or _found_nothing(steps)
+
+
+def _is_turn_alone(turn: Turn, steps: Steps, origin: Provenance, asked: Asked, answer: str) -> bool:
+    """Whether a call that nothing holds answered out of what was retrieved before it, or of its prompt."""
+    if turn.loose:
+        return answer == NO_ANSWER or _goes_on(steps, origin, answer)
+    is_answered = bool(origin.contexts and asked.question and answer)
+    return is_answered and classify_root(steps.calls, answer=answer).is_turn
 
 
 def _found_nothing(steps: Steps) -> bool:
@@ -205,14 +225,14 @@ def _is_asked(steps: Steps) -> bool:
 
 def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Provenance, asked: Asked) -> list[str]:
     """What is lost or doubtful; nothing about an answer that there is not."""
-    notes = [LOOSE] if turn.loose or turn.root.kind == "synthesis" else []
+    notes = [LOOSE] if turn.is_alone or turn.root.kind == "synthesis" else []
     if sources.look_ups.silent:
         notes.append(f"{sources.look_ups.silent} retrieved nodes have no text")
     if "question" not in (turn.given or ()):
         notes += map(sentence, asked.notes)
     if steps.answer and turn.status != "error" and "contexts" not in (turn.given or ()):
         notes += origin.notes
-    if turn.loose:
+    if turn.is_alone:
         return notes
     return notes + notes_on_predecessors(
         asked.question,

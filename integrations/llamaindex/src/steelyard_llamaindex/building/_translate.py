@@ -25,7 +25,6 @@ from steelyard_llamaindex.building._extract import (
 )
 from steelyard_llamaindex.building._nodes import Nodes
 
-_HAND_OVER = "handoff"
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
 """What engines over tables tell in a response's metadata: the query that a model wrote, and its rows."""
 _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
@@ -90,8 +89,7 @@ def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Ste
     if kind == "retrieval":
         return replace(_retrieval(span, read), parent=parent)
     if kind == "tool":
-        # What hands over to another agent is LlamaIndex's own: an instruction to that agent.
-        return None if text_of(get(span.result, "tool_name")) == _HAND_OVER else _tool(span, parent, read)
+        return _tool(span, parent, read)
     nodes = nodes_of(result_of(span.result))
     return Step(
         kind=kind,

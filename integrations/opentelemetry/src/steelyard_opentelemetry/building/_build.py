@@ -151,6 +151,7 @@ def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:
         "dialects": sorted({parsed.dialect for _, parsed in turn.parsed}),
         "span": turn.root.span.name,
         "service": turn.root.span.service,
+        "version": turn.root.span.version,
         "user": _first(attributes, USER),
         "traces": list(turn.joined),
         "retrieval_span": _retrieval_span(turn, contexts),

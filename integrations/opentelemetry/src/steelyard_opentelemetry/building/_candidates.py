@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import classify_root, find_passages, is_intermediate_output
-from steelyard.recording.reading import is_question
+from steelyard.recording.reading import is_document_mapping, is_question
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._follows import mark_parts
@@ -241,7 +241,7 @@ def is_indexing(turn: Turn, found: Evidence) -> bool:
     """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
     root = turn.root.parsed
     given = loaded(root.passing[0]) if root is not None and root.passing else None
-    if isinstance(given, Mapping) and "page_content" in {**given, **(given.get("kwargs") or {})}:
+    if isinstance(given, Mapping) and is_document_mapping({**given, **(given.get("kwargs") or {})}):
         return True
     if turn.retrieves or turn.agentic:
         return False

@@ -8,7 +8,6 @@ turn (parts of a map-reduce, sub-questions, drafts, graders) fail that test and 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +18,6 @@ from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import loaded
 from steelyard_opentelemetry.spans._results import unwrapped
 
-_HISTORY = re.compile(r"(?:^|\n)\W{0,4}(?:assistant|ai|bot|chatbot|model)\W{0,4}:\W{0,4}\Z", re.IGNORECASE)
 # Groups are compared with each other, so that very large traces stay one turn.
 _MOST_PIECES = 2000
 _LEAD = 40
@@ -188,9 +186,7 @@ def _leans(group: _Group, other: _Group) -> bool:
         for _, parsed in call.seen("llm"):
             for message in parsed.messages:
                 text = _plain(message.text)
-                at = text.find(reply) if message.role != "assistant" else -1
-                # As part of a history an earlier reply may stand in a later turn's prompt.
-                if at >= 0 and not _HISTORY.search(text[max(0, at - _LEAD) : at]):
+                if message.role != "assistant" and reply in text:
                     return True
     return False
 

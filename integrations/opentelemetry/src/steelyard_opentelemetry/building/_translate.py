@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.record import Context
 from steelyard.recording import unique
-from steelyard.recording.building import Step, StepKind
+from steelyard.recording.building import Step, StepKind, revised, said_last
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import plain
-from steelyard.recording.reading import asked_in, strings_in
+from steelyard.recording.reading import asked_in, messages_in, strings_in
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import Words, answer_in, loaded, shows_object
@@ -193,32 +193,44 @@ def _known(turn: Turn) -> Iterator[Context]:
             yield from documents_in(payload)
 
 
-def given_of(turn: Turn, steps: Steps) -> Any:
-    """What the turn was given: the input of its outermost step.
+def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
+    """What the turn was given, and whether somebody else than the user may have written it.
 
-    If that has none at all, it is what was looked up first, if that stands in a prompt and no model wrote it;
-    the input of an inner step; what a template was filled with; or what the first model was sent.
+    The input of its outermost step. If that has none, it is what was looked up first, if that stands in
+    a prompt and no model wrote it; the input of an inner step; what a template was filled with; or what the
+    first model was sent. Of these a model may have written what came after a model's call, and an application
+    what the first of several calls was sent alone.
     """
     words = _words(turn)
+    if outermost := next(filter(None, (_input(parsed, words) for parsed in _outermost(turn))), None):
+        return outermost, False
+    sent, filled = _sent(steps), _filled_in(steps)
+    spoken_last = asked_in(sent)
+    is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
+    if query := looked_up(steps):
+        return query, _follows_model(steps, next(s.at for s in steps.retrievals if s.given == query))
+    if asked_in(filled):
+        return filled, False
+    if spoken_last and "\n" not in spoken_last:
+        return sent, is_alone
+    return next(_within(turn, steps), None) or ((filled, False) if filled else (sent, is_alone))
+
+
+def _within(turn: Turn, steps: Steps) -> Iterator[tuple[Any, bool]]:
+    """What inner steps were given that asks something and that no model wrote."""
+    words = _words(turn)
     told = [(node, parsed) for node, parsed in turn.seen("chain", "agent", "turn")]
-    inner = [parsed for node, parsed in told if "tool" not in turn.above[id(node)]]
+    inner = [(node, parsed) for node, parsed in told if "tool" not in turn.above[id(node)]]
     said = {text.strip() for call in steps.calls for text in call.replies}
-    within = (
-        given
-        for parsed in inner
+    return (
+        (given, _follows_model(steps, node.span.start))
+        for node, parsed in inner
         if (given := _input(parsed, words)) and asked_in(given) not in {*said, turn.answer, ""}
     )
-    sent = _sent(steps)
-    said_last, filled = asked_in(sent), _filled_in(steps)
-    return (
-        next(filter(None, (_input(parsed, words) for parsed in _outermost(turn))), None)
-        or looked_up(steps)
-        or (filled if asked_in(filled) else None)
-        or (sent if said_last and "\n" not in said_last else None)
-        or next(within, None)
-        or filled
-        or sent
-    )
+
+
+def _follows_model(steps: Steps, at: float) -> bool:
+    return any(step.at < at for step in steps.models)
 
 
 def named_question(turn: Turn) -> str:
@@ -231,15 +243,15 @@ def told_answer(turn: Turn) -> str:
     root = turn.root.parsed
     if root is None or not (root.answer or root.passing or root.kind not in ("chain", "agent")):
         outer = _outermost(turn)
-        return _said(outer[0]) if len(outer) == 1 else ""
-    return _said(root)
+        return _said(outer[0], turn) if len(outer) == 1 else ""
+    return _said(root, turn)
 
 
 def said_alone(turn: Turn) -> str:
     """What the only outermost step that tells any words returned, if none but retrievers asked a model."""
     if any("retrieval" not in turn.above[id(node)] for node, _ in turn.llms):
         return ""
-    said = {text for parsed in _outermost(turn) if (text := _said(parsed))}
+    said = {text for parsed in _outermost(turn) if (text := _said(parsed, turn))}
     return said.pop() if len(said) == 1 else ""
 
 
@@ -259,16 +271,29 @@ def left_none(steps: Steps) -> bool:
     )
 
 
-def _said(parsed: ParsedSpan) -> str:
-    """A step's answer: as its dialect reads it, or the only text that it returned and was not given."""
-    if parsed.answer or parsed.kind not in ("chain", "agent") or len(parsed.passing) < 2:
+def _said(parsed: ParsedSpan, turn: Turn) -> str:
+    """A step's answer: as its dialect reads it, or the text that it returned and was not given."""
+    if parsed.kind not in ("chain", "agent") or len(parsed.passing) < 2:
         return parsed.answer
-    given, returned = (loaded(payload) for payload in (parsed.passing[0], parsed.passing[-1]))
+    returned = loaded(parsed.passing[-1])
+    if parsed.answer:
+        texts = [text for _, text in strings_in(returned)]
+        return revised(parsed.answer, texts, turn.told_calls) if len(texts) > 1 else parsed.answer
     if not isinstance(returned, Mapping):
         return ""
+    last = next(reversed(messages_in(returned)), None)
+    if last is not None and any(last.text.strip() == call.reply.strip() != "" for call in turn.told_calls):
+        return last.text  # a node puts what a model said among the messages, as whoever's
+    return _new_text(loaded(parsed.passing[0]), returned, turn)
+
+
+def _new_text(given: Any, returned: Any, turn: Turn) -> str:
+    """The only text that a step returned and was not given; of several the one that models said last."""
     known = {text for _, text in strings_in(given)}
-    texts = {said for _, text in strings_in(returned) if text not in known and (said := answer_in(text))}
-    return texts.pop() if len(texts) == 1 else ""
+    new = (text for _, text in strings_in(returned) if text not in known)
+    # What shows an object is no text, but a text may be JSON.
+    said = {answer_in(text) or ("" if shows_object(text) else text.strip()) for text in new} - {""}
+    return said.pop() if len(said) == 1 else said_last(sorted(said), turn.told_calls)
 
 
 def condensed(steps: Steps, question: str) -> str | None:

@@ -63,6 +63,8 @@ class Turn:
     """Whether the call that made the answer is known only because no other one can have."""
     earlier: Sequence[ModelCall] = ()
     """What models of the same service were sent and replied before it began."""
+    is_given_doubtful: bool = False
+    """Whether somebody else than the user may have written what it is taken to have been given."""
     is_part: bool = False
     """Whether its answer was combined with that of another turn, by a call beside both."""
 
@@ -166,7 +168,7 @@ class Turn:
         answer, the answer is the last one's: some instrumentors do not write down what was streamed. A call
         counts if the step that it ran in directly returned the answer, or tells nothing of what it returned.
         """
-        told = self._told_calls
+        told = self.told_calls
         # A call without prompts may have been anything, an embedding among them.
         around = {at: self._around(at) for at, call in enumerate(told) if not call.replies and call.prompts}
         silent = [at for at, returned in around.items() if returned and self.answer in returned]
@@ -196,7 +198,8 @@ class Turn:
         return [parsed.answer.strip() for parsed in below if parsed.answer]
 
     @property
-    def _told_calls(self) -> list[ModelCall]:
+    def told_calls(self) -> list[ModelCall]:
+        """The model calls as their spans tell them, before anything is assumed of one."""
         return [
             ModelCall(
                 prompts=tuple(message.text for message in parsed.messages if message.text),
@@ -276,7 +279,7 @@ class Turn:
             (node, parsed)
             for node, parsed in self.seen("llm", "retrieval")
             if parsed.answer
-            and "retrieval" not in self.above[id(node)]
+            and self.above[id(node)].isdisjoint(("retrieval", "rerank"))
             and not is_intermediate_output((parsed.answer,))
             and " ".join(parsed.answer.split()) not in asked
         ]
@@ -319,7 +322,8 @@ class Turn:
     def steps(self) -> Steps:
         """The turn as the builder of all recorders sees it."""
         steps = steps_of(self)
-        steps.given, steps.earlier = given_of(self, steps), self.earlier
+        steps.earlier = self.earlier
+        (steps.given, self.is_given_doubtful) = given_of(self, steps)
         return steps
 
     @cached_property
@@ -351,6 +355,8 @@ class Turn:
         if not found.question and (query := looked_up(self.steps)):
             # An input without words, as of a workflow that tells its state; nobody but the user wrote this.
             return Asked(question=query, notes=("question_guessed",))
+        if found.question and self.is_given_doubtful and not found.notes:
+            found = replace(found, notes=("question_guessed",))
         return self._completed(found)
 
     def _completed(self, found: Asked) -> Asked:

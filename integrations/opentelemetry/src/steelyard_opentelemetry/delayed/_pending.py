@@ -7,7 +7,7 @@ once, and whoever takes it must pass it on.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.record import TraceRef
-from steelyard.scores import Score
+from steelyard.scores import Evaluation
 
 _REMEMBERED = 10_000
 _OBJECTS = 2500
@@ -55,7 +55,7 @@ class PendingSpans:
         self._held: OrderedDict[int, _Held] = OrderedDict()
         self._open: BoundedDict[int, int] = BoundedDict(max_items=_REMEMBERED)
         self._root_of: BoundedDict[int, int] = BoundedDict(max_items=_REMEMBERED)
-        self._early: BoundedDict[int, list[Score]] = BoundedDict(max_items=_REMEMBERED)
+        self._early: BoundedDict[int, list[Evaluation]] = BoundedDict(max_items=_REMEMBERED)
         self._retrieving: BoundedDict[int, None] = BoundedDict(max_items=_REMEMBERED)
         self.bytes = 0
         self.released: Counter[str] = Counter()
@@ -81,8 +81,8 @@ class PendingSpans:
         """Whether something was."""
         return trace_id in self._retrieving
 
-    def end(self, span: Any) -> list[Score] | None:
-        """Forget an open root that has ended; the scores that came before its end, if any."""
+    def end(self, span: Any) -> list[Evaluation] | None:
+        """Forget an open root that has ended; the Evaluations that came before its end, if any."""
         self._open.pop(span.context.span_id, None)
         self._retrieving.pop(span.context.trace_id, None)
         early = self._early.pop(span.context.span_id, None)
@@ -102,18 +102,18 @@ class PendingSpans:
             out.append(self._take(next(iter(self._held)), "full"))
         return out
 
-    def score(self, ref: TraceRef | None, scores: Iterable[Score]) -> ReadableSpan | bool:
-        """The held root that some scores belong to; True where it is still open and gets them; False if gone.
+    def score(self, evaluation: Evaluation) -> ReadableSpan | bool:
+        """The held root that an Evaluation belongs to; True if it is open still and gets it; False if gone.
 
         The scored span itself is meant, or where that is not here, the root of its trace.
         """
-        trace_id, span_id = ids_of(ref)
+        trace_id, span_id = ids_of(evaluation.trace)
         if span_id not in self._held and span_id not in self._open:
             span_id = self._root_of.get(trace_id, 0)
         if span_id in self._held:
             return self._take(span_id, "scored")
         if span_id in self._open:
-            self._early.setdefault(span_id, []).extend(scores)
+            self._early.setdefault(span_id, []).append(evaluation)
             return True
         return False
 

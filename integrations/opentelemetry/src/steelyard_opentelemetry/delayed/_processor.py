@@ -23,8 +23,8 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import TraceRef
 from steelyard.recording import check_positive
-from steelyard.scores import Evaluation, Score
-from steelyard.sinks import span_attributes
+from steelyard.scores import Evaluation
+from steelyard.sinks import diagnosis_attributes, span_attributes
 from steelyard_opentelemetry._within import done_within
 from steelyard_opentelemetry.delayed._exclusive import ExclusiveSection
 from steelyard_opentelemetry.delayed._pending import HoldingCounts, PendingSpans
@@ -218,16 +218,14 @@ class HoldingSpanProcessor(SpanProcessor):
         with self._section.enter() as entered:
             if entered:
                 self._catch_up()
-            span = self._pending.score(evaluation.trace, evaluation.scores) if entered else False
+            span = self._pending.score(evaluation) if entered else False
             if isinstance(span, bool):
                 self._late += 0 if span else 1
                 return span
             # Counted before it is let go of, so that a flush at this moment waits for it.
             self._leaving += 1
         try:
-            scored = self._guarded(
-                lambda: _with_scores(span, evaluation.scores, explanations=self._explanations)
-            )
+            scored = self._guarded(lambda: _with_scores(span, [evaluation], explanations=self._explanations))
             self._pass_on(scored or span)
         finally:
             self._left(1)
@@ -369,15 +367,19 @@ def _scope(span: ReadableSpan) -> str:
     return span.instrumentation_scope.name if span.instrumentation_scope else ""
 
 
-def _with_scores(span: ReadableSpan, scores: Sequence[Score], *, explanations: bool) -> ReadableSpan:
-    """The same span with more attributes, and the counts of what the SDK dropped from it."""
+def _with_scores(
+    span: ReadableSpan, evaluations: Sequence[Evaluation], *, explanations: bool
+) -> ReadableSpan:
+    """The same span with scores and the last diagnosis, and the counts of what the SDK dropped from it."""
     old = dict(span.attributes or {})
     numbers = [key.split(".")[1] for key in old if key.startswith("evaluations.")]
     # Scores of another evaluator on the span keep their numbers; ours go on behind them.
     first = max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
-    merged = BoundedAttributes(
-        attributes={**old, **span_attributes(scores, explanations=explanations, first=first)}
-    )
+    scores = [score for one in evaluations for score in one.scores]
+    new = span_attributes(scores, explanations=explanations, first=first)
+    for one in evaluations:
+        new |= diagnosis_attributes(one)
+    merged = BoundedAttributes(attributes={**old, **new})
     merged.dropped = span.dropped_attributes
     # A copy, for others may hold the span; an ended span has no way to set an attribute.
     scored = copy.copy(span)

@@ -72,13 +72,13 @@ class ReceivedSpans:
         """Raise a MissingDependency where OTLP in protobuf could not be read."""
         message("traces")
 
-    def read(self, body: bytes, *, is_json: bool, signal: Signal = "traces") -> Export:
-        """Take a request apart by trace.
+    def read(self, body: bytes, *, is_json: bool, signal: Signal = "traces", session: str = "") -> Export:
+        """Take a request apart by trace; spans that name no session are given this one.
 
         Raises:
             InvalidRecord: If it is not an export request.
         """
-        return read_export(body, is_json=is_json, signal=signal)
+        return read_export(body, is_json=is_json, signal=signal, session=session)
 
     def success(self, export: Export, *, is_json: bool) -> bytes:
         """The body that answers a request whose spans or log records are safe."""

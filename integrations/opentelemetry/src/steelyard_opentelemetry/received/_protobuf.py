@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from steelyard_opentelemetry.spans._logs import Told, content_of_log
-from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of
+from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of, version_of
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -20,13 +20,13 @@ _FAILED = 2
 def spans_of(data: TracesData) -> Iterator[Span]:
     """The spans of a message, without Steelyard's own."""
     for block in data.resource_spans:
-        service = service_of(_attributes(block.resource.attributes))
+        resource = _attributes(block.resource.attributes)
         for scoped in block.scope_spans:
             scope = scoped.scope.name
             for message in scoped.spans:
                 trace_id = message.trace_id.hex()
                 if not is_own(scope, trace_id):
-                    yield _span(message, trace_id, scope=scope, service=service)
+                    yield _span(message, trace_id, scope=scope, resource=resource)
 
 
 def told_in(data: LogsData) -> Iterator[Told]:
@@ -42,7 +42,7 @@ def told_in(data: LogsData) -> Iterator[Told]:
                     yield Told(record.trace_id.hex(), record.span_id.hex(), moment, content)
 
 
-def _span(message: Message, trace_id: str, *, scope: str, service: str) -> Span:
+def _span(message: Message, trace_id: str, *, scope: str, resource: Mapping[str, Any]) -> Span:
     start, parent = message.start_time_unix_nano, message.parent_span_id
     return Span(
         trace_id=trace_id,
@@ -51,7 +51,8 @@ def _span(message: Message, trace_id: str, *, scope: str, service: str) -> Span:
         parent_id=parent.hex() if any(parent) else None,
         name=message.name,
         scope=scope,
-        service=service,
+        service=service_of(resource),
+        version=version_of(resource),
         start=start,
         # A clock that was set back during the span would give it a negative length.
         end=max(message.end_time_unix_nano, start),

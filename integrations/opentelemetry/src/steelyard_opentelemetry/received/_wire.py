@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, Final, Literal
 
 from steelyard.errors import InvalidRecord, MissingDependency
+from steelyard_opentelemetry.building._identity import SESSION
 from steelyard_opentelemetry.spans._logs import Told, is_content
 from steelyard_opentelemetry.spans._otlp import log_name, read_id, read_logs, read_otlp
 from steelyard_opentelemetry.spans._span import Span
@@ -88,6 +89,8 @@ class Export:
     """How many log records with content there are in the pieces."""
     refused: int = 0
     """Spans, or log records with content, that were left out."""
+    session: str = ""
+    """What spans that name no session are given as theirs."""
 
     def took(self) -> None:
         """Count one item that was taken."""
@@ -97,13 +100,20 @@ class Export:
             self.log_records += 1
 
 
-def read_export(body: bytes, *, is_json: bool, signal: Signal = "traces") -> Export:
+def read_export(body: bytes, *, is_json: bool, signal: Signal = "traces", session: str = "") -> Export:
     """Take an `ExportTraceServiceRequest` or an `ExportLogsServiceRequest` apart.
+
+    Args:
+        body: The request's body.
+        is_json: Whether it is OTLP/JSON.
+        signal: What it is about.
+        session: What spans that name no session are given as theirs.
 
     Raises:
         InvalidRecord: If it is not one.
     """
-    return _read_json(body, signal) if is_json else _read_protobuf(body, signal)
+    export = Export(signal, session=session if signal == "traces" else "")
+    return _read_json(body, export) if is_json else _read_protobuf(body, export)
 
 
 def spans_in(piece: bytes) -> list[Span]:
@@ -142,11 +152,11 @@ def message(signal: Signal) -> Any:
         raise MissingDependency("opentelemetry-proto", extra="collect") from None
 
 
-def _read_protobuf(body: bytes, signal: Signal) -> Export:
+def _read_protobuf(body: bytes, export: Export) -> Export:
     from google.protobuf.message import DecodeError
 
-    kind = message(signal)
-    export, parts = Export(signal), dict[str, Any]()
+    signal = export.signal
+    kind, parts = message(signal), dict[str, Any]()
     resources, scopes, items = _FORMS[signal].in_protobuf
     try:
         data = kind.FromString(body)
@@ -176,6 +186,8 @@ def _wanted(items: Iterable[Any], export: Export) -> Iterator[Any]:
             continue
         if _is_id(item.trace_id, _TRACE_ID) and _is_id(item.span_id, _SPAN_ID):
             export.took()
+            if export.session and not any(pair.key in SESSION for pair in item.attributes):
+                item.attributes.add(key=SESSION[0]).value.string_value = export.session
             yield item
         else:
             export.refused += 1
@@ -192,7 +204,8 @@ def _is_id(value: bytes, size: int) -> bool:
     return len(value) == size and any(value)
 
 
-def _read_json(body: bytes, signal: Signal) -> Export:
+def _read_json(body: bytes, export: Export) -> Export:
+    signal = export.signal
     resources, scopes, items = _FORMS[signal].in_json
     try:
         data = json.loads(body)
@@ -200,7 +213,7 @@ def _read_json(body: bytes, signal: Signal) -> Export:
         raise InvalidRecord(f"the body is not JSON: {type(error).__name__}") from None
     if not isinstance(data, dict) or not isinstance(data.get(resources, []), list):
         raise InvalidRecord(f"the body is not an export request for {signal}: {resources!r} is not a list")
-    export, parts = Export(signal), dict[str, list[Any]]()
+    parts = dict[str, list[Any]]()
     for resource, scope, found in _scopes(data, _FORMS[signal]):
         places: dict[str, list[Any]] = {}
         for trace_id, item in _identified(found, export):
@@ -223,9 +236,18 @@ def _identified(items: Iterable[Any], export: Export) -> Iterator[tuple[str, Any
         trace_id = read_id(known.get("traceId"), _TRACE_ID)
         if trace_id and read_id(known.get("spanId"), _SPAN_ID):
             export.took()
-            yield trace_id, item
+            yield trace_id, _with_session(known, export.session)
         else:
             export.refused += 1
+
+
+def _with_session(item: dict[str, Any], session: str) -> dict[str, Any]:
+    """A span of OTLP/JSON, with a session if it names none and there is one to give."""
+    pairs = item.get("attributes")
+    known = [pair for pair in pairs if isinstance(pair, dict)] if isinstance(pairs, list) else []
+    if not session or any(pair.get("key") in SESSION for pair in known):
+        return item
+    return {**item, "attributes": [*known, {"key": SESSION[0], "value": {"stringValue": session}}]}
 
 
 def _scopes(data: Mapping[str, Any], form: _Form) -> Iterator[tuple[Any, Any, list[Any]]]:

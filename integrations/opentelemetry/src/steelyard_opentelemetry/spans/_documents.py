@@ -9,7 +9,14 @@ from itertools import chain
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.reading import is_message_mapping
+from steelyard.recording.reading import (
+    DOCUMENT_TEXTS,
+    PASSAGE_IDS,
+    PASSAGE_SCORES,
+    PASSAGE_TEXTS,
+    is_message_mapping,
+    text_under,
+)
 from steelyard_opentelemetry.spans._payload import Broken, decode
 
 _DEPTH = 6
@@ -17,11 +24,6 @@ _LISTS = (
     *("documents", "docs", "nodes", "source_nodes", "source_documents", "context", "contexts", "results"),
     *("outputs", "output", "inputs", "raw_output", "matches", "chunks", "artifact", "data", "kwargs"),
 )
-_CONTENTS = ("page_content", "pageContent")
-"""Where LangChain's Documents have their text, in Python and in JavaScript."""
-_TEXTS = (*_CONTENTS, "content", "text", "document", "chunk", "passage", "body")
-_IDS = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id", "_id")
-_SCORES = ("score", "relevance_score", "similarity_score", "similarity", "_score", "distance")
 
 
 def documents_in(value: object, depth: int = _DEPTH) -> tuple[Context, ...]:
@@ -111,7 +113,7 @@ def _filled(document: Context, other: Context | None) -> Context:
 def _framework(value: Mapping[str, Any]) -> Context | None:
     inner = value.get("kwargs")
     for fields in (inner, value) if isinstance(inner, Mapping) else (value,):
-        text = next((fields[key] for key in _CONTENTS if isinstance(fields.get(key), str)), None)
+        text = text_under(fields, DOCUMENT_TEXTS)
         if text is not None:
             return _context(text, fields, score=fields.get("score"))
     node = decode(value.get("node"))
@@ -135,7 +137,7 @@ def _any(value: object) -> Context | None:
         return Context(text=value.strip()) if value.strip() else None
     if not isinstance(value, Mapping):
         return None
-    text = next((value[key] for key in _TEXTS if isinstance(value.get(key), str)), "")
+    text = text_under(value, PASSAGE_TEXTS) or ""
     found = _context(text, value, score=None)
     return found if found.text or found.id is not None else None
 
@@ -144,8 +146,8 @@ def _context(text: str, fields: Mapping[str, Any], *, score: object) -> Context:
     """A context whose id and score may hide in the metadata, where vector stores like to put them."""
     metadata = decode(fields.get("metadata"))
     places = [fields, metadata] if isinstance(metadata, Mapping) else [fields]
-    ids = (place.get(key) for place in places for key in _IDS)
-    scores = (place.get(key) for place in places for key in _SCORES)
+    ids = (place.get(key) for place in places for key in PASSAGE_IDS)
+    scores = (place.get(key) for place in places for key in PASSAGE_SCORES)
     identity = next((found for found in ids if isinstance(found, (str, int)) and found != ""), None)
     number = next((found for value in (score, *scores) if (found := _number(value)) is not None), None)
     return Context(text=text, id=None if identity is None else str(identity), score=number)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard_opentelemetry.spans._logs import Told, content_of_log, with_content
-from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of
+from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of, version_of
 
 _DEPTH = 40
 
@@ -96,20 +96,20 @@ def _items(value: object) -> Iterator[dict[str, Any]]:
 
 def _spans(data: Mapping[str, Any], number: int, problems: list[str]) -> Iterator[Span]:
     for block in _items(data.get("resourceSpans")):
-        resource = block.get("resource")
-        service = service_of(_attributes(resource.get("attributes")) if isinstance(resource, dict) else {})
+        told = block.get("resource")
+        resource = _attributes(told.get("attributes")) if isinstance(told, dict) else {}
         for scoped in _items(block.get("scopeSpans")):
             scope = scoped.get("scope")
             name = scope.get("name") if isinstance(scope, dict) else ""
             for item in _items(scoped.get("spans")):
-                span = _span(item, scope=name if isinstance(name, str) else "", service=service)
+                span = _span(item, scope=name if isinstance(name, str) else "", resource=resource)
                 if span is None:
                     problems.append(f"line {number}: a span without a trace id and a span id was left out")
                 else:
                     yield span
 
 
-def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
+def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -> Span | None:
     trace_id, span_id = read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)
     if not trace_id or not span_id:
         return None
@@ -122,7 +122,8 @@ def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
         parent_id=read_id(item.get("parentSpanId"), 8) or None,
         name=str(item.get("name") or ""),
         scope=scope,
-        service=service,
+        service=service_of(resource),
+        version=version_of(resource),
         start=start,
         end=max(_integer(item.get("endTimeUnixNano")), start),
         failed=status.get("code") in (2, "2", "STATUS_CODE_ERROR"),

@@ -9,23 +9,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.recording.reading import ASKED_NAMES, Message, asked_in, has_history, messages_in, read_shown
+from steelyard.recording.provenance import strip_code_fence
+from steelyard.recording.reading import (
+    ANSWERS,
+    ASKED_NAMES,
+    DOCUMENT_TEXTS,
+    Message,
+    asked_in,
+    has_history,
+    messages_in,
+    read_shown,
+)
 
 MOST = 2_000_000
 """Characters of a JSON attribute that are parsed; a longer one is named as unreadable."""
 
 _DEPTH = 6
-_SAID = frozenset(("text", "content", "page_content", *ASKED_NAMES)) - {"inputs"}
+_SAID = frozenset(("text", "content", *DOCUMENT_TEXTS, *ASKED_NAMES)) - {"inputs"}
 """Fields whose texts are words, even if they look like JSON."""
 _ASKED = "str_or_query_bundle"
 """LlamaIndex's field for the user's words, or for an object that holds them."""
 _LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
-_NAMED_ANSWERS = (
-    *("answer", "final_answer", "final_response", "output", "output_text", "response", "result"),
-    *("generation", "completion"),
-)
 _ANSWERS = (
-    *_NAMED_ANSWERS,
+    *ANSWERS,
     *("text", "content", "outputs", "message", "response_txt", "choices", "candidates"),
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
@@ -174,9 +180,9 @@ def answer_in(value: object, depth: int = _DEPTH) -> str:
 
 def answer_in_form(text: str) -> str:
     """The field of a model's JSON that is named as the answer; the whole text if there is none."""
-    found = decode(text) if text.startswith("{") else None
+    found = decode(form) if (form := strip_code_fence(text)).startswith("{") else None
     fields = found if isinstance(found, Mapping) else {}
-    return next((said for key in _NAMED_ANSWERS if (said := answer_in(fields.get(key, "")))), text)
+    return next((said for key in ANSWERS if (said := answer_in(fields.get(key, "")))), text)
 
 
 def shows_object(value: object) -> bool:

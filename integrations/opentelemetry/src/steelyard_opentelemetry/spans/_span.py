@@ -40,6 +40,8 @@ class Span:
     """Name of the instrumentation scope."""
     service: str = ""
     """Which process it comes from: `service.instance.id`, else `service.name`."""
+    version: str = ""
+    """Which version of it runs: `service.version`."""
     start: int = 0
     """Unix time in nanoseconds."""
     end: int = 0
@@ -104,6 +106,7 @@ def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:
         name=span.name,
         scope=scope.name if scope is not None else "",
         service=service_of(resource),
+        version=version_of(resource),
         start=start,
         end=span.end_time or start,
         failed=status.status_code.name == "ERROR",
@@ -135,3 +138,8 @@ def _limit_of(span: Any) -> int | None:
 def service_of(resource: Mapping[str, Any]) -> str:
     """The name of the process a resource stands for."""
     return str(resource.get("service.instance.id") or resource.get("service.name") or "")
+
+
+def version_of(resource: Mapping[str, Any]) -> str:
+    """The version of the program that a resource stands for."""
+    return str(resource.get("service.version") or "")

@@ -21,18 +21,15 @@ from steelyard.backfill import (
     Backfill,
     BackfillCounts,
     Columns,
-    InProcess,
-    Scorer,
+    StoredTurnFilter,
     Task,
     TracesFound,
-    TurnFilter,
     open_sources,
 )
-from steelyard.cli._judges import JudgeChoice, suite_of
+from steelyard.cli._judges import FREE, JudgeChoice, price_of_all, suite_of
 from steelyard.cli._options import BaseUrl, ConfiguredJudge, KeyVariable, Model, Yes, listed, takes
-from steelyard.cli._prices import FREE, price_of_all
-from steelyard.cli._terminal import progress
-from steelyard.cli._words import counted
+from steelyard.cli._say import counted
+from steelyard.cli._terminal import progress, terminal
 from steelyard.engine import evaluate
 from steelyard.errors import ConfigurationError
 from steelyard.judge.dry_run import DryRunJudge
@@ -87,13 +84,6 @@ class BackfillOptions:
         False
     )
     yes: Yes = False
-    engine: Annotated[str, typer.Option(help="`local`, or `ray` for the machines of a Ray cluster.")] = (
-        "local"
-    )
-    address: Annotated[str, typer.Option(metavar="RAY", help="The cluster; one on this machine if none.")] = (
-        ""
-    )
-    actors: Annotated[int, typer.Option(min=1, help="Ray actors that judge.")] = 2
 
 
 @takes(BackfillOptions)
@@ -112,9 +102,7 @@ def backfill(job: BackfillOptions) -> int:
     - `steelyard backfill http://127.0.0.1:6006 --project shop --sample 0.1`
     - `steelyard backfill export.jsonl --judge openai:gpt-4o-mini --budget 5 --yes`
     """
-    if job.engine not in ("local", "ray"):
-        raise ConfigurationError(f"--engine must be local or ray, not {job.engine!r}")
-    console = Console(stderr=True, highlight=False)
+    console = terminal(stderr=True)
     choice = _judge_choice(job)
     options = _options(job, choice)
     now, named = time.time(), count()
@@ -130,16 +118,16 @@ def backfill(job: BackfillOptions) -> int:
         ),
         options=options,
         results=next((sink.path for sink in options.sinks if isinstance(sink, SQLiteSink)), None),
-        meant=TurnFilter(
+        meant=StoredTurnFilter(
             since=moment(job.since, now=now),
             until=moment(job.until, now=now),
-            where=TurnFilter.parse(job.where or ()),
+            where=StoredTurnFilter.parse(job.where or ()),
         ),
         sample=job.sample,
         budget=job.budget,
         price=_price(job, choice),
     )
-    planned = _planned(make(scorer=InProcess(options), bad=bad))
+    planned = _planned(make(bad=bad))
     _show_plan(console, job, choice, options, planned)
     # Nothing read at all is a finding too: the path may be wrong.
     if job.plan or not planned.tasks:
@@ -147,7 +135,7 @@ def backfill(job: BackfillOptions) -> int:
     if not _is_agreed(job, choice, planned):
         return 1
     # What is bad was named while the plan was made.
-    work = make(scorer=_scorer(job, choice, options), bad=lambda *_: None)
+    work = make(bad=lambda *_: None)
     return _judge(console, work, planned.tasks, options.sinks)
 
 
@@ -173,24 +161,6 @@ class _Plan:
     tasks: int
     first: list[Task]
     counts: BackfillCounts
-
-
-def _scorer(job: BackfillOptions, choice: JudgeChoice, options: MonitorOptions) -> Scorer:
-    if job.engine == "local":
-        return InProcess(options)
-    from steelyard_ray import RayScorer
-
-    return RayScorer(
-        metrics=[metric.name for metric in options.metrics],
-        judge=choice.name,
-        base_url=choice.base_url,
-        key_variable=choice.key_variable,
-        fuse=options.fuse,
-        deadline=options.deadline,
-        concurrency=job.concurrency,
-        actors=job.actors,
-        address=job.address or None,
-    )
 
 
 def _judge(console: Console, work: Backfill, tasks: int, sinks: Iterable[Sink]) -> int:

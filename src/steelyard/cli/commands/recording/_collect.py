@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ import typer
 
 from steelyard._internal.redact import redacted_url
 from steelyard.cli._options import ConfiguredJudge, takes
-from steelyard.cli._server import check_uvicorn, required_token, serve_until_stopped
-from steelyard.cli._words import counted
+from steelyard.cli._say import counted, say
+from steelyard.cli._server import check_uvicorn, obey_once, required_token, serve_until_stopped
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def collect(options: CollectOptions) -> int:
     check_uvicorn("collect")
 
     def ready(address: str) -> None:
-        typer.echo(f"collecting spans at {address}v1/traces (Ctrl-C ends it)", err=True)
+        say(f"collecting spans at {address}v1/traces (Ctrl-C ends it)", err=True)
         obey_once()
 
     with collecting(options) as (collector, monitor):
@@ -93,7 +92,7 @@ _SHARE = 0.5
 @contextmanager
 def collecting(options: CollectOptions) -> Iterator[tuple[Collector, Monitor]]:
     """A collector at work, and the Monitor that judges what it finds; both are closed in the end."""
-    from steelyard.collect import Collector, Journal
+    from steelyard.collect import Collector, SpanJournal
     from steelyard_opentelemetry.received import ReceivedSpans
 
     monitor = _monitor(options)
@@ -101,7 +100,9 @@ def collecting(options: CollectOptions) -> Iterator[tuple[Collector, Monitor]]:
     # At the start, and not at the first request in protobuf.
     reader.check()
     collector = Collector(
-        journal=Journal(options.journal, max_bytes=options.max_mb * 1024**2), reader=reader, monitor=monitor
+        journal=SpanJournal(options.journal, max_bytes=options.max_mb * 1024**2),
+        reader=reader,
+        monitor=monitor,
     )
     collector.start()
     try:
@@ -111,7 +112,7 @@ def collecting(options: CollectOptions) -> Iterator[tuple[Collector, Monitor]]:
         # Without waiting: what is not judged is in the spool, for the next start.
         monitor.close(0)
         if left:
-            typer.echo(
+            say(
                 f"{counted(left, 'piece')} of unfinished traces wait in {options.journal} for the next start",
                 err=True,
             )
@@ -124,16 +125,6 @@ def token_for(host: str) -> str | None:
         ConfigurationError: If others can reach the address, and there is none.
     """
     return required_token(TOKEN, host, others_can="send spans")
-
-
-def obey_once() -> None:
-    """Have signals end uvicorn and do nothing else: it raises them again, and there is something to close."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _ignore)
-
-
-def _ignore(*_: object) -> None:
-    """A signal that has been obeyed."""
 
 
 def _monitor(options: CollectOptions) -> Monitor:
@@ -163,7 +154,7 @@ def _say(collector: Collector, monitor: Monitor) -> None:
     taken = counted(counts.spans, "span")
     if counts.log_records:
         taken += f" and {counted(counts.log_records, 'log record')}"
-    typer.echo(
+    say(
         f"{taken} in {counted(counts.requests, 'request')}, "
         f"{counted(counts.assembled.get('turns', 0), 'turn')}; written: {sinks or 'nothing'}",
         err=True,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from steelyard._internal.redact import redacted_url
+from steelyard.cli._say import say
 
 _SECRET = ("key", "token", "secret", "password")
 
@@ -31,11 +32,11 @@ def config(
     options = {name: _shown(name, value) for name, value in in_force.items()}
     sources = {name: loaded.sources.get(name, "default") for name in options}
     if as_json:
-        typer.echo(json.dumps({"options": options, "sources": sources}, indent=2))
+        say(json.dumps({"options": options, "sources": sources}, indent=2))
         return
     width = max(map(len, options))
     for name, value in options.items():
-        typer.echo(f"{name:<{width}}  {json.dumps(value)}   ({sources[name]})")
+        say(f"{name:<{width}}  {json.dumps(value)}   ({sources[name]})")
 
 
 def _shown(name: str, value: Any) -> Any:

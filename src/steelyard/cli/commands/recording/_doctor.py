@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steelyard._internal.text import printable
-from steelyard.cli._words import counted
+from steelyard.cli._say import counted, say
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from steelyard.cli._traces import TracesRead
+    from steelyard.cli._files import TracesRead
 
 _HARMLESS = frozenset({"no_retrieval", "no_llm_spans", "orphan"})
 """What need not be said of a trace that gave a record."""
@@ -60,13 +60,13 @@ def doctor(
     if sum([bool(words) and not live, live, port is not None]) != 1 or (port is not None and words):
         raise ConfigurationError("give either files of traces, --live or --otlp PORT")
     if port is not None:
-        from steelyard.cli.live._spans import look_at_spans
+        from steelyard.cli._live import look_at_spans
 
         raise typer.Exit(look_at_spans(port, turns=turns or _TURNS))
     if not words:
         _look_around()
     elif live:
-        from steelyard.cli.live._program import look_at_program
+        from steelyard.cli._live import look_at_program
 
         raise typer.Exit(look_at_program(words, turns=turns or _TURNS))
     else:
@@ -74,32 +74,28 @@ def doctor(
 
 
 def _look_at_files(files: list[str], turns: int) -> None:
-    from steelyard.cli._traces import read_files
-    from steelyard.cli.live._page import lines_of
+    from steelyard.cli._files import read_files
+    from steelyard.cli._live import lines_of
 
     read = read_files(files)
     shown = ""
     for trace_id, path in read.where.items():
         if len(files) > 1 and path != shown:
-            typer.echo(printable(f"{path}:"))
+            say(printable(f"{path}:"))
             shown = path
         for line in _lines(read, trace_id):
-            typer.echo(printable(line, lines=True))
+            say(printable(line, lines=True))
     for problem in read.problems:
-        typer.echo(printable(problem))
+        say(printable(problem))
     if read.repeated:
-        typer.echo(f"{counted(read.repeated, 'span')} came more than once; the first of each counts")
+        say(f"{counted(read.repeated, 'span')} came more than once; the first of each counts")
     if read.reading.duplicates:
-        typer.echo(
-            f"told twice, by two instrumentors, and counted once: {counted(read.reading.duplicates, 'turn')}"
-        )
+        say(f"told twice, by two instrumentors, and counted once: {counted(read.reading.duplicates, 'turn')}")
     for number, record in enumerate(read.reading.records[:turns], 1):
         for line in lines_of(record, number):
-            typer.echo(printable(line, lines=True))
+            say(printable(line, lines=True))
     records = counted(len(read.reading.records), "record")
-    typer.echo(
-        f"{records} in {counted(read.traces, 'trace')}; {counted(len(read.without), 'trace')} gave none"
-    )
+    say(f"{records} in {counted(read.traces, 'trace')}; {counted(len(read.without), 'trace')} gave none")
     if read.problems:
         raise typer.Exit(1)
 
@@ -126,4 +122,4 @@ def _look_around() -> None:
     from steelyard_opentelemetry import check_environment
 
     for check in check_environment():
-        typer.echo(f"{'ok ' if check.ok else 'fix'}  {check.what}")
+        say(f"{'ok ' if check.ok else 'fix'}  {check.what}")

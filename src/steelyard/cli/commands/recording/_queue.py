@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steelyard._internal.text import printable
+from steelyard.cli._say import say
 from steelyard.cli.commands.recording._worker import queue_settings
 from steelyard.errors import ConfigurationError
 
@@ -27,6 +28,7 @@ class Action(StrEnum):
     LIST = "list"
     REPLAY = "replay"
     DROP = "drop"
+    MOVE = "move"
 
 
 _FATES: dict[Action, Fate] = {Action.LIST: "keep", Action.REPLAY: "replay", Action.DROP: "drop"}
@@ -34,13 +36,15 @@ _FATES: dict[Action, Fate] = {Action.LIST: "keep", Action.REPLAY: "replay", Acti
 
 def queue(
     action: Annotated[
-        Action, typer.Argument(help="`show` counts; `list`, `replay` or `drop` dead letters.")
+        Action, typer.Argument(help="`show` counts; `list`, `replay` or `drop` dead letters; `move` results.")
     ] = Action.SHOW,
     spool: Annotated[Path | None, typer.Option(help="The spool file.")] = None,
     queue: Annotated[
         str | None, typer.Option(metavar="URL", help="The broker: `nats://HOST:4222`, `amqp://HOST`.")
     ] = None,
     cause: Annotated[str, typer.Option(help="Only letters that died of this.")] = "",
+    sink: Annotated[str, typer.Option(help="With `drop` and `move`: the results that wait for it.")] = "",
+    to: Annotated[str, typer.Option(help="With `move`: the sink that gets them.")] = "",
     most: Annotated[int, typer.Option(min=1, help="Letters to look at, the oldest first.")] = 1000,
 ) -> None:
     """Show what waits in a queue, and list, replay or drop its dead letters.
@@ -48,11 +52,16 @@ def queue(
     Without --spool and --queue it is the one of `STEELYARD_SPOOL` or `steelyard.toml`. A dead letter is a
     turn that could not be evaluated; `replay` has it judged again, `drop` deletes its text. A file keeps the
     texts of dead letters within a tenth of its bound.
+
+    Results wait for a sink by its name. If it has another one now, or is no more, `move --sink OLD --to NEW`
+    hands them on and `drop --sink OLD` deletes them.
     """
+    if (action is Action.MOVE) != bool(to) or (bool(sink) != bool(to) and action is not Action.DROP):
+        raise ConfigurationError("write `move --sink OLD --to NEW`, or `drop --sink OLD`")
     settings = queue_settings(spool, queue)
     if settings.address is None and not Path(settings.path).exists():
         raise ConfigurationError(f"there is no spool {settings.shown!r}")
-    asyncio.run(_run(action, settings, cause, most))
+    asyncio.run(_move(settings, sink, to) if sink else _run(action, settings, cause, most))
 
 
 async def _run(action: Action, settings: SpoolSettings, cause: str, most: int) -> None:
@@ -71,12 +80,18 @@ async def _run(action: Action, settings: SpoolSettings, cause: str, most: int) -
     if action is Action.LIST:
         for letter in chosen:
             record = printable(letter.record_id) or "unreadable"
-            typer.echo(f"{printable(letter.cause)}\t{letter.attempts}\t{record}")
+            say(f"{printable(letter.cause)}\t{letter.attempts}\t{record}")
     else:
         done = {Action.REPLAY: "replayed", Action.DROP: "dropped"}[action]
         causes = Counter(letter.cause for letter in chosen)
         said = ", ".join(f"{name} {count}" for name, count in sorted(causes.items()))
-        typer.echo(printable(f"{done}: {len(chosen)}{f' ({said})' if said else ''}"))
+        say(printable(f"{done}: {len(chosen)}{f' ({said})' if said else ''}"))
+
+
+async def _move(settings: SpoolSettings, sink: str, to: str) -> None:
+    async with _opened(settings) as queue:
+        moved = await queue.move(sink, to)
+    say(f"{'moved' if to else 'dropped'}: {moved} that waited for {printable(sink)}")
 
 
 @contextlib.asynccontextmanager
@@ -110,11 +125,11 @@ def _show(queue: StoredQueue) -> None:
     counts = queue.counts()
     if counts is None:
         raise ConfigurationError("the queue tells no counts")
-    typer.echo(f"turns to judge\t{counts.pending}\t{counts.bytes} bytes")
-    typer.echo(f"results that wait for sinks\t{counts.undelivered}")
+    say(f"turns to judge\t{counts.pending}\t{counts.bytes} bytes")
+    say(f"results that wait for sinks\t{counts.undelivered}")
     for sink, count in sorted(counts.waiting.items()):
-        typer.echo(f"  {printable(sink)}\t{count}")
-    typer.echo(f"judged\t{counts.evaluated}")
-    typer.echo(f"dead\t{sum(counts.dead.values())}")
+        say(f"  {printable(sink)}\t{count}")
+    say(f"judged\t{counts.evaluated}")
+    say(f"dead\t{sum(counts.dead.values())}")
     for cause, count in sorted(counts.dead.items()):
-        typer.echo(f"  {printable(cause)}\t{count}")
+        say(f"  {printable(cause)}\t{count}")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli._words import counted
+from steelyard.cli._say import counted, say
 
 
 def records(
@@ -20,17 +20,17 @@ def records(
     The files are what a Collector's file exporter writes. They are read together, so that a trace may go on
     in the next one. What gives no record is counted on standard error; `steelyard doctor` says why.
     """
-    from steelyard.cli._traces import read_files
+    from steelyard.cli._files import read_files
     from steelyard.record import record_to_json
 
     read = read_files(files)
     for record in read.reading.records:
-        typer.echo(record_to_json(record))
+        say(record_to_json(record))
     count = len(read.reading.records)
-    typer.echo(f"{counted(count, 'record')} in {counted(read.traces, 'trace')}", err=True)
+    say(f"{counted(count, 'record')} in {counted(read.traces, 'trace')}", err=True)
     if read.without:
-        typer.echo(f"{counted(len(read.without), 'trace')} gave none; `steelyard doctor` says why", err=True)
+        say(f"{counted(len(read.without), 'trace')} gave none; `steelyard doctor` says why", err=True)
     if read.problems:
         for problem in read.problems:
-            typer.echo(problem, err=True)
+            say(problem, err=True)
         raise typer.Exit(1)

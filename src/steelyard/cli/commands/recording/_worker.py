@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steelyard.cli._options import ConfiguredJudge
+from steelyard.cli._say import say
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -68,11 +69,11 @@ def worker(
     monitor.start()
     _wait_until_open(monitor)
     shown = spool or settings.shown
-    typer.echo(f"judging what comes into {shown}", err=True)
+    say(f"judging what comes into {shown}", err=True)
     _work(monitor, stopped, once)
     if status := _leave(monitor):
         if status == _NO_QUEUE:
-            typer.echo(f"the spool {shown} cannot be used; what is in it waits for the next worker", err=True)
+            say(f"the spool {shown} cannot be used; what is in it waits for the next worker", err=True)
         raise typer.Exit(status)
 
 
@@ -122,7 +123,7 @@ def _try(settings: SpoolSettings) -> None:
     try:
         asyncio.run(try_queue(settings))
     except QueueFailed as error:
-        typer.echo(f"waiting for {settings.shown}: {error}", err=True)
+        say(f"waiting for {settings.shown}: {error}", err=True)
 
 
 def _wait_until_open(monitor: Monitor) -> None:
@@ -139,22 +140,20 @@ def _empty(monitor: Monitor) -> bool:
 def _leave(monitor: Monitor) -> int:
     """Stop, and tell what has become of the results; returns the exit status."""
     started = time.monotonic()
-    # Read before closing: a closed queue tells no counts.
-    before = monitor.stats()
     monitor.close(0)
-    sinks = monitor.stats().sinks
-    kept = before.spool.waiting if before.spool is not None else {}
+    # Read after closing: sinks give back then what they were about to write.
+    stats = monitor.stats()
     seconds = time.monotonic() - started
-    typer.echo(f"stopped after {before.usage.requests} requests ({seconds:.1f} s to stop)", err=True)
-    for name, counts in sinks.items():
+    say(f"stopped after {stats.usage.requests} requests ({seconds:.1f} s to stop)", err=True)
+    for name, counts in stats.sinks.items():
         refused = f", {sum(counts.refused.values())} refused" if counts.refused else ""
         causes = f" ({', '.join(sorted(counts.lost_by))})" if counts.lost_by else ""
-        waiting = max(kept.get(name, 0), counts.waiting)
+        waiting = "?" if stats.spool is None else stats.spool.waiting.get(name, 0)
         said = f"{counts.written} written, {waiting} waiting, {counts.lost} lost{causes}{refused}"
-        typer.echo(f"{name}: {said}", err=True)
-    if before.spool is None:
+        say(f"{name}: {said}", err=True)
+    if stats.spool is None:
         return _NO_QUEUE
-    if before.spool.dead:
-        causes = ", ".join(f"{cause} {count}" for cause, count in sorted(before.spool.dead.items()))
-        typer.echo(f"could not be evaluated: {causes}; `steelyard queue list` tells which", err=True)
-    return _LOST if any(counts.lost for counts in sinks.values()) else 0
+    if stats.spool.dead:
+        causes = ", ".join(f"{cause} {count}" for cause, count in sorted(stats.spool.dead.items()))
+        say(f"could not be evaluated: {causes}; `steelyard queue list` tells which", err=True)
+    return _LOST if any(counts.lost for counts in stats.sinks.values()) else 0

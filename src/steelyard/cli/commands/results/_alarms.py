@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from steelyard._internal.text import printable
-from steelyard.cli._words import counted
+from steelyard.cli._say import counted, say
 
 if TYPE_CHECKING:
     from steelyard.alarms import AlarmStatus, AlarmWatcher
@@ -34,8 +34,8 @@ def alarms(
     settings = load_settings().settings
     given = alarms_from(settings.alarm)
     if not given:
-        typer.echo("No alarms. Write some into steelyard.toml, for instance:\n")
-        typer.echo('[[alarm]]\nmetric = "faithfulness"\nfalls_by = 0.05\nto = ["log"]')
+        say("No alarms. Write some into steelyard.toml, for instance:\n")
+        say('[[alarm]]\nmetric = "faithfulness"\nfalls_by = 0.05\nto = ["log"]')
         return
     watcher = AlarmWatcher(given, file=settings.alarm_file)
     if test:
@@ -51,24 +51,24 @@ def alarms(
 def _test(watcher: AlarmWatcher) -> None:
     outcome = watcher.test()
     for target, problem in outcome.items():
-        typer.echo(f"{target}: {'told' if problem is None else printable(problem)}")
+        say(f"{target}: {'told' if problem is None else printable(problem)}")
     if any(outcome.values()):
         raise typer.Exit(1)
 
 
 def _show(status: AlarmStatus) -> None:
-    typer.echo(f"{printable(status.alarm.label)}: {_state(status)}")
+    say(f"{printable(status.alarm.label)}: {_state(status)}")
     if status.now is not None:
         since = f" since {_time(status.since)}" if status.since is not None else ""
-        typer.echo(f"  now     {status.now}{since}")
+        say(f"  now     {status.now}{since}")
     if status.before is not None:
-        typer.echo(f"  before  {status.before}")
+        say(f"  before  {status.before}")
     if status.target is not None:
-        typer.echo(f"  compared with {status.target:.3f}")
+        say(f"  compared with {status.target:.3f}")
     for message in status.messages[:_MESSAGES]:
         outcome = "told" if message.told is not None else f"not told: {message.problem or 'waits'}"
         kind = message.body.get("kind", "")
-        typer.echo(printable(f"  {_time(message.created)} {kind}, {message.target}: {outcome}"))
+        say(printable(f"  {_time(message.created)} {kind}, {message.target}: {outcome}"))
 
 
 def _state(status: AlarmStatus) -> str:

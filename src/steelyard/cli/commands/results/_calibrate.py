@@ -11,7 +11,7 @@ import typer
 from steelyard._internal.text import printable
 from steelyard.calibration import Assessment, Calibration, Fit, Refusal, assess
 from steelyard.cli._options import Results
-from steelyard.cli._words import counted
+from steelyard.cli._say import counted, say
 from steelyard.stats import Estimate
 from steelyard.view.labelling import LabelledResults
 
@@ -54,26 +54,26 @@ def calibrate(
     sources = LabelledResults(db, files or (), metric or None, turns)
     found = [assess(one) for one in sources.material() if one.labelled or one.answers.contradictory]
     for assessment in found:
-        typer.echo("\n".join([*_page(assessment), ""]))
+        say("\n".join([*_page(assessment), ""]))
     _tell_problems(sources.problems)
     fits = {one.key: one.fit for one in found if isinstance(one.fit, Fit)}
     if not found:
-        typer.echo("No judged turn has a label: give some with `steelyard label` or `steelyard serve`.")
+        say("No judged turn has a label: give some with `steelyard label` or `steelyard serve`.")
     elif not fits:
-        typer.echo("Nothing was calibrated.")
+        say("Nothing was calibrated.")
     elif not dry_run:
         made = Calibration.of(fits)
         made.save(out)
-        typer.echo(f"wrote calibration {made.version} with {len(fits)} of {len(found)} maps to {out}")
+        say(f"wrote calibration {made.version} with {len(fits)} of {len(found)} maps to {out}")
     if not fits or sources.problems:
         raise typer.Exit(1)
 
 
 def _tell_problems(problems: Sequence[str]) -> None:
     for problem in problems[:20]:
-        typer.echo(printable(problem), err=True)
+        say(printable(problem), err=True)
     if problems:
-        typer.echo(f"{len(problems)} lines or annotations hold no label of a turn here", err=True)
+        say(f"{len(problems)} lines or annotations hold no label of a turn here", err=True)
 
 
 _SHOWN = 5

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._say import say
+
 _NEXT = """
 Prometheus: name {rules} under rule_files in prometheus.yml, and scrape the
 application's metrics or send them by OTLP.
@@ -28,5 +30,5 @@ def dashboards(
     from steelyard.dashboards import write_to
 
     for path in write_to(out):
-        typer.echo(f"wrote {path}")
-    typer.echo(_NEXT.format(rules=out / "prometheus-rules.yaml"))
+        say(f"wrote {path}")
+    say(_NEXT.format(rules=out / "prometheus-rules.yaml"))

@@ -14,7 +14,7 @@ import typer
 from steelyard._internal.text import printable, shorten
 from steelyard.calibration import Judged
 from steelyard.cli._options import Results
-from steelyard.cli._words import amount, counted
+from steelyard.cli._say import amount, counted, say
 from steelyard.report import Label, LabelValue, open_labels, open_results
 from steelyard.scores import Evaluation, Score
 from steelyard.view.labelling import turns_to_label
@@ -51,14 +51,14 @@ def label(
     - `steelyard label --metric faithfulness --count 50 --who ada`
     """
     found = turns_to_label(db, metric=metric or None, limit=count)
-    typer.echo(f"{counted(found.labelled, 'turn')} labelled; order by {printable(found.metric)}")
+    say(f"{counted(found.labelled, 'turn')} labelled; order by {printable(found.metric)}")
     if only_list:
         for judged, _ in found.turns:
-            typer.echo(f"{printable(judged.record_id)}  score {amount(judged.value)}")
+            say(f"{printable(judged.record_id)}  score {amount(judged.value)}")
         return
 
     stored = _Sitting(db=db, who=who or getpass.getuser()).run(found.turns, metric or None)
-    typer.echo(f"stored {counted(stored, 'label')}")
+    say(f"stored {counted(stored, 'label')}")
 
 
 class _Quit(Exception):
@@ -97,13 +97,13 @@ class _Sitting:
     def _show(self, evaluation: Evaluation, place: str) -> None:
         record = evaluation.record
         assert record is not None
-        typer.echo(f"\n-- {place} {'-' * 50}")
-        typer.echo(f"Question: {shorten(record.asked, _ANSWER)}")
+        say(f"\n-- {place} {'-' * 50}")
+        say(f"Question: {shorten(record.asked, _ANSWER)}")
         for number, context in enumerate(record.contexts[:_CONTEXTS], 1):
-            typer.echo(f"  [{number}] {shorten(context.text, _CONTEXT)}")
+            say(f"  [{number}] {shorten(context.text, _CONTEXT)}")
         if len(record.contexts) > _CONTEXTS:
-            typer.echo(f"  and {counted(len(record.contexts) - _CONTEXTS, 'more passage')}")
-        typer.echo(f"Answer: {shorten(record.answer, _ANSWER)}")
+            say(f"  and {counted(len(record.contexts) - _CONTEXTS, 'more passage')}")
+        say(f"Answer: {shorten(record.answer, _ANSWER)}")
 
     def _of_turn(self, evaluation: Evaluation) -> Iterator[Label]:
         letter = self._letter("Is this a good answer? [g]ood [b]ad [s]kip [q]uit: ", "gbs")
@@ -115,12 +115,12 @@ class _Sitting:
                 for score in evaluation.scores
                 if score.value is not None
             )
-            typer.echo(f"The judge: {said}")
+            say(f"The judge: {said}")
 
     def _of_claims(self, evaluation: Evaluation, metric: str) -> Iterator[Label]:
         score: Score = evaluation[metric]
         for place, verdict in enumerate(score.verdicts):
-            typer.echo(f"Claim {place + 1} of {len(score.verdicts)}: {shorten(verdict.about, _ANSWER)}")
+            say(f"Claim {place + 1} of {len(score.verdicts)}: {shorten(verdict.about, _ANSWER)}")
             letter = self._letter("Do the passages support it? [y]es [n]o [s]kip [q]uit: ", "yns")
             if letter != "s":
                 yield self._label(
@@ -129,17 +129,17 @@ class _Sitting:
 
     def _letter(self, question: str, letters: str) -> str:
         while True:
-            typer.echo(question, nl=False)
+            say(question, end="")
             try:
                 letter = input().strip().lower()[:1]
             except EOFError:
-                typer.echo()
+                say()
                 raise _Quit from None
             if letter == "q":
                 raise _Quit
             if letter and letter in letters:
                 return letter
-            typer.echo(f"please answer with one of {', '.join(letters)} or q")
+            say(f"please answer with one of {', '.join(letters)} or q")
 
     def _label(
         self, evaluation: Evaluation, value: LabelValue, metric: str | None = None, claim: int | None = None

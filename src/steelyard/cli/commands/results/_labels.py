@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from steelyard.cli._options import Results
+from steelyard.cli._say import say
 
 app = typer.Typer(help="Export labels from a results file, or import them.", no_args_is_help=True)
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="A file ending in .csv or .jsonl.")]
@@ -22,7 +23,7 @@ def export(file: _File, db: Results = "steelyard.db") -> None:
     labels = list(open_labels(db))
     with file.open("w", encoding="utf-8", newline="") as opened:
         count = export_labels(labels, opened, form=form)
-    typer.echo(f"wrote {count} labels to {file}")
+    say(f"wrote {count} labels to {file}")
 
 
 @app.command("import")
@@ -37,11 +38,11 @@ def import_(file: _File, db: Results = "steelyard.db") -> None:
     with file.open(encoding="utf-8", errors="replace", newline="") as opened:
         labels = list(import_labels(opened, form=_form(file), problems=problems))
     stored = open_labels(db).put(labels)
-    typer.echo(f"stored {stored} of {len(labels)} labels")
+    say(f"stored {stored} of {len(labels)} labels")
     for problem in problems[:20]:
-        typer.echo(problem, err=True)
+        say(problem, err=True)
     if problems:
-        typer.echo(f"{len(problems)} lines hold no label", err=True)
+        say(f"{len(problems)} lines hold no label", err=True)
         raise typer.Exit(1)
 
 

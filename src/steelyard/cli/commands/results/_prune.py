@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._say import say
 from steelyard.errors import ConfigurationError
 
 
@@ -30,7 +31,7 @@ def prune(
         done = prune_results(results, keep=keep)
     except sqlite3.Error as error:
         raise ConfigurationError(f"{results!r} cannot be pruned: {error_words(error)}") from None
-    typer.echo(
+    say(
         f"deleted {done.turns} turns, {done.left} are left; "
         f"{done.bytes_before / 1e6:.1f} MB before, {done.bytes_after / 1e6:.1f} MB now"
     )

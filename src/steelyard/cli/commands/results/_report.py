@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from steelyard.cli._options import Results
+from steelyard.cli._terminal import terminal
 
 
 def report(
@@ -46,8 +47,6 @@ def report(
     - `steelyard report --db prod.db --since 24h --metric faithfulness`
     - `steelyard report --since 7d --by version --out report.html`
     """
-    from rich.console import Console
-
     from steelyard.report import print_figures
     from steelyard.report import report as make
 
@@ -62,6 +61,6 @@ def report(
     )
     if out:
         made.write_html(out)
-        Console(highlight=False).print(f"wrote {out}", markup=False)
+        terminal().print(f"wrote {out}", markup=False)
     else:
-        print_figures(Console(highlight=False), made.figures)
+        print_figures(terminal(), made.figures)

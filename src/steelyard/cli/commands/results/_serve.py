@@ -11,6 +11,7 @@ import typer
 
 from steelyard._internal.redact import redacted_url
 from steelyard.cli._options import Results
+from steelyard.cli._say import say
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -61,14 +62,15 @@ def serve(
             pages if endpoint is None else _beside(pages, endpoint),
             host=host,
             port=port,
-            ready=lambda address: typer.echo(f"results of {results} at {address} (Ctrl-C ends it)", err=True),
+            ready=lambda address: say(f"results of {results} at {address} (Ctrl-C ends it)", err=True),
         )
 
 
 @contextmanager
 def _collecting(host: str) -> Iterator[ASGIApp]:
     """The endpoint of `steelyard collect`, with its defaults, while this server runs."""
-    from steelyard.cli.commands.recording._collect import CollectOptions, collecting, obey_once, token_for
+    from steelyard.cli._server import obey_once
+    from steelyard.cli.commands.recording._collect import CollectOptions, collecting, token_for
     from steelyard.collect import app
     from steelyard.sinks import SQLiteSink
 

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import shorten
-from steelyard.cli._terminal import figures_table
-from steelyard.cli._words import counted
+from steelyard.cli._say import counted, say
+from steelyard.cli._terminal import figures_table, terminal
 from steelyard.golden import Comparison, Run, compare_runs
 from steelyard.golden.gates import MetricComparison
 
@@ -46,9 +46,9 @@ def compare(
     """
     found = compare_runs(Run.load(first), Run.load(second), least=least)
     if as_json:
-        typer.echo(json.dumps(asdict(found), ensure_ascii=False))
+        say(json.dumps(asdict(found), ensure_ascii=False))
     else:
-        _show(Console(highlight=False), found, slices=slices)
+        _show(terminal(), found, slices=slices)
     if fail_on_worse and found.worse:
         raise typer.Exit(1)
 

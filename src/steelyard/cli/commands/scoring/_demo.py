@@ -2,46 +2,182 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.text import Text
+
+from steelyard._internal.text import shorten
+from steelyard.cli._say import amount, counted
+from steelyard.cli._summary import worst_verdict
+from steelyard.cli._terminal import figures_table, terminal
+from steelyard.diagnosis import MENDS
+from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.judge import LocalJudge
+from steelyard.metrics import Hallucination, default_metrics
+from steelyard.online import Monitor
+from steelyard.report import explain_verdict, report
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks import SQLiteSink
+from steelyard.stats import paired_difference
 
 
 def demo(
     db: Annotated[str, typer.Option("--db", metavar="FILE", help="Where the scores go.")] = "steelyard.db",
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="M",
-            help="Answer with this model (needs OPENAI_API_KEY or --base-url) instead of by quotation.",
-        ),
-    ] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="The model's server.")] = "",
 ) -> None:
     """Watch a RAG chain being scored.
 
-    A LangChain chain answers questions over a text about weighing, once as it is and once with facts
-    invented into its answers. Both are recorded by the callback handler, scored in the background by the
-    local judge, and compared. It needs no key and no network, and takes a few seconds.
-
-    A key in the environment is not used unless `--model` asks for it.
+    A LangChain chain answers questions over a text about weighing: once as it is, once with facts invented
+    into its answers, once with the best passages thrown away. All are recorded by the callback handler,
+    scored in the background by the local judge, and compared. It needs no key and no network, asks no model,
+    and takes a few seconds.
 
     **Examples**
 
     - `steelyard demo`
-    - `steelyard demo --model gpt-4o-mini`
-    - `steelyard demo --model qwen3 --base-url http://127.0.0.1:8000/v1`
+    - `steelyard demo --db demo.db`
     """
-    from rich.console import Console
-
-    from steelyard.errors import MissingDependency
-
     try:
         import langchain_core  # noqa: F401 - the demo's own files need it
     except ImportError:
         raise MissingDependency("langchain-core", extra="langchain") from None
-    from steelyard.cli.demo._play import play
+    console = terminal()
+    sink = SQLiteSink(db)
+    sink.open()
+    judge = LocalJudge()
+    monitor = Monitor(judge=judge, metrics=[*default_metrics(judge), Hallucination()], sinks=[sink])
+    console.print(Text(_HEAD.format(judge=judge.name, database=db)))
+    started = time.monotonic()
+    with console.status("Asking and scoring ..."):
+        asked = _ask(monitor, console)
+        pending = monitor.flush(_PATIENCE)
+    stats = monitor.stats()
+    monitor.close()
+    _compare(console, asked)
+    _name_causes(console, asked)
+    counts = f"{counted(stats.seen, 'turn')} seen, {stats.evaluated} evaluated, {pending} pending, "
+    counts += f"{sum(stats.dead.values())} lost, in {time.monotonic() - started:.1f} s"
+    console.print(Text(f"{judge.name} compares words; it is not calibrated.\n{counts}", style="dim"))
+    console.print(Text(_NEXT.format(file="" if db == "steelyard.db" else f" --db {db}"), style="cyan"))
+    page = str(Path(db).with_suffix(".html"))
+    with suppress(ConfigurationError):  # Jinja2 is not installed, or the folder cannot be written
+        report(db, by="variant").write_html(page)
+        console.print(Text(f"The report is in {page}: open it in a browser.", style="bold"))
+    raise typer.Exit(1 if pending or stats.evaluated < stats.seen else 0)
 
-    raise typer.Exit(
-        play(Console(highlight=False), database=db, model=model or None, base_url=base_url or None)
-    )
+
+_METRICS = ("faithfulness", "hallucination")
+# On a slow machine the local judge takes some seconds for the whole demo.
+_PATIENCE = 20.0
+_WIDEST = 150
+_CELLS = 2 * len(_METRICS) * 6
+_HEAD = """
+A RAG chain on the balance
+  A  the chain as it is, which answers by quotation, without a model
+  B  the same chain, with numbers, names and negations in its answers altered
+  C  the same chain, with a reranker that puts the best passages last
+
+chain > CallbackHandler > Monitor > {judge} > {database}
+faithful: claims that the contexts carry; contradicted: claims that they deny
+"""
+_NEXT = """
+Next
+  steelyard report --tag inventing{file}
+  steelyard score FILE.jsonl             answers of your own
+  steelyard run APP.py                   a chain of your own
+"""
+
+
+def _ask(monitor: Monitor, console: Console) -> list[list[Evaluation]]:
+    """Put every question to every chain, and print a row as soon as all answers are scored."""
+    from steelyard.cli.demo._chain import QUESTIONS, UNANSWERABLE, build_chain, inventing, misled
+    from steelyard_langchain import CallbackHandler
+
+    chains = {"plain": build_chain(), "inventing": inventing(build_chain()), "misled": misled()}
+    scored: dict[tuple[str, str], Evaluation] = {}
+
+    def keep(one: Evaluation) -> None:
+        if one.record is not None:
+            scored[one.record.question, one.record.metadata["variant"]] = one
+
+    monitor.on_evaluation(keep)
+    handler = CallbackHandler(monitor)
+    room = max(min(console.width, _WIDEST) - _CELLS - 2, 40)
+    width = room * 45 // 100
+    console.print(Text(f"{'':<{width}}  {'faithful':^10}  {'contradicted':^12}"))
+    heading = f"{'Question':<{width}}{'     A     B' * len(_METRICS)}  What speaks against B"
+    console.print(Text(heading, style="bold"))
+    rows = []
+    for question in (*QUESTIONS, *UNANSWERABLE):
+        for variant, chain in chains.items():
+            given = {"callbacks": [handler], "tags": ["demo", variant], "metadata": {"variant": variant}}
+            chain.invoke(question, given)  # type: ignore[arg-type]  # a mapping of another kind, to mypy
+        if monitor.flush(_PATIENCE):
+            break
+        rows.append([scored[question, variant] for variant in chains])
+        console.print(_row(question, rows[-1], width, room - width), no_wrap=True, crop=True)
+    return rows
+
+
+def _row(question: str, asked: Sequence[Evaluation], width: int, rest: int) -> Text:
+    line = Text(f"{shorten(question, width):<{width}}")
+    for metric in _METRICS:
+        for evaluation in asked[:2]:
+            line.append("  ").append(_cell(evaluation[metric]))
+    return line.append("  ").append(shorten(_against(asked[1]), rest))
+
+
+def _cell(score: Score) -> Text:
+    if score.value is None:
+        return Text(f"{'n/a' if score.status == 'not_applicable' else 'fail':>4}", style="dim")
+    return Text(f"{amount(score.value):>4}", style="green" if score.passed else "red")
+
+
+def _against(evaluation: Evaluation) -> str:
+    """The worst verdict in words, or why there is none."""
+    scores = [evaluation[metric] for metric in _METRICS]
+    verdict = next((found for score in scores if (found := worst_verdict(score))), None)
+    if verdict is not None:
+        return f'{explain_verdict(verdict)}: "{verdict.about}"'
+    return next((score.explanation for score in scores if score.value is None), "nothing")
+
+
+def _compare(console: Console, asked: Sequence[Sequence[Evaluation]]) -> None:
+    """How B differs from A, over the questions that both have a value for."""
+    table = figures_table("Mean over questions", "A", "B", "B - A", "95 % interval", "Questions")
+    finding = "The two chains cannot be told apart on these questions."
+    for metric in _METRICS:
+        values = [
+            (one, other)
+            for plain, invented, *_ in asked
+            if (one := plain[metric].value) is not None and (other := invented[metric].value) is not None
+        ]
+        found = paired_difference([one for one, _ in values], [other for _, other in values])
+        if found is None:
+            continue
+        interval = f"{found.low:+.2f} to {found.high:+.2f}"
+        cells = (amount(found.first), amount(found.second), f"{found.value:+.2f}", interval, str(found.n))
+        table.add_row(metric, *cells, style="bold" if found.clear else "dim")
+        if metric == "faithfulness" and found.clear:
+            worse = "B" if found.value < 0 else "A"
+            finding = f"Chain {worse} is worse: faithfulness {found.first:.2f} in A, {found.second:.2f} in B."
+    console.print("", table, "")
+    console.print(Text(f"{finding}\n", style="bold"))
+
+
+def _name_causes(console: Console, asked: Sequence[Sequence[Evaluation]]) -> None:
+    """What the bad turns of each chain suffer from, and what mends the most frequent."""
+    console.print(Text("Why turns are bad", style="bold"))
+    for chain, evaluations in zip("ABC", zip(*asked, strict=True), strict=False):
+        found = Counter(one.diagnosis.cause for one in evaluations if one.diagnosis and one.diagnosis.cause)
+        said = ", ".join(f"{cause.replace('_', ' ')} {count}" for cause, count in found.most_common(3))
+        console.print(Text(f"  {chain}  {said or 'nothing found'}"))
+        if found:
+            console.print(Text(f"     {MENDS[found.most_common(1)[0][0]]}", style="dim"))
+    console.print("")

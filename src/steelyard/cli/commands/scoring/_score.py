@@ -19,8 +19,8 @@ from rich.text import Text
 
 from steelyard._internal.text import escaped, printable
 from steelyard.backfill import read_records
-from steelyard.cli._input import count_lines, open_input
-from steelyard.cli._judges import JudgeChoice, suite_of
+from steelyard.cli._files import count_lines, open_input
+from steelyard.cli._judges import FREE, JudgeChoice, plan_table, price_of_all, price_words, suite_of
 from steelyard.cli._options import (
     BaseUrl,
     JudgeName,
@@ -31,10 +31,9 @@ from steelyard.cli._options import (
     numbers_by_name,
     takes,
 )
-from steelyard.cli._prices import FREE, plan_table, price_of_all, price_words
-from steelyard.cli._terminal import progress
-from steelyard.cli._words import counted
-from steelyard.cli.pages._summary import Tally, show
+from steelyard.cli._say import counted
+from steelyard.cli._summary import Tally, show
+from steelyard.cli._terminal import progress, terminal
 from steelyard.engine import evaluate, evaluate_each
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.judge.dry_run import ASSUMED, DryRunJudge
@@ -153,7 +152,7 @@ _HOPELESS = 20
 
 def _score(job: ScoreOptions, choice: JudgeChoice) -> int:
     """Score, write, sum up; returns the exit status."""
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     # First of all: a wrong option is told before the input is opened.
     judge, embedder = choice.build(), choice.build_embedder()
     suite = suite_of(listed(job.metrics), judge)
@@ -189,15 +188,15 @@ def _score(job: ScoreOptions, choice: JudgeChoice) -> int:
 
 def _plan(job: ScoreOptions, choice: JudgeChoice) -> int:
     """Judge the first records in a dry run and print what they would take; returns the exit status."""
-    console = Console(highlight=False)
+    console = terminal()
     if choice.is_here:
         console.print(FREE)
         return 0
-    bad = BadLines(Console(stderr=True))
+    bad = BadLines(terminal(stderr=True))
     with open_input(job.source) as lines:
         records = list(islice(read_records(lines, bad=bad), _SAMPLE))
     if not records:
-        Console(stderr=True).print(f"no records in {job.source_name}", style="red", markup=False)
+        terminal(stderr=True).print(f"no records in {job.source_name}", style="red", markup=False)
         return 1
     judge = DryRunJudge(choice.remote)
     suite = suite_of(listed(job.metrics), judge)

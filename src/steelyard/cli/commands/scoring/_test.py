@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,13 +27,98 @@ from steelyard.cli._options import (
     numbers_by_name,
     takes,
 )
-from steelyard.cli._terminal import figures_table, progress
-from steelyard.cli._words import amount, counted
-from steelyard.cli.pages._gate_plan import show_plan
+from steelyard.cli._say import amount, counted
+from steelyard.cli._terminal import figures_table, progress, terminal
 from steelyard.errors import ConfigurationError
-from steelyard.golden import GoldenSet, Run, junit_xml, markdown_summary, run_golden
-from steelyard.golden.gates import gates_from
+from steelyard.golden import Gate, GoldenSet, Run, junit_xml, markdown_summary, run_golden
+from steelyard.golden.gates import EarlierScores, gates_from
 from steelyard.golden.running import HOW_TO_ASK, NOTHING_ASKED, App, app_from
+from steelyard.stats import plan_gate
+
+_NOT_PROMISED = (
+    "Without --repeat app or --baseline the gate only compares the answers at hand: these rates do not hold."
+)
+_SUPPOSED = (0.1, 0.2, 0.3, 0.5)
+"""Noise to suppose where none was measured: .5 is that of an answer that is right every other time."""
+
+
+def show_plan(
+    console: Console, golden: GoldenSet, gates: Sequence[Gate], baseline: Sequence[Run], *, repeat: str
+) -> None:
+    """Print a table for each gate, or for one that was not named."""
+    earlier = EarlierScores.of_runs(baseline)
+    for gate in gates or (Gate(metric="any metric"),):
+        _show_gate(console, golden, gate, earlier, repeat=repeat)
+
+
+def _show_gate(
+    console: Console, golden: GoldenSet, gate: Gate, earlier: EarlierScores, *, repeat: str
+) -> None:
+    known = {case.id: values for case in golden if (values := earlier.values(case.id, gate.metric))}
+    paired = gate.least is None
+    weights = _weights(golden, known if paired else ())
+    if not weights:
+        console.print("the set has no cases")
+        return
+    answers = round(sum(map(len, known.values())) / len(known)) if known else 1
+    passes = gate.passes if repeat == "app" else 1
+    cases = _effective(weights)
+    effective = "" if cases == len(weights) else f", which tell as much as {cases} equal ones"
+    head = f"{gate.metric}: {counted(len(weights), 'case')}{effective}, {_how(gate, passes, answers)}"
+    console.print(Text(head, style="bold"), soft_wrap=True)
+    noise = earlier.noise(gate.metric, known)
+    console.print(_table(gate, cases, noise, passes, answers if paired else None))
+    console.print(Text(_words(gate, noise), style="dim"), soft_wrap=True)
+    if passes == 1 and not (known or paired):
+        console.print(Text(_NOT_PROMISED, style="yellow"), soft_wrap=True)
+
+
+def _weights(golden: GoldenSet, known: Collection[str]) -> list[float]:
+    """Those of the cases that earlier runs know; of all if they know none."""
+    return [case.weight for case in golden if case.id in known] or [case.weight for case in golden]
+
+
+def _effective(weights: Sequence[float]) -> int:
+    """Unequal weights tell as much as fewer equal ones (Kish)."""
+    return max(round(sum(weights) ** 2 / sum(weight * weight for weight in weights)), 1)
+
+
+def _words(gate: Gate, noise: float | None) -> str:
+    source = "supposed: no earlier run tells" if noise is None else "measured in earlier runs"
+    return (
+        f"Noise: standard deviation of a case's score from one answer to the next, {source}. Finds: the "
+        f"smallest fall that fails with {gate.power:.0%}. Cases for it: so many find {gate.fall:g}."
+    )
+
+
+def _how(gate: Gate, passes: int, answers: int) -> str:
+    how = f"asked up to {counted(passes, 'time')}" if passes > 1 else "asked once"
+    if gate.least is None:
+        return f"{how}, against {counted(answers, 'earlier answer')} to each"
+    return f"{how}, against {gate.least:g}"
+
+
+def _table(gate: Gate, cases: int, noise: float | None, passes: int, earlier: int | None) -> Table:
+    falls = ("Noise", "Finds", f"Fall of {gate.fall:g}: fails", "passes", "undecided")
+    table = figures_table(*falls, "Unchanged: fails", "undecided", "Cases for it")
+    for supposed in _SUPPOSED if noise is None else (noise,):
+        plan = plan_gate(
+            cases,
+            noise=supposed,
+            fall=gate.fall,
+            false_failures=gate.false_failures,
+            power=gate.power,
+            passes=passes,
+            earlier=earlier,
+        )
+        shares = (plan.found, plan.missed, plan.undecided, plan.false_failures, plan.undecided_unchanged)
+        table.add_row(
+            f"{supposed:.2f}",
+            "-" if plan.finds is None else f"{plan.finds:.2f}",
+            *(f"{share:.0%}" for share in shares),
+            "-" if plan.cases_needed is None else f"{plan.cases_needed:,}",
+        )
+    return table
 
 
 class Repeat(StrEnum):
@@ -145,7 +231,7 @@ def test(options: TestOptions) -> int:
         passes=options.passes,
     )
     if options.plan:
-        show_plan(Console(highlight=False), golden, gates, baseline, repeat=options.repeat.value)
+        show_plan(terminal(), golden, gates, baseline, repeat=options.repeat.value)
         return 0
     if not options.app:
         raise ConfigurationError("--app says what is to be tested: module:name, or an address")
@@ -156,7 +242,7 @@ def test(options: TestOptions) -> int:
     judge = JudgeChoice.named(
         options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
     )
-    console = Console(stderr=True, highlight=False)
+    console = terminal(stderr=True)
     with progress(console, "Asking and judging", total=len(golden)) as move:
         found = run_golden(
             golden,
@@ -174,7 +260,7 @@ def test(options: TestOptions) -> int:
             on_case=lambda _: move(advance=1),
         )
     _write(options, found)
-    _show(Console(highlight=False), found)
+    _show(terminal(), found)
     return _STATUS[found.outcome]
 
 

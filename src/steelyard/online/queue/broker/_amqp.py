@@ -19,7 +19,6 @@ import asyncio
 import contextlib
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -40,12 +39,17 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.online.queue._dead_letters import DeadLetter, Decide, record_id_of
-from steelyard.online.queue._protocol import Stored
-from steelyard.online.queue.broker._address import BrokerAddress
-from steelyard.online.queue.broker._amqp_parked import ParkedResults
-from steelyard.online.queue.broker._bodies import unpacked_or_empty
-from steelyard.online.queue.broker._broker import Message, Outgoing, Refused, Totals, Unreachable
+from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored, record_id_of
+from steelyard.online.queue.broker._amqp_parked import AmqpParked
+from steelyard.online.queue.broker._broker import (
+    BrokerAddress,
+    LeasedMessage,
+    Outgoing,
+    Refused,
+    Unreachable,
+    plain,
+    unpacked_or_empty,
+)
 
 _log = SafeLogger("steelyard.online")
 _ANSWER = 5.0
@@ -54,7 +58,6 @@ _BURST = 0.01
 _KNOWN = 100_000  # RabbitMQ does not drop repeated publications by itself
 _WAITS = (5, 10, 20, 40, 80, 160, 320, 640)
 _POSTPONED = "steelyard-postponed"
-_TOKEN = re.compile(r"[^A-Za-z0-9_-]")
 _NO_WAIT = 4  # seconds that are not worth a place in a waiting queue
 
 
@@ -86,7 +89,7 @@ class AmqpBroker:
         self._judged = 0
         self._dead: Counter[str] = Counter()
         self._warn = WarnOnce(_log)
-        self.parked = ParkedResults(
+        self.parked = AmqpParked(
             declare=self._declare_results,
             send=self._send,
             ready=self._ready,
@@ -113,7 +116,7 @@ class AmqpBroker:
         self._connected()
         return list(await asyncio.gather(*map(self._publish_turn, turns)))
 
-    async def pull(self, most: int) -> list[Message]:
+    async def pull(self, most: int) -> list[LeasedMessage]:
         """Take what the broker has sent; it sends no more than a little beyond what is asked for at first."""
         async with self._translated():
             await self._consume(most)
@@ -129,10 +132,10 @@ class AmqpBroker:
                 found.append(self._coming.get_nowait())
         return [self._message(raw) for raw in found]
 
-    async def extend(self, messages: Sequence[Message]) -> None:
+    async def extend(self, messages: Sequence[LeasedMessage]) -> None:
         """Leases end with the connection only."""
 
-    async def keep_result(self, message: Message, body: Callable[[], bytes]) -> bool:
+    async def keep_result(self, message: LeasedMessage, body: Callable[[], bytes]) -> bool:
         """Nothing is kept beside a message; False where the connection has ended since the lease."""
         if message.seq not in self._held:
             return False
@@ -140,7 +143,7 @@ class AmqpBroker:
         self._judged += 1
         return True
 
-    async def acknowledge(self, messages: Sequence[Message]) -> None:
+    async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """Acknowledge those that this connection still holds; the others will be judged again."""
         async with self._translated():
             for message in messages:
@@ -149,7 +152,7 @@ class AmqpBroker:
                     self._held.discard(message.seq)
                     self._evaluated.discard(message.seq)
 
-    async def give_back(self, messages: Sequence[Message], seconds: float, *, postpone: bool) -> bool:
+    async def give_back(self, messages: Sequence[LeasedMessage], seconds: float, *, postpone: bool) -> bool:
         """Give turns back: to their place in the queue, or by way of a queue that holds them for a while."""
         held = [message for message in messages if message.seq in self._held]
         if not postpone:
@@ -165,12 +168,12 @@ class AmqpBroker:
                 self._held.discard(message.seq)
         return bool(held)
 
-    async def dead_letter(self, message: Message, cause: str) -> bool:
+    async def dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         """Copy a turn to the dead letters, and then end it."""
         if message.seq not in self._held:
             return False
         headers: dict[str, str | int] = {
-            "Steelyard-Cause": _TOKEN.sub("_", cause),
+            "Steelyard-Cause": plain(cause),
             "Steelyard-Attempts": message.attempts,
         }
         async with self._translated():
@@ -211,20 +214,22 @@ class AmqpBroker:
                 await raw.ack()
             return letters
 
-    async def totals(self) -> Totals:
+    async def totals(self) -> QueueCounts:
         """What the broker has ready and this process holds, with this process's own counts."""
         async with self._translated():
             ready = 0
             for name in (f"{self._name}.turns", *self._waiting_queues):
                 ready += await self._ready(name)
+            # Before what waits for sinks: a result that goes there meanwhile counts twice, and not never.
+            undelivered = len(self._evaluated)
             waiting = await self.parked.counts()
         pending = ready + len(self._held) + self._coming.qsize() - len(self._evaluated)
-        return Totals(
+        return QueueCounts(
             accepted=pending + self._judged + sum(self._dead.values()),
             pending=pending,
             evaluated=self._judged,
             dead=dict(self._dead),
-            undelivered=len(self._evaluated) + max(waiting.values(), default=0),
+            undelivered=undelivered + max(waiting.values(), default=0),
             bytes=0,
             waiting=waiting,
         )
@@ -305,12 +310,12 @@ class AmqpBroker:
             async with self._translated():
                 await self._turns.cancel(consumer, timeout=_ANSWER)
 
-    def _message(self, raw: AbstractIncomingMessage) -> Message:
+    def _message(self, raw: AbstractIncomingMessage) -> LeasedMessage:
         seq = next(self._numbers)
         self._held.add(seq)
         headers = raw.headers or {}
         delivered = _whole(headers.get("x-delivery-count")) + 1
-        return Message(
+        return LeasedMessage(
             seq=seq,
             lease=f"{self._generation}-{raw.delivery_tag}",
             body=raw.body,
@@ -348,7 +353,7 @@ class AmqpBroker:
         )
         await self._connected().default_exchange.publish(message, queue, timeout=_ANSWER)
 
-    async def _copy_back(self, message: Message, seconds: float) -> None:
+    async def _copy_back(self, message: LeasedMessage, seconds: float) -> None:
         """Put a copy into the queue that holds it for so long, and then end the original.
 
         A broker or process that dies in between leaves both: the turn is then judged twice, with one result.

@@ -9,14 +9,14 @@ from contextlib import AbstractAsyncContextManager
 from aio_pika.abc import AbstractQueue
 from aio_pika.exceptions import DeliveryError
 
-from steelyard.online.queue.broker._broker import Message, Waiting
+from steelyard.online.queue.broker._broker import LeasedMessage, Waiting
 
 Declare = Callable[[str], Awaitable[AbstractQueue]]
 Send = Callable[[bytes, str], Awaitable[None]]
 Ready = Callable[[str], Awaitable[int]]
 
 
-class ParkedResults:
+class AmqpParked:
     """The queues `NAME.results.SINK`.
 
     Args:
@@ -43,7 +43,7 @@ class ParkedResults:
         self._numbers = numbers
         self._watched: set[str] = set()
         self._queues: dict[str, AbstractQueue] = {}
-        self._held: dict[int, Message] = {}
+        self._held: dict[int, LeasedMessage] = {}
 
     def start(self) -> None:
         """Go on over a new connection; what was held is the broker's again."""
@@ -61,25 +61,25 @@ class ParkedResults:
                 await self._queue(sink)
             return list(await asyncio.gather(*map(self._put, results)))
 
-    async def pull(self, sink: str, most: int) -> list[Message]:
+    async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
         """Take the oldest results that wait for a sink."""
-        found: list[Message] = []
+        found: list[LeasedMessage] = []
         async with self._translated():
             queue = await self._queue(sink)
             while len(found) < most and (raw := await queue.get(no_ack=False, fail=False)) is not None:
                 seq, lease = next(self._numbers), str(raw.delivery_tag)
-                found.append(Message(seq=seq, lease=lease, body=raw.body, attempts=1, raw=raw))
+                found.append(LeasedMessage(seq=seq, lease=lease, body=raw.body, attempts=1, raw=raw))
                 self._held[seq] = found[-1]
         return found
 
-    async def acknowledge(self, messages: Sequence[Message]) -> None:
+    async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """Their sink has these."""
         async with self._translated():
             for message in messages:
                 if self._held.pop(message.seq, None) is not None:
                     await message.raw.ack()
 
-    async def give_back(self, messages: Sequence[Message]) -> None:
+    async def give_back(self, messages: Sequence[LeasedMessage]) -> None:
         """Their sink does not have these.
 
         Copied to the end rather than handed back: RabbitMQ 4 drops what was handed back twenty times.

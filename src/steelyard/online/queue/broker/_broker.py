@@ -1,14 +1,162 @@
-"""What a `BrokerQueue` needs of a message broker; one file for each kind implements it."""
+"""What a BrokerQueue needs of a message broker: its address, the bodies of messages, and calls."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
-from steelyard.errors import SteelyardError
-from steelyard.online.queue._dead_letters import DeadLetter, Decide
-from steelyard.online.queue._protocol import Stored
+from steelyard._internal.redact import redacted_url
+from steelyard.errors import ConfigurationError, SteelyardError
+from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored
+from steelyard.online.queue._turns import Selected, result_to_json, turn_from_json
+from steelyard.record import text_of
+from steelyard.scores import Evaluation, evaluation_from_json
+
+NATS = frozenset({"nats", "tls"})
+AMQP = frozenset({"amqp", "amqps"})
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NATS_OPTIONS = frozenset({"queue", "replicas", "credentials"})
+_OF_TURN = b'{"record_of":"turn",'
+_PACKED_FROM = 64 * 1024  # below, compressing costs more than the bytes do
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+_LARGEST = 64 * 1024 * 1024  # what unpacks to more is not ours, and may be an attack
+
+
+def is_address(path: object) -> bool:
+    """Whether this names a server rather than a file."""
+    return isinstance(path, str) and "://" in path
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    """Where a broker is, and which of its queues is meant."""
+
+    scheme: str
+    """`nats`, `tls` (NATS), `amqp` or `amqps`."""
+    servers: tuple[str, ...] = field(repr=False)
+    """Addresses for the client, with user and password; several for a NATS cluster."""
+    shown: str
+    """The address as it may be logged."""
+    queue: str
+    """The name that streams, subjects and queues on the broker begin with."""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What else stood behind the question mark."""
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """Take an address apart.
+
+        Raises:
+            ConfigurationError: If it cannot be one; the message shows no password.
+        """
+        shown = redacted_url(url)
+        try:
+            parts = urlsplit(url)
+            options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        except ValueError:
+            raise ConfigurationError("the spool's address cannot be read as a URL") from None
+        if parts.scheme not in NATS | AMQP:
+            raise ConfigurationError(
+                f"the spool {shown!r} is neither a file nor a broker; addresses begin with nats://, tls://, "
+                "amqp:// or amqps://"
+            )
+        if not parts.netloc.rpartition("@")[2]:
+            raise ConfigurationError(f"the spool's address {shown!r} names no host")
+        queue = options.pop("queue", "steelyard")
+        if not _NAME.fullmatch(queue):
+            raise ConfigurationError(
+                f"queue={queue!r} in the spool's address: a name has up to 64 letters, digits, '_' and '-'"
+            )
+        if parts.scheme in NATS:
+            _check_nats(options)
+            return cls(parts.scheme, _servers(parts), shown, queue, options)
+        return cls(parts.scheme, (urlunsplit(parts._replace(query=urlencode(options))),), shown, queue)
+
+
+def _check_nats(options: Mapping[str, str]) -> None:
+    if unknown := set(options) - _NATS_OPTIONS:
+        raise ConfigurationError(
+            f"the spool's address has no option {min(unknown)!r}; there are "
+            f"{', '.join(sorted(_NATS_OPTIONS))}"
+        )
+    replicas = options.get("replicas", "1")
+    if replicas not in {"1", "3", "5"}:
+        raise ConfigurationError(f"replicas={replicas!r} in the spool's address must be 1, 3 or 5")
+
+
+def _servers(parts: SplitResult) -> tuple[str, ...]:
+    user, at, hosts = parts.netloc.rpartition("@")
+    return tuple(f"{parts.scheme}://{user}{at}{host.strip()}" for host in hosts.split(",") if host.strip())
+
+
+def key_of(turn: Selected) -> str:
+    """What the broker tells the same turn by, published twice."""
+    return hashlib.blake2b(text_of(turn.record.id).encode(), digest_size=16).hexdigest()
+
+
+def is_token(name: str) -> bool:
+    """Whether this is what `token_of` makes of a sink's name; `counts` has it where it knows no more."""
+    return re.fullmatch(r"[A-Za-z0-9_-]+-[0-9a-f]{8}", name) is not None
+
+
+def plain(text: str) -> str:
+    """A text that may stand in a subject, a header or a name: dots and stars mean something to NATS."""
+    return _OTHER.sub("_", text)
+
+
+def token_of(sink: str) -> str:
+    """A sink's name as a part of a subject or of a queue's name."""
+    return f"{plain(sink)[:60]}-{hashlib.blake2b(sink.encode(), digest_size=4).hexdigest()}"
+
+
+def result_of(turn: Selected, evaluation: Evaluation) -> bytes:
+    """A result as it is stored beside its turn: the Record, most of it, lies there already."""
+    if evaluation.record is None or evaluation.record != turn.record:
+        return packed(result_to_json(evaluation))
+    line = result_to_json(replace(evaluation, record=None))
+    return packed(_OF_TURN + line[1:])
+
+
+def evaluation_of(result: bytes, turn: bytes) -> Evaluation:
+    """The result again. Raises whatever a damaged text makes it raise."""
+    line = unpacked(result)
+    evaluation = evaluation_from_json(line)
+    if not line.startswith(_OF_TURN):
+        return evaluation
+    return replace(evaluation, record=turn_from_json(unpacked(turn)).record)
+
+
+def packed(body: bytes) -> bytes:
+    """Compressed where it is large: brokers bound the size of a message, mostly at 1 MiB."""
+    return body if len(body) < _PACKED_FROM else zlib.compress(body, 1)
+
+
+def unpacked(body: bytes) -> bytes:
+    """What was packed; JSON begins with a bracket, which no compressed text does.
+
+    Raises:
+        zlib.error: If it is neither, or larger than 64 MiB.
+    """
+    if body[:1] == b"{":
+        return body
+    inflate = zlib.decompressobj()
+    text = inflate.decompress(body, _LARGEST)
+    if not inflate.eof:
+        raise zlib.error("too large or cut off")
+    return text
+
+
+def unpacked_or_empty(body: bytes) -> bytes:
+    """What was packed; nothing where it cannot be unpacked."""
+    try:
+        return unpacked(body)
+    except zlib.error:
+        return b""
 
 
 class Unreachable(SteelyardError):
@@ -30,7 +178,7 @@ class Outgoing:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Message:
+class LeasedMessage:
     """A turn that was leased from the broker."""
 
     seq: int
@@ -53,32 +201,12 @@ class Message:
 class Waiting:
     """A result that some sinks do not have."""
 
-    message: Message
+    message: LeasedMessage
     """Its turn."""
     body: bytes
     """The result, with what it says of the turn."""
     sinks: Collection[str]
     """Which sinks, as `token_of` writes their names."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Totals:
-    """What a broker says of its queue at one moment."""
-
-    accepted: int
-    """Turns put in."""
-    pending: int
-    """Waiting or leased."""
-    evaluated: int
-    """Judged."""
-    dead: Mapping[str, int]
-    """Given up, by cause."""
-    undelivered: int
-    """Results that wait for their sinks."""
-    bytes: int
-    """Size of what is pending."""
-    waiting: Mapping[str, int] = field(default_factory=dict)
-    """By sink: results that are kept for it."""
 
 
 class Parked(Protocol):
@@ -92,15 +220,15 @@ class Parked(Protocol):
         """Store each result once for each of its sinks; False where it does not fit."""
         ...
 
-    async def pull(self, sink: str, most: int) -> list[Message]:
+    async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
         """Lease the oldest results that wait for a sink."""
         ...
 
-    async def acknowledge(self, messages: Sequence[Message]) -> None:
+    async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """Their sink has these."""
         ...
 
-    async def give_back(self, messages: Sequence[Message]) -> None:
+    async def give_back(self, messages: Sequence[LeasedMessage]) -> None:
         """Their sink does not have these; they wait again."""
         ...
 
@@ -129,33 +257,33 @@ class Broker(Protocol):
         """Publish turns side by side; None for each that the broker has not confirmed in time."""
         ...
 
-    async def pull(self, most: int) -> list[Message]:
+    async def pull(self, most: int) -> list[LeasedMessage]:
         """Lease the oldest turns; waits up to half a second for one."""
         ...
 
-    async def extend(self, messages: Sequence[Message]) -> None:
+    async def extend(self, messages: Sequence[LeasedMessage]) -> None:
         """Hold on to leases."""
         ...
 
-    async def keep_result(self, message: Message, body: Callable[[], bytes]) -> bool:
+    async def keep_result(self, message: LeasedMessage, body: Callable[[], bytes]) -> bool:
         """Store a result until its turn is acknowledged, if results are stored at all.
 
         False where another holder has stored one, or the lease is known to be lost.
         """
         ...
 
-    async def acknowledge(self, messages: Sequence[Message]) -> None:
+    async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """These turns are through: they and their results leave the broker."""
         ...
 
-    async def give_back(self, messages: Sequence[Message], seconds: float, *, postpone: bool) -> bool:
+    async def give_back(self, messages: Sequence[LeasedMessage], seconds: float, *, postpone: bool) -> bool:
         """Give turns back, due after some seconds; False where the lease is known to be lost.
 
         It does not count as an attempt. With `postpone`, it counts as postponed.
         """
         ...
 
-    async def dead_letter(self, message: Message, cause: str) -> bool:
+    async def dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         """Move a turn to the dead letters; False where the lease is known to be lost."""
         ...
 
@@ -163,7 +291,7 @@ class Broker(Protocol):
         """Have somebody decide about dead letters, the oldest first."""
         ...
 
-    async def totals(self) -> Totals:
+    async def totals(self) -> QueueCounts:
         """The broker's counts now."""
         ...
 

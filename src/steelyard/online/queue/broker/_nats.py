@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,18 +15,20 @@ from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.online.queue._dead_letters import DeadLetter, Decide
-from steelyard.online.queue._protocol import Stored
-from steelyard.online.queue.broker._address import BrokerAddress
-from steelyard.online.queue.broker._broker import Message, Outgoing, Totals, Unreachable
-from steelyard.online.queue.broker._nats_answers import FULL, NOT_LAST, acknowledged, refuse, words
-from steelyard.online.queue.broker._nats_connection import ANSWER, NatsConnection
-from steelyard.online.queue.broker._nats_dead import walk_dead_letters
-from steelyard.online.queue.broker._nats_parked import ParkedResults
-from steelyard.online.queue.broker._nats_pull import Puller
-from steelyard.online.queue.broker._nats_restart import RestartMemory
-from steelyard.online.queue.broker._nats_streams import CONSUMER, Streams
-from steelyard.online.queue.broker._nats_totals import StreamCounts
+from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored
+from steelyard.online.queue.broker._broker import BrokerAddress, LeasedMessage, Outgoing, Unreachable, plain
+from steelyard.online.queue.broker._nats_connection import (
+    ANSWER,
+    FULL,
+    NOT_LAST,
+    NatsConnection,
+    acknowledged,
+    refuse,
+    words,
+)
+from steelyard.online.queue.broker._nats_parked import NatsParked, walk_dead_letters
+from steelyard.online.queue.broker._nats_requests import Puller
+from steelyard.online.queue.broker._nats_streams import CONSUMER, RestartMemory, StreamCounts, Streams
 
 _log = SafeLogger("steelyard.online")
 # How long a pull waits for more; every worker asks again right after it.
@@ -35,8 +36,6 @@ _LINGER = 0.5
 # A server that does not know of the delivery never answers.
 _HEARD = 1.0
 _API = "$JS.API"
-# Causes are names of exceptions, and NATS gives meaning to dots and stars in subjects.
-_TOKEN = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class NatsBroker:
@@ -57,13 +56,13 @@ class NatsBroker:
         self._connection = NatsConnection(address)
         self._puller = Puller(f"{_API}.CONSUMER.MSG.NEXT.{self._streams.turns}.{CONSUMER}")
         self._counts = StreamCounts(self._streams)
-        self.parked = ParkedResults(self._streams, self._connection)
+        self.parked = NatsParked(self._streams, self._connection)
         self._held: set[int] = set()
         # Where the results lie that this process has seen, by the numbers of their turns.
         self._results: dict[int, int] = {}
         self._memory = RestartMemory()
         # Acknowledged, but the server did not know that it had delivered them.
-        self._unheard: dict[int, Message] = {}
+        self._unheard: dict[int, LeasedMessage] = {}
         self._warn = WarnOnce(_log)
 
     @property
@@ -89,7 +88,7 @@ class NatsBroker:
         )
         return [self._stored(result) for result in results]
 
-    async def pull(self, most: int) -> list[Message]:
+    async def pull(self, most: int) -> list[LeasedMessage]:
         """Lease the oldest turns; those that come again with what is known of them.
 
         What this process holds or has seen through is not among them.
@@ -113,7 +112,7 @@ class NatsBroker:
         self._held.update(message.seq for message in messages)
         return messages
 
-    async def extend(self, messages: Sequence[Message]) -> None:
+    async def extend(self, messages: Sequence[LeasedMessage]) -> None:
         """Tell the server that turns are in progress, those that have come ahead of time too."""
         client = self._connection.client
         # What has come ahead of time is leased as well, though nobody works on it yet.
@@ -123,7 +122,7 @@ class NatsBroker:
                 await client.publish(lease, b"+WPI")
             await client.flush(timeout=int(ANSWER))
 
-    async def keep_result(self, message: Message, body: Callable[[], bytes]) -> bool:
+    async def keep_result(self, message: LeasedMessage, body: Callable[[], bytes]) -> bool:
         """Store a result under its turn's number, unless there is one."""
         subject = f"{self._streams.name}.results.{message.seq}"
         # The server stores it only if there is no result yet: of two workers one wins.
@@ -147,7 +146,7 @@ class NatsBroker:
                 return True
         return True
 
-    async def acknowledge(self, messages: Sequence[Message]) -> None:
+    async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """Acknowledge turns, and then delete what was kept beside them."""
         self._memory.through(message.seq for message in messages)
         doubtful = [message for message in messages if self._memory.is_in_doubt(message.seq)]
@@ -160,7 +159,7 @@ class NatsBroker:
             await self._connection.send_in_order([(message.lease, b"+ACK") for message in certain])
             await self._forget(certain)
 
-    async def give_back(self, messages: Sequence[Message], seconds: float, *, postpone: bool) -> bool:
+    async def give_back(self, messages: Sequence[LeasedMessage], seconds: float, *, postpone: bool) -> bool:
         """Give turns back, and write down that this was no attempt.
 
         With those that have come ahead of time, where the process stops.
@@ -172,17 +171,17 @@ class NatsBroker:
         await self._hand_back(notes, seconds)
         return True
 
-    async def dead_letter(self, message: Message, cause: str) -> bool:
+    async def dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         # Copied before it is ended: a crash in between gives the letter twice, under one id, and not never.
         """Copy a turn to the dead letters, and then end it."""
         headers = {
             # The server drops a second message of this id, so that a repeated copy counts once.
             Header.MSG_ID: f"{self._streams.turns}-{message.seq}",
-            "Steelyard-Cause": _TOKEN.sub("_", cause),
+            "Steelyard-Cause": plain(cause),
             "Steelyard-Turn": str(message.seq),
             "Steelyard-Attempts": str(message.attempts),
         }
-        subject = f"{self._streams.name}.dead.{_TOKEN.sub('_', cause)[:100]}"
+        subject = f"{self._streams.name}.dead.{plain(cause)[:100]}"
         [result] = await self._connection.publish_all(
             [(subject, message.body, headers)], stream=self._streams.dead
         )
@@ -202,13 +201,12 @@ class NatsBroker:
         async with self._connection.translated():
             return await walk_dead_letters(self._connection, self._streams, decide, most)
 
-    async def totals(self) -> Totals:
+    async def totals(self) -> QueueCounts:
         """The ledger from the streams' numbers; what the server has not heard is said again before."""
         async with self._connection.translated():
             if self._unheard:
                 await self._acknowledge_doubtful(list(self._unheard.values()))
-            waiting = await self.parked.counts()
-            return await self._counts.totals(self._connection.jetstream, waiting)
+            return await self._counts.totals(self._connection.jetstream, self.parked.counts)
 
     async def close(self) -> None:
         """Disconnect, and forget what is still leased."""
@@ -218,7 +216,7 @@ class NatsBroker:
         self._results.clear()
         self._unheard.clear()
 
-    async def _met(self, raw: Msg) -> Message | None:
+    async def _met(self, raw: Msg) -> LeasedMessage | None:
         """A turn that has come, unless nothing is to be done about it here."""
         seq = raw.metadata.sequence.stream
         self._memory.seen(seq)
@@ -235,10 +233,10 @@ class NatsBroker:
             return None
         return message
 
-    async def _message(self, raw: Msg, note: dict[str, Any] | None = None) -> Message:
+    async def _message(self, raw: Msg, note: dict[str, Any] | None = None) -> LeasedMessage:
         seq, delivered = raw.metadata.sequence.stream, raw.metadata.num_delivered
         note = await self._note_for(raw) if note is None else note
-        return Message(
+        return LeasedMessage(
             seq=seq,
             lease=raw.reply,
             body=raw.data,
@@ -258,7 +256,7 @@ class NatsBroker:
                 return dict(json.loads((written.data if written else None) or b"{}"))
         return {}
 
-    async def _hand_back(self, notes: Sequence[tuple[Message, bytes]], seconds: float) -> None:
+    async def _hand_back(self, notes: Sequence[tuple[LeasedMessage, bytes]], seconds: float) -> None:
         """Write notes down, and then give their turns back."""
         if notes:
             written: list[tuple[str, bytes, dict[str, str]]] = [
@@ -271,7 +269,7 @@ class NatsBroker:
             await self._connection.send_in_order([(message.lease, word) for message, _ in notes])
         self._held.difference_update(message.seq for message, _ in notes)
 
-    async def _acknowledge_doubtful(self, messages: Sequence[Message]) -> None:
+    async def _acknowledge_doubtful(self, messages: Sequence[LeasedMessage]) -> None:
         """Acknowledge turns one by one.
 
         A restarted server does not answer for one that it does not know to have delivered: nothing of it may
@@ -283,7 +281,7 @@ class NatsBroker:
         self._unheard.update((message.seq, message) for message in messages)
         await self._forget([one for one in messages if _is_answered(sent[one.seq])])
 
-    async def _forget(self, messages: Sequence[Message]) -> None:
+    async def _forget(self, messages: Sequence[LeasedMessage]) -> None:
         """Delete what was kept beside turns that are acknowledged."""
         jetstream, name = self._connection.jetstream, self._streams.name
         deleting: list[bytes] = []
@@ -332,7 +330,7 @@ def _is_answered(sent: asyncio.Future[Msg]) -> bool:
     return sent.done() and sent.exception() is None
 
 
-def _note_of(message: Message, *, postponed: int, doubted: bool = False) -> bytes:
+def _note_of(message: LeasedMessage, *, postponed: int, doubted: bool = False) -> bytes:
     excused = message.raw.metadata.num_delivered - message.attempts + 1
     note = {"postponed": postponed, "excused": excused, "doubted": doubted}
     return json.dumps(note).encode()

@@ -1,4 +1,4 @@
-"""Results that wait for a sink, on NATS: a stream with a subject and a consumer for each sink."""
+"""What waits beside the turns on NATS: results for a sink, and dead letters."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Collection, Mapping, Sequence
 from nats.errors import MaxPayloadError, TimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, Header, PubAck
+from nats.js.errors import NotFoundError
 
-from steelyard.online.queue.broker._broker import Message, Unreachable, Waiting
-from steelyard.online.queue.broker._nats_answers import FULL, refuse
-from steelyard.online.queue.broker._nats_connection import NatsConnection
+from steelyard.online.queue._protocol import DeadLetter, Decide, record_id_of
+from steelyard.online.queue.broker._broker import LeasedMessage, Unreachable, Waiting, unpacked_or_empty
+from steelyard.online.queue.broker._nats_connection import FULL, NatsConnection, refuse
 from steelyard.online.queue.broker._nats_streams import Streams
 
 _PATIENCE = 0.5
 _AT_ONCE = 10_000
 
 
-class ParkedResults:
+class NatsParked:
     """The stream `NAME-undelivered` of one queue.
 
     Args:
@@ -48,7 +49,7 @@ class ParkedResults:
         answers = iter(await self._connection.publish_all(messages, stream=self._streams.undelivered))
         return [min([_stored(next(answers)) for _ in result.sinks], default=True) for result in results]
 
-    async def pull(self, sink: str, most: int) -> list[Message]:
+    async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
         """Lease the oldest results that wait for a sink."""
         async with self._connection.translated():
             consumer = self._consumers.get(sink) or await self._consumer(sink)
@@ -57,7 +58,7 @@ class ParkedResults:
             except TimeoutError:
                 return []
         return [
-            Message(
+            LeasedMessage(
                 seq=raw.metadata.sequence.stream,
                 lease=raw.reply,
                 body=raw.data,
@@ -67,12 +68,12 @@ class ParkedResults:
             for raw in found
         ]
 
-    async def acknowledge(self, messages: Sequence[Message]) -> None:
+    async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """Their sink has these."""
         async with self._connection.translated():
             await self._connection.send_in_order([(message.lease, b"+ACK") for message in messages])
 
-    async def give_back(self, messages: Sequence[Message]) -> None:
+    async def give_back(self, messages: Sequence[LeasedMessage]) -> None:
         """Their sink does not have these."""
         async with self._connection.translated():
             await self._connection.send_in_order([(message.lease, b"-NAK") for message in messages])
@@ -114,3 +115,42 @@ def _stored(answer: PubAck | Exception | None) -> bool:
     if isinstance(answer, MaxPayloadError) or getattr(answer, "err_code", None) in FULL:
         return False
     refuse(answer)
+
+
+async def walk_dead_letters(
+    connection: NatsConnection, streams: Streams, decide: Decide, most: int
+) -> list[DeadLetter]:
+    """Have somebody decide about dead letters, the oldest first.
+
+    Raises:
+        Error: What the client raises.
+    """
+    jetstream = connection.jetstream
+    state = (await jetstream.stream_info(streams.dead)).state
+    letters: list[DeadLetter] = []
+    seq = state.first_seq
+    while seq <= state.last_seq and len(letters) < most:
+        try:
+            found = await jetstream.get_msg(streams.dead, seq, direct=True)
+        except NotFoundError:  # dropped or replayed before
+            seq += 1
+            continue
+        headers, body = found.headers or {}, found.data or b""
+        letter = DeadLetter(
+            record_id=record_id_of(unpacked_or_empty(body)),
+            cause=headers.get("Steelyard-Cause", ""),
+            attempts=int(headers.get("Steelyard-Attempts", "0")),
+        )
+        letters.append(letter)
+        fate = decide(letter)
+        if fate == "replay":
+            # Published before it is deleted: a crash in between has the turn judged and leaves the letter.
+            [stored] = await connection.publish_all(
+                [(f"{streams.name}.turns", body, {})], stream=streams.turns
+            )
+            if not isinstance(stored, PubAck):
+                raise Unreachable("it does not take a turn again")
+        if fate != "keep":
+            await jetstream.delete_msg(streams.dead, seq)
+        seq += 1
+    return letters

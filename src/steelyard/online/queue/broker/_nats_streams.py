@@ -14,6 +14,8 @@ letter that was ever stored has raised one of them by one.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from nats.js import JetStreamContext
@@ -28,6 +30,8 @@ from nats.js.api import (
 )
 from nats.js.errors import NotFoundError
 
+from steelyard._internal.bounded import BoundedDict
+from steelyard.online.queue._protocol import QueueCounts
 from steelyard.online.queue.broker._broker import Refused
 
 CONSUMER = "workers"
@@ -36,6 +40,9 @@ _KNOWN_FOR = 120.0
 """Seconds for which the server recognises a turn that is published twice."""
 _AT_ONCE = 65_536
 """Turns that all workers together may hold; the server's default of 1,000 would be 40 busy processes."""
+_THROUGH = 10_000
+_BEYOND = 100
+"""By how many turns other processes may have been ahead of this one when the server was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +199,115 @@ def _check(found: StreamConfig, wanted: StreamConfig) -> None:
 
 def _word(value: object) -> str:
     return str(getattr(value, "value", value))
+
+
+class StreamCounts:
+    """Counts of one queue.
+
+    Args:
+        streams: Where it lies.
+    """
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._last_result = 0
+
+    async def totals(
+        self, jetstream: JetStreamContext, parked: Callable[[], Awaitable[Mapping[str, int]]]
+    ) -> QueueCounts:
+        """The ledger now.
+
+        What has left the stream of turns without a result or a dead letter was removed by somebody else; it
+        counts as dead (`removed`).
+
+        Args:
+            jetstream: The client's interface to the streams.
+            parked: Asks by sink for results that are kept for it.
+
+        Raises:
+            Error: What the client raises.
+        """
+        # Turns first: what ends before the others are read then counts as ended, and never as removed.
+        turns = (await jetstream.stream_info(self._streams.turns)).state
+        results = (await jetstream.stream_info(self._streams.results)).state
+        dead = (await jetstream.stream_info(self._streams.dead, subjects_filter=">")).state
+        # Last: a result that is kept for its sinks meanwhile is counted twice for a moment, and not never.
+        waiting = await parked()
+        if results.messages and not turns.messages and self._last_result:
+            # Left by processes that ended between acknowledging a turn and deleting its result.
+            await jetstream.purge_stream(self._streams.results, seq=self._last_result + 1)
+        self._last_result = results.last_seq
+        causes = {subject.rpartition(".")[2]: count for subject, count in (dead.subjects or {}).items()}
+        if forgotten := dead.last_seq - sum(causes.values()):
+            causes["forgotten"] = forgotten
+        undelivered = min(results.messages, turns.messages)
+        pending = turns.messages - undelivered
+        ended = max(0, turns.last_seq - pending - dead.last_seq)
+        # A turn whose worker came back after its lease had ended may have got a second result.
+        evaluated = min(results.last_seq, ended)
+        if removed := ended - evaluated:
+            causes["removed"] = removed
+        return QueueCounts(
+            accepted=pending + evaluated + sum(causes.values()),
+            pending=pending,
+            evaluated=evaluated,
+            dead=causes,
+            # Counted once for each sink: what several wait for is one result.
+            undelivered=undelivered + max(waiting.values(), default=0),
+            bytes=turns.bytes,
+            waiting=waiting,
+        )
+
+
+class RestartMemory:
+    """Which turns a process has seen, for as long as they may come again because the server was restarted.
+
+    A server writes down ten times a second what it has delivered and what was acknowledged. One that is
+    killed has forgotten the last moment, and delivers at once, to anybody, whatever it takes to be
+    unacknowledged: turns that other processes are judging, and turns that are through. Two rules keep those
+    from being judged twice:
+
+    * a turn that this process has seen through is acknowledged again;
+    * a turn that another process may hold is given back once, for half the length of a lease. Whoever holds
+      it renews or acknowledges it meanwhile; if nobody does, its holder is gone, and it comes again.
+    """
+
+    def __init__(self) -> None:
+        self._server = ""
+        self._highest = 0
+        self._in_doubt = 0
+        self._ends = 0.0
+        self._wait = 0.0
+        self._through: BoundedDict[int, None] = BoundedDict(max_items=_THROUGH)
+
+    @property
+    def wait(self) -> float:
+        """Seconds for which a turn in doubt is given back."""
+        return self._wait
+
+    def connected(self, server: str, present: Present) -> None:
+        """There is a connection to this server process; after another one, turns are in doubt for a lease.
+
+        Not those that are put in from now on: nobody can have held them before.
+        """
+        if self._server and server != self._server:
+            self._in_doubt = min(self._highest + _BEYOND, present.last_turn)
+            self._ends = asyncio.get_running_loop().time() + present.lease_seconds
+        self._server, self._wait = server, present.lease_seconds / 2
+
+    def seen(self, seq: int) -> None:
+        """A turn with this number was delivered."""
+        self._highest = max(self._highest, seq)
+
+    def through(self, seqs: Iterable[int]) -> None:
+        """These turns are acknowledged."""
+        for seq in seqs:
+            self._through[seq] = None
+
+    def is_through(self, seq: int) -> bool:
+        """Whether this process has acknowledged a turn."""
+        return seq in self._through
+
+    def is_in_doubt(self, seq: int) -> bool:
+        """Whether the server may have forgotten what became of a turn."""
+        return seq <= self._in_doubt and asyncio.get_running_loop().time() < self._ends

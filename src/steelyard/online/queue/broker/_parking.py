@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.online.queue._protocol import QueueCounts
-from steelyard.online.queue._turns import Undelivered
-from steelyard.online.queue._written import result_to_json
-from steelyard.online.queue.broker._bodies import packed, token_of, unpacked
-from steelyard.online.queue.broker._broker import Message, Parked, Waiting
+from steelyard.online.queue._turns import Undelivered, result_to_json
+from steelyard.online.queue.broker._broker import (
+    LeasedMessage,
+    Parked,
+    Waiting,
+    is_token,
+    packed,
+    token_of,
+    unpacked,
+)
 from steelyard.scores import evaluation_from_json
 
 _log = SafeLogger("steelyard.online")
+_AT_ONCE = 256
 _Result = TypeVar("_Result")
 
 
@@ -33,18 +41,18 @@ class ParkedQueue:
     def __init__(self, parked: Parked, call: _Call) -> None:
         self._parked = parked
         self._call = call
-        self._held: dict[tuple[str, int], Message] = {}
+        self._held: dict[tuple[str, int], LeasedMessage] = {}
         # By what the broker has for its name.
         self._sinks: dict[str, str] = {}
         self._watched: set[str] = set()
 
-    def messages(self, results: Sequence[Undelivered]) -> list[Message]:
+    def messages(self, results: Sequence[Undelivered]) -> list[LeasedMessage]:
         """Those of some results that this process still holds."""
         found = [self._held.get((result.sink, result.seq)) for result in results]
         pairs = zip(found, results, strict=True)
         return [message for message, result in pairs if message is not None and message.lease == result.lease]
 
-    async def put(self, results: Sequence[tuple[Message, Undelivered, Collection[str]]]) -> list[bool]:
+    async def put(self, results: Sequence[tuple[LeasedMessage, Undelivered, Collection[str]]]) -> list[bool]:
         """Keep results for sinks; False where one does not fit."""
         if not results:
             return []
@@ -93,6 +101,21 @@ class ParkedQueue:
         if messages := self._taken(results):
             await self._call(lambda: self._parked.give_back(messages))
 
+    async def move(self, sink: str, to: str) -> int:
+        """Have the results that wait for a sink wait for another, or for none; those that nobody holds."""
+        token, moved = sink if is_token(sink) else self._token(sink), 0
+        while messages := await self._call(lambda: self._parked.pull(token, _AT_ONCE)):
+            if to:
+                # NATS knows what it has stored by these numbers, and those of turns are others.
+                others = [replace(message, seq=-message.seq) for message in messages]
+                copies = [Waiting(message=one, body=one.body, sinks=[self._token(to)]) for one in others]
+                if not all(await self._call(partial(self._parked.put, copies))):
+                    await self._call(partial(self._parked.give_back, messages))
+                    break
+            await self._call(partial(self._parked.acknowledge, messages))
+            moved += len(messages)
+        return moved
+
     def named(self, waiting: Mapping[str, int]) -> dict[str, int]:
         """Counts by sink, with their names where this process knows them."""
         return {self._sinks.get(token, token): count for token, count in waiting.items()}
@@ -106,7 +129,7 @@ class ParkedQueue:
         self._sinks[token] = sink
         return token
 
-    def _taken(self, results: Sequence[Undelivered]) -> list[Message]:
+    def _taken(self, results: Sequence[Undelivered]) -> list[LeasedMessage]:
         messages = self.messages(results)
         for result in results:
             self._held.pop((result.sink, result.seq), None)

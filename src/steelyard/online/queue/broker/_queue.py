@@ -17,12 +17,20 @@ from typing import TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
-from steelyard.online.queue._dead_letters import DeadLetter, Decide
-from steelyard.online.queue._protocol import Parking, QueueCounts, QueueFailed, Stored
-from steelyard.online.queue._turns import Leased, Selected, Undelivered
-from steelyard.online.queue._written import turn_from_json, turn_to_json
-from steelyard.online.queue.broker._bodies import evaluation_of, key_of, packed, result_of, unpacked
-from steelyard.online.queue.broker._broker import Broker, Message, Outgoing, Refused, Unreachable
+from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, QueueFailed, Stored
+from steelyard.online.queue._turns import Leased, Selected, Undelivered, turn_from_json, turn_to_json
+from steelyard.online.queue.broker._broker import (
+    Broker,
+    LeasedMessage,
+    Outgoing,
+    Refused,
+    Unreachable,
+    evaluation_of,
+    key_of,
+    packed,
+    result_of,
+    unpacked,
+)
 from steelyard.online.queue.broker._parking import ParkedQueue
 from steelyard.scores import Evaluation
 
@@ -63,10 +71,10 @@ class BrokerQueue:
         self._patience = patience
         self._max_attempts = max_attempts
         self._meanwhile = meanwhile
-        self._held: dict[int, Message] = {}
-        self._finished: dict[int, Message] = {}
+        self._held: dict[int, LeasedMessage] = {}
+        self._finished: dict[int, LeasedMessage] = {}
         self._parked = ParkedQueue(broker.parked, self._call)
-        self._pulling: asyncio.Task[list[Message]] | None = None
+        self._pulling: asyncio.Task[list[LeasedMessage]] | None = None
         self._counting: asyncio.Task[None] | None = None
         self._counts: QueueCounts | None = None
         self._connecting = asyncio.Lock()
@@ -206,10 +214,7 @@ class BrokerQueue:
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results: now their turns are acknowledged."""
         await self._parked.acknowledge([result for result in results if result.sink])
-        through = [message for result in results if (message := self._take_finished(result)) is not None]
-        if through:
-            await self._call(lambda: self._broker.acknowledge(through))
-            self._counted(undelivered=-len(through))
+        self._counted(undelivered=-await self._acknowledge(results))
 
     async def park(self, results: Sequence[Parking]) -> list[Parking]:
         """Keep results for the sinks that do not have them, and acknowledge their turns."""
@@ -218,8 +223,15 @@ class BrokerQueue:
         whole = [(message, one) for message, one in found if message is not None]
         stored = await self._parked.put([(message, *one) for message, one in whole])
         # Acknowledged after they are stored: a crash in between delivers them twice, and not never.
-        await self.delivered([one[0] for (_, one), kept in zip(whole, stored, strict=True) if kept])
+        await self._acknowledge([one[0] for (_, one), kept in zip(whole, stored, strict=True) if kept])
         return [one for (_, one), kept in zip(whole, stored, strict=True) if not kept]
+
+    async def _acknowledge(self, results: Sequence[Undelivered]) -> int:
+        """The turns of these results are through; returns how many that this process held."""
+        through = [message for result in results if (message := self._take_finished(result)) is not None]
+        if through:
+            await self._call(lambda: self._broker.acknowledge(through))
+        return len(through)
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
         """Lease the oldest results that are kept for a sink, if the broker's latest counts show any."""
@@ -229,6 +241,12 @@ class BrokerQueue:
         """Count what waits for these sinks, from now on."""
         await self._parked.watch(sinks)
         await self._call(self._count)
+
+    async def move(self, sink: str, to: str) -> int:
+        """Have the results that wait for a sink wait for another, or drop them."""
+        moved = await self._parked.move(sink, to)
+        await self._call(self._count)
+        return moved
 
     async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
         """Have somebody decide about dead letters, the oldest first."""
@@ -253,11 +271,16 @@ class BrokerQueue:
                 await self._broker.give_back(messages, 0, postpone=False)
 
     def counts(self) -> QueueCounts | None:
-        """The broker's ledger as of the last second, with what this process has done since."""
-        return self._counts if self._works else None
+        """The broker's ledger as of the last second, with what this process has done since, or at `close`."""
+        return None if self._failed.is_set() else self._counts
 
     async def close(self) -> None:
         """Disconnect."""
+        if self._works:
+            # What was given back at the end is told, too; nobody waits for a broker that has just gone.
+            with contextlib.suppress(Unreachable, Refused, TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._count()
         self._works = False
         if self._counting is not None:
             self._counting.cancel()
@@ -268,7 +291,7 @@ class BrokerQueue:
         self._parked.clear()
         await self._broker.close()
 
-    async def _pull(self, most: int) -> list[Message]:
+    async def _pull(self, most: int) -> list[LeasedMessage]:
         """Pull in a task of its own: what comes while the caller is cancelled is found by the next one."""
         if self._pulling is None:
             self._pulling = asyncio.ensure_future(self._broker.pull(most))
@@ -280,7 +303,7 @@ class BrokerQueue:
             if pulling.done() and self._pulling is pulling:
                 self._pulling = None
 
-    async def _taken(self, message: Message) -> Leased | Undelivered | None:
+    async def _taken(self, message: LeasedMessage) -> Leased | Undelivered | None:
         """What a message is for the worker; None for a turn that was tried too often, and is dead now."""
         # A result is there although the turn came again: only delivering it is left.
         if message.result:
@@ -294,23 +317,23 @@ class BrokerQueue:
         self._held[message.seq] = message
         return leased
 
-    async def _dead_letter(self, message: Message, cause: str) -> bool:
+    async def _dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         moved = await self._call(lambda: self._broker.dead_letter(message, cause))
         if moved and message.result is None:
             self._counted(pending=-1, dead=cause)
         return moved
 
-    def _message(self, one: Leased | Undelivered) -> Message | None:
+    def _message(self, one: Leased | Undelivered) -> LeasedMessage | None:
         message = (self._held if isinstance(one, Leased) else self._finished).get(one.seq)
         return message if message is not None and message.lease == one.lease else None
 
-    def _take(self, leased: Leased) -> Message | None:
+    def _take(self, leased: Leased) -> LeasedMessage | None:
         message = self._message(leased)
         if message is not None:
             del self._held[leased.seq]
         return message
 
-    def _take_finished(self, result: Undelivered) -> Message | None:
+    def _take_finished(self, result: Undelivered) -> LeasedMessage | None:
         message = None if result.sink else self._message(result)
         if message is not None:
             del self._finished[result.seq]
@@ -369,16 +392,8 @@ class BrokerQueue:
                 await self._count()
 
     async def _count(self) -> None:
-        totals = await self._broker.totals()
-        self._counts = QueueCounts(
-            accepted=totals.accepted,
-            pending=totals.pending,
-            evaluated=totals.evaluated,
-            dead=totals.dead,
-            undelivered=totals.undelivered,
-            bytes=totals.bytes,
-            waiting=self._parked.named(totals.waiting),
-        )
+        counts = await self._broker.totals()
+        self._counts = replace(counts, waiting=self._parked.named(counts.waiting))
 
     def _counted(self, *, pending: int = 0, evaluated: int = 0, undelivered: int = 0, dead: str = "") -> None:
         """Enter what this process has done, until the broker's own counts come."""

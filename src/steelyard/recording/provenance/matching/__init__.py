@@ -5,7 +5,7 @@ apart from each other, which a search for their words shows; the rest are compar
 hashed as arrays.
 """
 
-from steelyard.recording.provenance.matching._find import find_passages
+from steelyard.recording.provenance.matching._find import find_passages, is_printed
 from steelyard.recording.provenance.matching._sighting import MOST_PASSAGES, MOST_PROMPT, PassageMatch
 
-__all__ = ["MOST_PASSAGES", "MOST_PROMPT", "PassageMatch", "find_passages"]
+__all__ = ["MOST_PASSAGES", "MOST_PROMPT", "PassageMatch", "find_passages", "is_printed"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from steelyard.recording.provenance._words import words
 from steelyard.recording.provenance.matching._sighting import (
@@ -18,6 +19,7 @@ _SMALL = 50_000
 """Characters of passages and prompts that are compared as strings first: half a millisecond at most, where
 arrays take two or three times as long."""
 _HEAD = 60
+_PRINTED = re.compile(r"[\[({][\s\S]{2,198}[\])}]")
 _LEAST = 4
 """Words that are not there by chance when they stand in a row; fewer have to be set off (see `_evidence`)."""
 
@@ -47,12 +49,51 @@ def find_passages(
     # Above this, hashing whole arrays is faster than searching strings.
     is_small = sum(map(len, (*unique, *read))) <= _SMALL and _begin_in(read, unique)
     if is_small and (whole := _whole(unique, read, question)) is not None:
-        return tuple(whole.get(text, UNDECIDED) for text in passages)
+        return tuple(whole.get(text) or _short(text, unique, read, question) for text in passages)
     # numpy takes several times as long to import as all of this package, and many turns end above.
     from steelyard.recording.provenance.matching._evidence import decide
 
     sightings = decide(unique, read, question)
-    return tuple(sightings.get(text, UNDECIDED) for text in passages)
+    found = _with_short(sightings, unique, read, question)
+    return tuple(found.get(text, UNDECIDED) for text in passages)
+
+
+def _with_short(
+    sightings: Mapping[str, PassageMatch], passages: Sequence[str], prompts: Sequence[str], question: str
+) -> dict[str, PassageMatch]:
+    """The sightings, those of texts of too few words looked at again."""
+    found = {text: sightings.get(text, UNDECIDED) for text in passages}
+    for text, one in found.items():
+        if one.found is None or (one.found and _is_part_of_another(text, passages)):
+            found[text] = _short(text, passages, prompts, question)
+    return found
+
+
+def _is_part_of_another(text: str, passages: Sequence[str]) -> bool:
+    """Whether a text of few words stands in another passage, which then shows it wherever it stands."""
+    own = words(text[:_HEAD])
+    if len(own) >= _LEAST or len(passages) > MOST_PLACES:
+        return False
+    form = f" {' '.join(own)} "
+    return any(text.strip() in one != text and form in f" {' '.join(words(one))} " for one in passages)
+
+
+def _short(text: str, passages: Sequence[str], prompts: Sequence[str], question: str) -> PassageMatch:
+    """The sighting of a text of too few words: other than data as a database prints it, chance may do it."""
+    form = text.strip()
+    if form in question or not is_printed(form) or _is_part_of_another(text, passages):
+        return UNDECIDED
+    before = 0
+    for prompt in prompts:
+        if (at := prompt.find(form)) >= 0:
+            return PassageMatch(found=True, seen=1.0, position=before + len(words(prompt[:at])))
+        before += len(words(prompt))
+    return UNDECIDED
+
+
+def is_printed(text: str) -> bool:
+    """Whether a short text is data as Python or JSON prints it: `[(12,)]`."""
+    return _PRINTED.fullmatch(text.strip()) is not None and any(map(str.isalnum, text))
 
 
 def _within(texts: Sequence[str], most: int) -> list[str]:

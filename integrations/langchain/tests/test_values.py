@@ -1,0 +1,134 @@
+"""Evidence and answers that are no plain text: rows of a database, records, forms, revisions."""
+
+from __future__ import annotations
+
+import json
+from operator import itemgetter
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_parts import PARIS, QUESTION, Receiver, Shelf, joined, says, texts
+
+from steelyard_langchain import attach, detach
+
+COUNTED = "How many employees are there?"
+
+
+def given(value: Any) -> RunnableLambda[Any, Any]:
+    """A step that brings a value from outside."""
+    return RunnableLambda(lambda _: value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ("[(8,)]", "[(8,)]"),
+        ([{"p.name": "Ida Berg"}], "[{'p.name': 'Ida Berg'}]"),
+        ({"name": "Mia", "invoices": [{"no": "R-17", "amount": 42.5}]},) * 2,
+    ],
+)
+def test_rows_and_records_that_a_prompt_shows_are_passages(
+    receiver: Receiver, config: Any, rows: Any, shown: Any
+) -> None:
+    query = (
+        ChatPromptTemplate.from_template("Write SQL for: {question}") | says("SELECT 1") | StrOutputParser()
+    )
+    ask = ChatPromptTemplate.from_template("Question: {question}\nSQL: {query}\nResult: {response}")
+    chain = RunnablePassthrough.assign(query=query).assign(response=given(rows)) | ask | says("There are 8.")
+    chain.invoke({"question": COUNTED}, config)
+    assert texts(receiver.record.contexts) == [str(shown)]
+    assert receiver.record.evidence == "known"
+
+
+def test_a_short_result_of_a_tool_stands_beside_a_long_one(receiver: Receiver, config: Any) -> None:
+    model = says("There are 8.")
+    schema = "CREATE TABLE staff (id INTEGER, name TEXT)"
+
+    def answer(question: str) -> Any:
+        return model.invoke(
+            [
+                ("user", question),
+                *_told("schema", schema),
+                *_told("rows", "[(8,)]"),
+            ]
+        )
+
+    RunnableLambda(answer).invoke(COUNTED, config)
+    assert texts(receiver.record.contexts) == [schema, "[(8,)]"]
+
+
+def _told(tool: str, result: str) -> list[Any]:
+    called = {"name": tool, "args": {}, "id": tool, "type": "tool_call"}
+    return [AIMessage("", tool_calls=[called]), {"role": "tool", "content": result, "tool_call_id": tool}]
+
+
+def test_an_answer_made_anew_after_a_review_is_the_last_one(receiver: Receiver, config: Any) -> None:
+    prompt = ChatPromptTemplate.from_template("{context}\n{question}")
+    first = {"context": Shelf() | joined, "question": RunnablePassthrough()}
+    review = ChatPromptTemplate.from_template("What does it lack?\n{answer}") | says("Say where it lies.")
+    anew = ChatPromptTemplate.from_template("Write it anew.\n{answer}\n{review}") | says(
+        "Paris, on the Seine."
+    )
+    chain = first | RunnablePassthrough.assign(answer=prompt | says("It is Paris.") | StrOutputParser())
+    chain = chain.assign(review=review | StrOutputParser()).assign(final=anew | StrOutputParser())
+    chain.invoke(QUESTION, config)
+    assert receiver.record.answer == "Paris, on the Seine."
+    assert PARIS.page_content in texts(receiver.record.contexts)
+
+
+def test_an_answer_in_a_form_beside_its_documents(receiver: Receiver, config: Any) -> None:
+    said = f"```json\n{json.dumps({'answer': 'It is Paris.', 'confidence': 0.9})}\n```"
+    form = ChatPromptTemplate.from_template("{docs}\n{q}") | says(said) | JsonOutputParser()
+    chain = RunnableParallel(docs=itemgetter("q") | Shelf(), q=itemgetter("q")).assign(out=form)
+    chain.invoke({"q": QUESTION}, config)
+    assert receiver.record.answer == "It is Paris."
+
+
+def test_a_label_that_routes_is_not_the_answer(receiver: Receiver, config: Any) -> None:
+    label = ChatPromptTemplate.from_template("Classify as support, sales or spam:\n{email}") | says("support")
+    reply = ChatPromptTemplate.from_template("Reply to this.\n{email}\nArticles:\n{kb}") | says(
+        "Dear Mia, it is."
+    )
+    chain = RunnablePassthrough.assign(category=label | StrOutputParser(), kb=given([PARIS.page_content]))
+    chain.assign(draft=reply | StrOutputParser()).invoke({"email": "Is Paris in France?"}, config)
+    assert receiver.record.answer == "Dear Mia, it is."
+    assert texts(receiver.record.contexts) == [PARIS.page_content]
+
+
+def test_a_prompt_that_was_written_down_as_one_text_is_read(receiver: Receiver) -> None:
+    prompt = ChatPromptTemplate.from_template(
+        "Answer from this context:\n\n{context}\n\nQuestion: {question}"
+    )
+    attach(receiver)
+    try:
+        says("It is Paris.").invoke(prompt.format(context=PARIS.page_content, question=QUESTION))
+    finally:
+        detach()
+    record = receiver.record
+    assert (record.question, texts(record.contexts), record.evidence) == (
+        QUESTION,
+        [PARIS.page_content],
+        "guessed",
+    )
+
+
+def test_a_search_that_finds_nothing_may_say_so_by_an_identifier(receiver: Receiver, config: Any) -> None:
+    def answer(question: str) -> Any:
+        return says("I found none.").invoke(
+            [("user", question), *_told("policies", "NO_RELEVANT_POLICY_FOUND")]
+        )
+
+    RunnableLambda(answer).invoke(QUESTION, config)
+    assert receiver.record.contexts == ()
+
+
+def test_the_question_under_any_name_beside_a_memory(receiver: Receiver, config: Any) -> None:
+    ask = ChatPromptTemplate.from_template("{context}\n{chat_history}\nHuman: {human_input}")
+    chain = RunnablePassthrough.assign(context=given(PARIS.page_content)) | ask | says("It is Paris.")
+    history = "Human: Is Rome old?\nAI: Yes, it is."
+    chain.invoke({"human_input": QUESTION, "chat_history": history}, config)
+    assert receiver.record.question == QUESTION

@@ -1,0 +1,112 @@
+"""Searches of vector stores outside of retrievers: told once, and changed in nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, says
+
+from steelyard_langchain import CallbackHandler, attach, record
+
+ANSWER = "Paris is the capital of France."
+
+
+class Store(InMemoryVectorStore):
+    """A class that is made before any handler is, with a search of its own on top of another."""
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
+
+
+def filled(kind: type[InMemoryVectorStore] = Store) -> InMemoryVectorStore:
+    store = kind(DeterministicFakeEmbedding(size=8))
+    store.add_documents([PARIS, FRANCE])
+    return store
+
+
+def prompt_of(documents: list[Any]) -> str:
+    found = [one[0] if isinstance(one, tuple) else one for one in documents]
+    return "Use this.\n\n" + "\n\n".join(one.page_content for one in found) + f"\n\n{QUESTION}"
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        "similarity_search",
+        "similarity_search_with_score",
+        "max_marginal_relevance_search",
+        "asimilarity_search",
+        "asimilarity_search_with_score",
+    ],
+)
+def test_what_a_step_searches_is_known(receiver: Receiver, search: str) -> None:
+    store = filled()
+
+    async def answer(question: str) -> Any:
+        found = getattr(store, search)(question, k=2)
+        return await says(ANSWER).ainvoke(prompt_of(await found if search.startswith("a") else found))
+
+    chain: Any = RunnableLambda(answer)
+    asyncio.run(chain.ainvoke(QUESTION, {"callbacks": [CallbackHandler(receiver)]}))
+    made = receiver.record
+    assert (made.evidence, made.question) == ("known", QUESTION)
+    assert sorted((one.id, one.text) for one in made.contexts) == [
+        (one.id, one.page_content) for one in (PARIS, FRANCE)
+    ]
+
+
+def test_what_a_retriever_searches_is_told_once(receiver: Receiver) -> None:
+    retriever = filled().as_retriever()
+    chain: Any = retriever | RunnableLambda(prompt_of) | says(ANSWER)
+    chain.invoke(QUESTION, {"callbacks": [CallbackHandler(receiver)]})
+    assert len(receiver.record.contexts) == 2
+    assert receiver.record.stages == ()
+
+
+def test_a_search_outside_of_any_run_belongs_to_the_answer_that_shows_it(receiver: Receiver) -> None:
+    attach(receiver)
+    says(ANSWER).invoke(prompt_of(filled().similarity_search(QUESTION)))
+    assert receiver.record.evidence == "known"
+
+
+def test_a_search_in_a_block_belongs_to_it(receiver: Receiver) -> None:
+    with record(receiver, question=QUESTION) as turn:
+        turn.answer = str(says(ANSWER).invoke(prompt_of(filled().similarity_search(QUESTION))).content)
+    assert [one.id for one in receiver.record.contexts] != [None, None]
+
+
+def test_a_class_that_is_made_later_is_watched_and_errors_stay_its_own(receiver: Receiver) -> None:
+    handler = CallbackHandler(receiver)
+
+    class Broken(InMemoryVectorStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            raise LookupError(query)
+
+    def answer(question: str) -> Any:
+        with pytest.raises(LookupError):
+            filled(Broken).similarity_search(question)
+        return says(ANSWER).invoke(prompt_of(filled().similarity_search(question)))
+
+    RunnableLambda(answer).invoke(QUESTION, {"callbacks": [handler]})
+    assert len(receiver.record.contexts) == 2
+
+
+def test_other_handlers_see_no_difference() -> None:
+    from langchain_core.callbacks import BaseCallbackHandler
+
+    class Listener(BaseCallbackHandler):
+        heard: list[str] = []
+
+        def on_retriever_start(self, *args: Any, **kwargs: Any) -> None:
+            self.heard.append("retriever")
+
+    CallbackHandler(Receiver())
+    chain: Any = RunnableLambda(lambda question: len(filled().similarity_search(question)))
+    chain.invoke(QUESTION, {"callbacks": [Listener(), CallbackHandler(Receiver())]})
+    assert Listener.heard == []

@@ -1,0 +1,349 @@
+"""What Langfuse, LangSmith and Phoenix stored, as OTLP/JSON with OpenInference's attributes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import urllib3
+
+from steelyard._internal.redact import error_words, redacted_url
+from steelyard.backfill._rows import Bad
+from steelyard.errors import ConfigurationError
+from steelyard.record import Record, TraceRef
+from steelyard.recording.reading import PASSAGE_TEXTS, text_under
+
+_HEX: Final = {16: re.compile(r"[0-9a-f]{32}"), 8: re.compile(r"[0-9a-f]{16}")}
+_MOST_NAMED: Final = 5
+_OBSERVATIONS: Final = {
+    "generation": "LLM",
+    "retriever": "RETRIEVER",
+    "agent": "AGENT",
+    "tool": "TOOL",
+    "embedding": "EMBEDDING",
+    "guardrail": "GUARDRAIL",
+    "evaluator": "EVALUATOR",
+}
+_RUNS: Final = {
+    "retriever": "RETRIEVER",
+    "llm": "LLM",
+    "chat_model": "LLM",
+    "tool": "TOOL",
+    "embedding": "EMBEDDING",
+}
+_PAGE: Final = 500
+_LARGEST: Final = 256 * 1024 * 1024
+_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracesFound:
+    """What came of some spans."""
+
+    records: Sequence[Record]
+    """The turns."""
+    problems: Sequence[str] = ()
+    """What could not be read."""
+    without: Mapping[str, int] = field(default_factory=dict)
+    """Traces and pieces of traces that gave no turn, by cause."""
+
+
+TraceReader = Callable[[Iterable[bytes]], TracesFound]
+"""Reads OTLP/JSON, one export a line; `steelyard_opentelemetry` has one."""
+
+
+class Tracing:
+    """Remembers the vendor's ids of spans whose ids had to be made."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, TraceRef] = {}
+        self.without: Mapping[str, int] = {}
+        """Traces that gave no turn, by cause."""
+
+    def line(
+        self,
+        *,
+        trace_id: str,
+        span_id: str,
+        parent_id: str | None,
+        name: str,
+        start: object,
+        end: object,
+        attributes: Mapping[str, Any],
+        error: str = "",
+        own: TraceRef | None = None,
+    ) -> bytes:
+        """One span as an export request; `own` is where its scores belong, if not at these ids."""
+        if own is not None:
+            self._own[as_id(span_id, 8)] = own
+        span = {
+            "traceId": as_id(trace_id, 16),
+            "spanId": as_id(span_id, 8),
+            "parentSpanId": as_id(parent_id, 8) if parent_id else "",
+            "name": name,
+            "startTimeUnixNano": str(nanoseconds(start)),
+            # A span without an end is still taken: vendors store those of programs that were killed.
+            "endTimeUnixNano": str(nanoseconds(end) or nanoseconds(start)),
+            "status": {"code": 2, "message": error} if error else {},
+            "attributes": [{"key": key, "value": _value(value)} for key, value in attributes.items()],
+        }
+        # By its scope the reader takes a span for one of OpenInference's.
+        scope = {"scope": {"name": "openinference.instrumentation.backfill"}, "spans": [span]}
+        return json.dumps({"resourceSpans": [{"scopeSpans": [scope]}]}).encode()
+
+    def turns(self, lines: Iterable[bytes], read: TraceReader, name: str, bad: Bad) -> Iterator[Record]:
+        """The turns in some lines, with the vendor's ids."""
+        found = read(lines)
+        self.without = found.without
+        for problem in found.problems:
+            bad(name, problem)
+        for record in found.records:
+            own = self._own.get(record.trace.span_id or "") if record.trace else None
+            if own is None:
+                yield record
+                continue
+            assert record.trace is not None
+            yield record.replace(trace=replace(own, framework=record.trace.framework), id=_id(own, record))
+
+
+def _id(own: TraceRef, record: Record) -> str:
+    """The vendor's id of a turn: LangChain's recorder gives the same one to a turn that it sees live."""
+    return own.run_id or record.id
+
+
+def as_id(text: str, size: int) -> str:
+    """An id of so many bytes as hex: the vendor's own where it is one, else one made from it."""
+    plain = text.lower().replace("-", "")
+    # An id of zeros is invalid in OpenTelemetry and would join spans that have nothing in common.
+    if _HEX[size].fullmatch(plain) and any(letter != "0" for letter in plain):
+        return plain
+    return hashlib.blake2b(text.encode(), digest_size=size).hexdigest()
+
+
+def nanoseconds(value: object) -> int:
+    """A time in nanoseconds; 0 where it is none."""
+    if value is None or value == "":
+        return 0
+    if isinstance(value, datetime):
+        return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1e9)
+    try:
+        given = datetime.fromisoformat(str(value))
+    except ValueError:
+        return 0
+    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1e9)
+
+
+def as_text(value: object) -> str:
+    """A payload as an attribute holds it: text, or JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def payload(value: object) -> Any:
+    """A payload that may be written as JSON."""
+    # Only what can be JSON of use: a plain text may happen to be a number.
+    if isinstance(value, str) and value[:1] in '[{"':
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def documents(value: object) -> dict[str, Any]:
+    """Retrieved documents as attributes, in whichever list the payload holds them."""
+    found: dict[str, Any] = {}
+    for place, item in enumerate(_listed(payload(value))):
+        fields: dict[str, Any] = item if isinstance(item, dict) else {"text": str(item)}
+        wrapped = fields.get("kwargs")
+        inner: dict[str, Any] = wrapped if isinstance(wrapped, dict) else fields
+        text = text_under(inner, PASSAGE_TEXTS) or ""
+        prefix = f"retrieval.documents.{place}.document."
+        found[f"{prefix}content"] = text
+        for name, known in (("id", inner.get("id")), ("score", fields.get("score"))):
+            if known is not None:
+                found[prefix + name] = known
+    return found
+
+
+def _listed(value: object, depth: int = 3) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict) and depth:
+        for key in ("documents", "output", "outputs", "nodes", "results", "data"):
+            if key in value and (found := _listed(payload(value[key]), depth - 1)):
+                return found
+    return []
+
+
+def _value(value: object) -> dict[str, Any]:
+    # Before int, which True is too.
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        # OTLP/JSON writes 64-bit numbers as strings, since JavaScript has no such numbers.
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, list | tuple):
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
+    return {"stringValue": as_text(value)}
+
+
+def is_observation(keys: Collection[str]) -> bool:
+    """Whether objects with these keys are observations."""
+    plain = {key.replace("_", "").lower() for key in keys}
+    return {"id", "traceid", "type"} <= plain and bool(plain & {"parentobservationid", "starttime"})
+
+
+def span_of_observation(row: Mapping[str, Any], tracing: Tracing) -> bytes:
+    """An observation as a span; the files write names with underscores, the API without."""
+    # Files and API name the same fields in two ways; without marks and case they are one.
+    found = {key.replace("_", "").lower(): value for key, value in row.items()}
+    trace_id, own_id = str(found.get("traceid")), str(found.get("id"))
+    kind = _OBSERVATIONS.get(str(found.get("type")).lower(), "CHAIN")
+    given, made = payload(found.get("input")), payload(found.get("output"))
+    attributes: dict[str, Any] = {"openinference.span.kind": kind}
+    attributes |= {
+        name: as_text(value)
+        for name, value in (("input.value", given), ("output.value", made))
+        if value not in (None, "")
+    }
+    if kind == "RETRIEVER":
+        attributes |= documents(made)
+    named = {"session.id": found.get("sessionid"), "user.id": found.get("userid")}
+    attributes |= {name: str(value) for name, value in named.items() if value}
+    parent = found.get("parentobservationid") or None
+    failed = str(found.get("level") or "").upper() == "ERROR"
+    return tracing.line(
+        trace_id=trace_id,
+        span_id=own_id,
+        parent_id=str(parent) if parent else None,
+        name=str(found.get("name") or kind.lower()),
+        start=found.get("starttime"),
+        end=found.get("endtime"),
+        attributes=attributes,
+        error=str(found.get("statusmessage") or "Error") if failed else "",
+        own=TraceRef(trace_id=trace_id, span_id=own_id),
+    )
+
+
+def is_run(keys: Collection[str]) -> bool:
+    """Whether objects with these keys are runs."""
+    return "run_type" in keys and "id" in keys
+
+
+def span_of_run(row: Mapping[str, Any], tracing: Tracing) -> bytes:
+    """A run as a span."""
+    run_id = str(row.get("id"))
+    given, made = payload(row.get("inputs")), payload(row.get("outputs"))
+    kind = _RUNS.get(str(row.get("run_type")), "CHAIN")
+    attributes: dict[str, Any] = {"openinference.span.kind": kind}
+    if given is not None:
+        attributes |= {"input.value": as_text(given), "input.mime_type": "application/json"}
+    if made is not None:
+        attributes |= {"output.value": as_text(made), "output.mime_type": "application/json"}
+    if kind == "RETRIEVER":
+        attributes |= documents(made)
+    if session := row.get("session_id") or row.get("session_name"):
+        attributes["metadata"] = as_text({"project": str(session)})
+    parent = row.get("parent_run_id") or None
+    return tracing.line(
+        trace_id=str(row.get("trace_id") or run_id),
+        span_id=_short(run_id),
+        parent_id=_short(str(parent)) if parent else None,
+        name=str(row.get("name") or kind.lower()),
+        start=row.get("start_time"),
+        end=row.get("end_time"),
+        attributes=attributes,
+        error=as_text(row.get("error") or ""),
+        own=TraceRef(run_id=run_id),
+    )
+
+
+def _short(run_id: str) -> str:
+    """What a span id is made from: a UUID has twice as many bytes, so it is hashed."""
+    return f"langsmith:{run_id}"
+
+
+class PhoenixServer:
+    """A project of a Phoenix server; the key is `PHOENIX_API_KEY`, where the server asks for one."""
+
+    def __init__(self, url: str, *, project: str) -> None:
+        self.name = f"{redacted_url(url).rstrip('/')} project {project!r}"
+        self._address = f"{url.rstrip('/')}/v1/projects/{quote(project, safe='')}/spans"
+        key = os.environ.get("PHOENIX_API_KEY")
+        self._headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+
+    def lines(self) -> Iterator[bytes]:
+        """Every span as OTLP/JSON.
+
+        Raises:
+            ConfigurationError: If the server does not answer, or not as Phoenix does.
+        """
+        cursor: str | None = None
+        tracing = Tracing()
+        # Without redirects, which would send the key to another server.
+        with urllib3.PoolManager(timeout=_SECONDS, retries=urllib3.Retry(3, redirect=0)) as pool:
+            while True:
+                page = self._page(pool, cursor)
+                spans = page.get("data")
+                yield from (_line(tracing, span) for span in spans or () if isinstance(span, dict))
+                before, cursor = cursor, page.get("next_cursor")
+                # A server that gives the same cursor again would be asked for ever.
+                if not cursor or cursor == before:
+                    return
+
+    def _page(self, pool: urllib3.PoolManager, cursor: str | None) -> dict[str, Any]:
+        query = urlencode({"limit": _PAGE, **({"cursor": cursor} if cursor else {})})
+        try:
+            reply = pool.request(
+                "GET", f"{self._address}?{query}", headers=self._headers, preload_content=False
+            )
+            # One byte more than is allowed shows that there is more.
+            body = reply.read(_LARGEST + 1)
+            reply.release_conn()
+        except urllib3.exceptions.HTTPError as error:
+            raise ConfigurationError(f"{self.name} cannot be reached: {error_words(_cause(error))}") from None
+        if reply.status != 200:
+            raise ConfigurationError(f"{self.name}: HTTP {reply.status} instead of spans")
+        if len(body) > _LARGEST:
+            raise ConfigurationError(f"{self.name}: {_PAGE} spans have more than {_LARGEST >> 20} MiB")
+        try:
+            page = json.loads(body)
+        except (ValueError, RecursionError):
+            page = None
+        if not isinstance(page, dict):
+            raise ConfigurationError(f"{self.name}: the reply is not Phoenix's list of spans")
+        return page
+
+
+def _line(tracing: Tracing, span: Mapping[str, Any]) -> bytes:
+    context = span.get("context")
+    context = context if isinstance(context, dict) else {}
+    attributes = dict(span["attributes"]) if isinstance(span.get("attributes"), dict) else {}
+    attributes.setdefault("openinference.span.kind", span.get("span_kind") or "CHAIN")
+    failed = span.get("status_code") == "ERROR"
+    return tracing.line(
+        trace_id=str(context.get("trace_id") or ""),
+        span_id=str(context.get("span_id") or ""),
+        parent_id=span.get("parent_id") or None,
+        name=str(span.get("name") or ""),
+        start=span.get("start_time"),
+        end=span.get("end_time"),
+        attributes=attributes,
+        error=str(span.get("status_message") or "Error") if failed else "",
+    )
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What lies behind an error of urllib3: the refused connection rather than that it was tried so often."""
+    reason = getattr(error, "reason", None)
+    inner = reason if isinstance(reason, BaseException) else error.__cause__
+    return error if inner is None else _cause(inner)

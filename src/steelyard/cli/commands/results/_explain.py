@@ -1,0 +1,123 @@
+"""`steelyard explain`: why one turn is bad, by what was recorded and, if asked, by experiments."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing, closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Metrics, Model, Results, listed
+from steelyard.cli._terminal import terminal
+from steelyard.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from steelyard.cli._judges import JudgeChoice
+    from steelyard.diagnosis import Experiments, Tried
+    from steelyard.scores import Diagnosis, Evaluation, Trial
+
+
+def explain(
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="The record's id.")],
+    db: Results = "steelyard.db",
+    replay: Annotated[
+        str,
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="`replay(question, contexts)`, which answers as your application does.",
+        ),
+    ] = "",
+    retrieve: Annotated[
+        str, typer.Option(metavar="MODULE:NAME", help="`retrieve(question, k)`, the best k passages.")
+    ] = "",
+    calls: Annotated[int, typer.Option(min=1, max=50, help="Calls of `replay` at most.")] = 6,
+    metrics: Metrics = "faithfulness,context_sufficiency",
+    judge: JudgeName = "local",
+    model: Model = "",
+    base_url: BaseUrl = "",
+    api_key_env: KeyVariable = "",
+) -> None:
+    """Say why one turn is bad.
+
+    With `--replay` the turn is answered again under other conditions (as it was, with nothing to read, from a
+    wider search, from fewer passages), each answer is judged, and a table shows what became of it. Nothing of
+    this is recorded or stored.
+
+    **Examples**
+
+    - `steelyard explain 5b1c...`
+    - `steelyard explain 5b1c... --replay app:replay --retrieve app:search`
+    """
+    from steelyard.cli._judges import JudgeChoice
+    from steelyard.report import open_results
+
+    with closing(open_results(db)) as reader:
+        found = reader.evaluation(record)
+    if found is None:
+        raise ConfigurationError(f"there is no turn {record!r} in {db}")
+    if not replay:
+        _show(found.diagnosis, ())
+        return
+    if found.record is None:
+        raise ConfigurationError(
+            f"the content of {record!r} was not stored, so that it cannot be asked again"
+        )
+    choice = JudgeChoice.named(judge, model=model, base_url=base_url, key_variable=api_key_env)
+    made = asyncio.run(_tried(found, _experiments(replay, retrieve, calls), choice, listed(metrics)))
+    _show(made.diagnosis, made.trials)
+
+
+def _experiments(replay: str, retrieve: str, calls: int) -> Experiments:
+    from steelyard.diagnosis import Experiments
+    from steelyard.golden.running import load_object
+
+    search = load_object(retrieve, what="--retrieve") if retrieve else None
+    answer = load_object(replay, what="--replay")
+    return Experiments(replay=cast(Any, answer), retrieve=cast(Any, search), per_turn=calls, per_day=calls)
+
+
+async def _tried(
+    found: Evaluation, options: Experiments, choice: JudgeChoice, names: tuple[str, ...]
+) -> Tried:
+    from steelyard.cli._judges import suite_of
+    from steelyard.diagnosis import Laboratory, experiment
+    from steelyard.engine import evaluate_one
+    from steelyard.record import Record
+
+    judge = choice.build()
+    suite = suite_of(names, judge)
+    async with aclosing(judge):
+
+        async def score(turn: Record) -> Evaluation:
+            return await evaluate_one(turn, suite, judge=judge)
+
+        assert found.record is not None
+        # Judged anew, so that the turn and its replays are held to the same.
+        again = await score(found.record)
+        return await experiment(replace(again, record=found.record), Laboratory(options), score)
+
+
+def _show(diagnosis: Diagnosis | None, trials: Sequence[Trial]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from steelyard.diagnosis import MENDS
+
+    console = terminal()
+    if diagnosis is None:
+        console.print("There is nothing to go by: no metric of the answer has a score.")
+    elif diagnosis.cause is None:
+        console.print(Text(f"Nothing is wrong: {diagnosis.because}"))
+    else:
+        console.print(Text(diagnosis.cause.replace("_", " "), style="bold"))
+        console.print(Text(f"{diagnosis.because} ({diagnosis.rule or 'no rule'})"))
+        console.print(Text(MENDS[diagnosis.cause], style="dim"))
+    if trials:
+        table = Table("Answered", "The answer is", "The same words")
+        for one in trials:
+            good = "not known" if one.good is None else "good" if one.good else "bad"
+            table.add_row(Text(one.name), good, "yes" if one.same else "no")
+        console.print(table)

@@ -1,1 +1,0 @@
-"""What `steelyard doctor` tells of turns: what was taken for what."""

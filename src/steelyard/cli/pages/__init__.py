@@ -1,1 +1,0 @@
-"""What commands with much to show print."""

@@ -1,0 +1,206 @@
+"""Experiments with one bad turn: what is tried in which order, and which cause the differences name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.diagnosis._experiments import Laboratory, ReplayFailed, with_contexts
+from steelyard.diagnosis._facts import Facts
+from steelyard.record import Context, Record
+from steelyard.scores import Cause, Diagnosis, Evaluation, Trial, Usage
+
+Scoring = Callable[[Record], Awaitable[Evaluation]]
+"""Scores a turn with the metrics that the one under experiment was scored with."""
+_WIDER = 4
+_LEAST_WIDER = 12
+_NOT_TRIED = frozenset({"step_failed", "answer_cut_short"})
+"""Causes that answering again tells nothing of."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tried:
+    """What experiments with a turn said."""
+
+    diagnosis: Diagnosis
+    """The diagnosis."""
+    trials: tuple[Trial, ...] = ()
+    """What was tried, in this order."""
+    usage: Usage
+    """What judging them cost; what generating them cost is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    good: bool | None
+    answer: str
+    facts: Facts
+
+
+class _Bench:
+    """One turn under experiment."""
+
+    def __init__(self, record: Record, laboratory: Laboratory, score: Scoring) -> None:
+        self.record = record
+        self.trials: list[Trial] = []
+        self.usage = Usage()
+        self._laboratory = laboratory
+        self._score = score
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether this turn may not be answered once more."""
+        return len(self.trials) >= self._laboratory.options.per_turn
+
+    async def ask(self, name: str, contexts: Sequence[Context], judged: Sequence[Context] = ()) -> _Outcome:
+        """Answer from some passages; judged by them, or by others if those are named."""
+        answer = await self._laboratory.replay(self.record.asked, contexts)
+        made = await self._score(with_contexts(self.record, judged or contexts, answer))
+        self.usage += made.usage
+        good = None if made.diagnosis is None else not made.diagnosis.bad
+        same = " ".join(answer.split()) == " ".join(self.record.answer.split())
+        self.trials.append(Trial(name=name, good=good, same=same))
+        return _Outcome(good, answer, Facts(made.record or self.record, made.scores))
+
+    async def wider(self) -> tuple[Context, ...] | None:
+        """What a search for more passages brings; None if nobody said how to search."""
+        count = max(_WIDER * len(self.record.contexts), _LEAST_WIDER)
+        return await self._laboratory.retrieve(self.record.asked, count)
+
+
+async def experiment(evaluation: Evaluation, laboratory: Laboratory, score: Scoring) -> Tried:
+    """Answer a bad turn again under other conditions, and name the cause that the differences show.
+
+    First as it was: an answer that is good now is one that comes and goes. If what was asked is not among
+    the passages, from those that were expected, if they are known, and from a wider search: an answer that is
+    good now lacked a passage. If it is, with nothing to read: an answer that stays the same was not made from
+    the passages; then from the best passage alone, in another order, and with one left out after the other:
+    an answer that is good now was led astray by the others.
+
+    Args:
+        evaluation: The turn, with its content.
+        laboratory: Who answers and searches.
+        score: Who scores the answers.
+
+    Returns:
+        The diagnosis and the trials: the one by rules where experiments show nothing or cannot be made, and
+        `because` then says so; `unknown` where the answer comes and goes.
+    """
+    given, record = evaluation.diagnosis, evaluation.record
+    if given is None or record is None:
+        return Tried(diagnosis=given or Diagnosis(), usage=Usage())
+    if not given.bad or given.cause in _NOT_TRIED or not record.asked or not record.answer:
+        return Tried(diagnosis=given, usage=Usage())
+    bench = _Bench(record, laboratory, score)
+    try:
+        found = await _tried(bench, given, Facts(record, evaluation.scores))
+    except ReplayFailed as problem:
+        found = replace(given, because=f"{given.because}; no experiment: {problem}")
+    return Tried(diagnosis=found, trials=tuple(bench.trials), usage=bench.usage)
+
+
+async def _tried(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis:
+    again = await bench.ask("as it was", bench.record.contexts or bench.record.retrieved)
+    if again.good:
+        return _now_good(given, facts)
+    if facts.cut:
+        # That a passage was cut is known; whether it matters, fewer passages tell.
+        return await _of_passages(bench, given, facts) or given
+    if not facts.is_sufficient or bench.record.reference_contexts:
+        return await _of_search(bench, given, facts) or given
+    if await _is_unread(bench, again, facts):
+        return _named("ignored", "it says the same with nothing to read", "closed book", given)
+    return await _of_passages(bench, given, facts) or given
+
+
+def _now_good(given: Diagnosis, facts: Facts) -> Diagnosis:
+    """An answer that was bad and is good now, made from the passages that the turn had."""
+    if not facts.record.contexts:
+        return _named("passages_not_shown", "given what was retrieved, it answers well", "as it was", given)
+    if facts.cut:
+        return _named("passage_cut", "given the whole passages, it answers well", "as it was", given)
+    return _named("unknown", "asked again with the same passages, it answers well", "as it was", given)
+
+
+async def _is_unread(bench: _Bench, again: _Outcome, facts: Facts) -> bool:
+    """Whether the answer is the same without any passage."""
+    if bench.is_spent or not bench.record.contexts:
+        return False
+    alone = await bench.ask("closed book", (), judged=bench.record.contexts)
+    return alone.answer == again.answer and not facts.is_evasive
+
+
+async def _of_search(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis | None:
+    """Whether the answer lacked a passage that could have been found."""
+    if bench.record.reference_contexts and not bench.is_spent:
+        expected = await bench.ask("expected passages", bench.record.reference_contexts)
+        if not expected.good:
+            return None
+    wider = None if bench.is_spent else await bench.wider()
+    if not wider:
+        return None
+    shown = {_key(one) for one in bench.record.contexts}
+    new = [one for one in wider if _key(one) not in shown]
+    if new:
+        outcome = await bench.ask("wider search", wider)
+        if outcome.good:
+            return _missed(given, facts, new, wider)
+        if outcome.facts.is_sufficient:
+            return None
+    # More passages share more words with any question: what they are about, the ones shown tell better.
+    if facts.is_elsewhere:
+        return _named("outside_collection", "a wider search does not find it either", "wider search", given)
+    return _named("passage_not_found", "a wider search does not find it either", "wider search", given)
+
+
+def _missed(given: Diagnosis, facts: Facts, new: Sequence[Context], wider: Sequence[Context]) -> Diagnosis:
+    """A passage that a wider search brings: lost by a step that had it, or ranked too low."""
+    best = max(new, key=lambda one: facts.gain(one.text))
+    rank = [_key(one) for one in wider].index(_key(best)) + 1
+    had = next((one for one in facts.unshown if _key(one[2]) == _key(best)), None)
+    because = f"with passage {rank} of a wider search, it answers well"
+    if had is None:
+        return _named("passage_not_found", because, "wider search", given)
+    found = _named("passage_lost", because, "wider search", given)
+    return replace(found, stage=had[0], lost=(had[1],))
+
+
+async def _of_passages(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis | None:
+    """Whether some of the passages lead it astray, though what was asked is among them."""
+    shown = bench.record.contexts
+    if len(shown) < 2:
+        return None
+    best = max(range(len(shown)), key=lambda at: facts.covers(shown[at].text))
+    tries: list[tuple[str, tuple[Context, ...], tuple[int, ...]]] = [
+        ("its best passage alone", (shown[best],), ()),
+        ("the passages in another order", shown[::-1], ()),
+    ]
+    tries += [
+        (f"all but passage {at + 1}", (*shown[:at], *shown[at + 1 :]), (at,))
+        for at in range(len(shown))
+        if at != best
+    ]
+    for name, contexts, places in tries:
+        if bench.is_spent:
+            return None
+        if (await bench.ask(name, contexts, judged=shown)).good:
+            cause: Cause = "passage_cut" if facts.cut else "distracted"
+            return replace(
+                _named(cause, f"from {name}, it answers well", name, given), contexts=places or (best,)
+            )
+    return None
+
+
+def _named(cause: Cause, because: str, trial: str, given: Diagnosis) -> Diagnosis:
+    return Diagnosis(
+        cause=cause,
+        because=because,
+        rule=f"experiment: {trial}",
+        strength=1.0 if cause != "unknown" else 0.0,
+        answered_anyway=given.answered_anyway,
+        contexts=given.contexts if cause == given.cause else (),
+    )
+
+
+def _key(context: Context) -> str:
+    return " ".join(context.text.split())

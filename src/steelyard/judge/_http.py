@@ -1,0 +1,166 @@
+"""Requests over HTTP: kept connections, no redirects, no retries, replies read up to a limit.
+
+aiohttp does it in a tenth of the processor time that the client of the openai package takes, which would be
+half of all that judging a turn costs (docs/scaling.md). A session is made for each request, which costs
+nothing beside it: one that somebody forgets to close complains on the terminal when the program ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import zlib
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from yarl import URL
+
+from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import LOOPBACK, redacted_url
+from steelyard.errors import MalformedReply
+from steelyard.judge.endpoint import HTTPReply
+
+_log = SafeLogger("steelyard.judge")
+_MOST_BYTES = 8_000_000
+"""17,000 tokens with the log probabilities of five alternatives each."""
+_MOST_BYTES_OF_VECTORS = 16_000_000
+"""512 vectors of 1,536 numbers that are written out, some 20 bytes each; read, they take thrice as much."""
+_IN_QUERY = "!$%&'()*+,-./:;=?@_~"
+# The whole request has its seconds from whoever sends it.
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)
+
+
+class HTTPSender:
+    """Posts JSON to one server.
+
+    Args:
+        address: Where it is. User and password in it are sent in place of a key, its query with each request.
+        headers: What is sent along.
+        connections: How many are kept, and used at a time.
+    """
+
+    def __init__(self, address: str, headers: Mapping[str, str], *, connections: int) -> None:
+        parts = urlsplit(address)
+        host = parts.netloc.rpartition("@")[2]
+        self._address = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+        self._query = f"?{quote(parts.query, safe=_IN_QUERY)}" if parts.query else ""
+        # What can be counted while it is unpacked; brotli and zstd cannot.
+        own = {"Accept": "application/json", "Accept-Encoding": "gzip, deflate"}
+        self._headers = {"Content-Type": "application/json", **own, **headers}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
+        self._proxy = _proxy_to(self._address)
+        self._connections = _Connections(
+            limit=connections, ssl=_trusted() if parts.scheme == "https" else True
+        )
+
+    async def exchange(self, path: str, body: Mapping[str, Any]) -> HTTPReply:
+        """Post a JSON object.
+
+        Raises:
+            MalformedReply: If the reply is too long, or packed in a way that was not asked for.
+        """
+        data = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        url = URL(f"{self._address}{path}{self._query}", encoded=True)
+        most = _MOST_BYTES_OF_VECTORS if path == "/embeddings" else _MOST_BYTES
+        async with (
+            aiohttp.ClientSession(
+                connector=self._connections,
+                connector_owner=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=_NO_TIMEOUT,
+                auto_decompress=False,
+            ) as session,
+            # A redirect would carry key and content to where nobody pointed us.
+            session.post(
+                url, data=data, headers=self._headers, proxy=self._proxy, allow_redirects=False
+            ) as reply,
+        ):
+            return HTTPReply(reply.status, reply.headers, await _content(reply, most))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._connections.close()
+
+
+class _Connections(aiohttp.TCPConnector):
+    """Connections that may be forgotten, as with a loop that has ended: their sockets close with them."""
+
+    def __del__(self, _warnings: Any = None) -> None:
+        """Say nothing; aiohttp logs an error for each."""
+
+
+async def _content(reply: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body, unpacked; one without end, or that grows a thousandfold, costs no more than the limit."""
+    packing = reply.headers.get("Content-Encoding", "identity").strip().lower()
+    if packing not in ("identity", "gzip", "x-gzip", "deflate", ""):
+        raise MalformedReply(f"a reply packed as {packing[:40]!r}, which was not asked for")
+    pieces: AsyncIterator[bytes] = reply.content.iter_any()
+    if packing not in ("identity", ""):
+        pieces = _unpacked(pieces, most)
+    found = []
+    size = 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise _too_long(most)
+        found.append(piece)
+    return b"".join(found)
+
+
+async def _unpacked(packed: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+    """The pieces of a gzip or zlib stream; no piece is longer than one byte more than the limit."""
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+    async for one in packed:
+        # What follows the end would be kept by the unpacker, however much it is.
+        if unpacker.eof:
+            raise MalformedReply("a packed reply that goes on behind its end")
+        try:
+            piece = unpacker.decompress(one, most + 1)
+        except zlib.error:
+            raise MalformedReply("a reply that cannot be unpacked") from None
+        if unpacker.unconsumed_tail:
+            raise _too_long(most)
+        yield piece
+
+
+def _too_long(most: int) -> MalformedReply:
+    return MalformedReply(f"a reply of more than {most // 1_000_000} MB; the rest was not read")
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The machine's certificates, or SSL_CERT_FILE's; where Python finds none, those of certifi."""
+    context = ssl.create_default_context()
+    folder = ssl.get_default_verify_paths().capath
+    if not context.cert_store_stats()["x509_ca"] and not (folder and os.path.isdir(folder)):
+        with suppress(ImportError):
+            import certifi
+
+            context.load_verify_locations(certifi.where())
+    return context
+
+
+def _proxy_to(address: str) -> str | None:
+    """The proxy of the environment, for requests that leave this machine.
+
+    Says so where it can read what is sent in the clear: the key, and the content of turns.
+    """
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or host in LOOPBACK or host.startswith("127.") or proxy_bypass(host):
+        return None
+    if parts.scheme == "http":
+        where = redacted_url(address)
+        _log.warning("requests to %s go through the proxy in HTTP_PROXY, which can read them", where)
+    return proxy if "://" in proxy else f"http://{proxy}"

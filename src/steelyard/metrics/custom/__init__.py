@@ -1,1 +1,0 @@
-"""Metrics whose question is yours: an aspect, a rubric, a scale of your own."""

@@ -1,1 +1,0 @@
-"""Canaries: probes with a known answer among the judge's requests, which tell when the judge changes."""

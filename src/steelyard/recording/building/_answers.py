@@ -1,0 +1,86 @@
+"""Which of several texts that a run returned is its answer, where no name says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from steelyard.recording.provenance import (
+    ModelCall,
+    classify_root,
+    is_intermediate_output,
+    json_strings,
+    plain,
+)
+from steelyard.recording.reading import is_question
+
+_MUCH_SHORTER = 0.5
+_LABEL = 3  # verdicts have no more words
+
+
+def said_last(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
+    """Of several texts the one that a model said last, whole or in a form; none if they do not hang together.
+
+    What is much shorter than another is a title or a label of it, and what asks is a query.
+    """
+    makers = {said.strip(): call for call in calls for one in call.replies for said in json_strings(one)}
+    said = [text for text in texts if text.strip() in makers]
+    # A call that only routes did not answer, whatever it left in the state.
+    said = _answers([text for text in said if classify_root([makers[text.strip()]], answer=text).is_turn])
+    most = max(map(len, said), default=0)
+    able = [text for text in said if len(text) >= most * _MUCH_SHORTER]
+    last = max(able, key=lambda text: makers[text.strip()].started, default="")
+    maker = makers.get(last.strip())
+    others = [(text, makers[text.strip()]) for text in said if text != last]
+    # What one call said beside it is another field of a form.
+    hang_together = all(
+        by is not maker and (_is_shown(text, maker) or _is_shown(last, by)) for text, by in others
+    )
+    return last if hang_together else ""
+
+
+def before_verdict(replies: Sequence[str], calls: Sequence[ModelCall]) -> str:
+    """Of the replies that a conversation ended with the last one, or what it is a verdict on.
+
+    A team ends with "APPROVE": a label that the last speaker's own instructions offer. Who wrote the reply
+    before it has other instructions, and the last speaker was shown that reply.
+    """
+    last = replies[-1] if replies else ""
+    if not 0 < len(last.split()) <= _LABEL:
+        return last
+    by = next((call for call in reversed(calls) if call.reply.strip() == last.strip()), None)
+    if by is None or not by.prompts or not _is_offered(last.strip(), by.prompts[0]):
+        return last
+    makers = {call.reply.strip(): call for call in calls if call.prompts[:1] != by.prompts[:1]}
+    about = (text for text in reversed(replies[:-1]) if text.strip() in makers and len(text) > len(last))
+    return next((text for text in about if _is_shown(text, by)), last)
+
+
+def _is_offered(label: str, instructions: str) -> bool:
+    """Whether instructions offer a label: in capitals, in quotes, or before a comma or a colon."""
+    told = re.escape(label.rstrip("."))
+    set_off = rf"['\"`*]{told}['\"`*.,:]|(?<!\w){told}[,:]"
+    return re.search(rf"(?<!\w){told}(?!\w)" if label.isupper() else set_off, instructions) is not None
+
+
+def revised(answer: str, texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
+    """The last revision of an answer among these texts: made of it and of what was written about it."""
+    makers = {call.reply.strip(): call for call in calls if call.reply.strip()}
+    first = makers.get(answer.strip())
+    if first is None:
+        return answer
+    later = [makers[text.strip()] for text in dict.fromkeys(texts) if text.strip() in makers]
+    about = [call for call in later if call.started > first.started and _is_shown(answer, call)]
+    anew = [call for call in about if any(_is_shown(one.reply, call) for one in about if one is not call)]
+    able = [call for call in anew if not is_intermediate_output(call.replies)]
+    return max(able, key=lambda call: call.started).reply if able else answer
+
+
+def _answers(texts: list[str]) -> list[str]:
+    """The texts without verdicts, and without questions if there is anything else."""
+    said = [text for text in texts if not is_intermediate_output([text])]
+    return [text for text in said if not is_question(text)] or said
+
+
+def _is_shown(text: str, call: ModelCall | None) -> bool:
+    return call is not None and plain(text) in plain("\n".join(call.prompts))

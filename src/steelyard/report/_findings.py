@@ -1,0 +1,274 @@
+"""A closer look at the latest scores: what changed where and since when, and what is worse at all times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.report._columns import ABOUT, Columns, clusters_of, columns_of
+from steelyard.report.figures import FindingFigure, MetricFigure, SliceFigure
+from steelyard.report.period import bucket_width
+from steelyard.report.queries import SampledScore, Scope
+from steelyard.report.stores._tables import ResultsReader
+from steelyard.scores import CAUSES, Cause, Direction
+from steelyard.stats import (
+    Change,
+    Difference,
+    Incident,
+    Sample,
+    alike_by,
+    find_changes,
+    find_deploys,
+    find_incidents,
+    find_slices,
+    sample_difference,
+    sample_of,
+    within_kinds,
+)
+
+_LOOK = 12_000
+"""Scores of each metric that are looked at: one look takes a second."""
+_LEAST = 40
+_SHOWN = 5
+# Of all metrics together; the changes of whole metrics are allowed the rest of one in twenty.
+_FALSE_INCIDENTS, _FALSE_CHANGES, _FALSE_SLICES = 0.02, 0.02, 0.01
+_OF_RETRIEVAL = ("context_", "retrieval_")
+_WORTH = 0.5
+"""What a metric of the retrieval is worth beside one of the answer, which alone reaches the user."""
+_LANGUAGES = frozenset({"language", "lang", "locale"})
+_Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The scores of one metric, in order of time."""
+
+    metric: str
+    direction: Direction
+    scores: Sequence[SampledScore]
+    columns: Columns
+    clusters: Mapping[str, str]
+
+    @cached_property
+    def units(self) -> Sequence[Hashable] | None:
+        """What turns are alike by."""
+        values = np.array([score.value for score in self.scores])
+        inclusion = np.array([score.inclusion for score in self.scores])
+        days = np.array([int(score.happened_at // 86400) for score in self.scores])
+        _, place = np.unique(days, return_inverse=True)
+        # Less each day's mean, or the fall that is looked for would itself make neighbours alike.
+        away = values - (np.bincount(place, values) / np.bincount(place))[place]
+        return alike_by([score.unit for score in self.scores], away, inclusion)[1]
+
+    @property
+    def named(self) -> dict[str, list[str | None]]:
+        """The columns under one name each."""
+        return {f"{name}\0{value}": column for (name, value), column in self.columns.items()}
+
+    def part(self, where: _Mask) -> list[SampledScore]:
+        """Some of the scores."""
+        return [self.scores[at] for at in np.flatnonzero(where).tolist()]
+
+
+def look_closer(
+    reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure]
+) -> tuple[tuple[FindingFigure, ...], tuple[SliceFigure, ...]]:
+    """What changed, the most harmful first, and the slices that are unlike the rest at all times.
+
+    Of each metric 12,000 scores are looked at, spread over the whole time if there are more. If nothing is
+    wrong, anything is told in one of twenty looks at most.
+    """
+    looked = _looked(reader, scope, metrics)
+    found = findings_of(looked)
+    is_local = any(one.judge.startswith("local") and not one.calibrated for one in reader.made(scope))
+    named = {(one.metric, name) for one in found for name in one.names}
+    slices = [
+        one
+        for metric_looked in looked
+        for one in _slices(metric_looked, _FALSE_SLICES / len(looked), is_local)
+        if (one.metric, (one.attribute, one.value)) not in named
+    ]
+    return found, tuple(sorted(slices, key=_harm_of_slice)[:_SHOWN])
+
+
+def _looked(reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure]) -> list[Looked]:
+    """The scores of each metric that has enough of them, and that vary."""
+    looked: list[Looked] = []
+    clusters: dict[str, str] | None = None
+    for metric in metrics:
+        every = math.ceil(metric.estimate.n / _LOOK)
+        scores = reader.sample(scope, metric.metric, limit=_LOOK, every=every)
+        if len(scores) < _LEAST or all(score.value == scores[0].value for score in scores):
+            continue
+        if clusters is None:
+            clusters = clusters_of([score.question for score in scores])
+        columns = columns_of(scores, clusters)
+        looked.append(Looked(metric.metric, metric.direction, scores, columns, clusters))
+    return looked
+
+
+def findings_of(looked: Sequence[Looked]) -> tuple[FindingFigure, ...]:
+    """What changed in any of some metrics, the most harmful first."""
+    found = [finding for one in looked for finding in _of_metric(one, len(looked))]
+    return tuple(sorted(found, key=lambda one: -one.harm)[:_SHOWN])
+
+
+def _of_metric(looked: Looked, metrics: int) -> list[FindingFigure]:
+    values = np.array([score.value for score in looked.scores])
+    times = np.array([score.happened_at for score in looked.scores])
+    inclusion = [score.inclusion for score in looked.scores]
+    units = looked.units
+    sample = sample_of(values, inclusion, units)
+    width = bucket_width(max(float(times[-1] - times[0]), 1.0))
+    incidents = find_incidents(
+        values,
+        times,
+        looked.named,
+        inclusion=inclusion,
+        sessions=units,
+        width=width,
+        level=_FALSE_INCIDENTS / metrics,
+    )
+    left = ~np.any([one.inside for one in incidents], axis=0) if incidents else np.ones(len(values), bool)
+    # One that stayed as it was while all others changed is not what happened.
+    found = [
+        _incident(looked, sample, times, one) for one in incidents if one.difference.value * one.against > 0
+    ]
+    rest = sample.part(left)
+    steps = find_changes(
+        rest.values,
+        times[left],
+        inclusion=1 / rest.weights,
+        sessions=None if rest.units is None else rest.units.tolist(),
+        width=width,
+        level=1 - _FALSE_CHANGES / metrics,
+    )
+    found += [_finding(looked, sample, times, step, left, ()) for step in steps if step.difference.clear]
+    return found
+
+
+def _incident(looked: Looked, sample: Sample, times: npt.NDArray[np.float64], one: Incident) -> FindingFigure:
+    names = tuple((name.split("\0")[0], value) for name, value in one.names)
+    change = Change(since=one.since, until=None, difference=one.difference)
+    found = _finding(looked, sample, times, change, one.inside, names)
+    return replace(found, earliest=one.earliest, latest=one.latest)
+
+
+def _finding(
+    looked: Looked,
+    sample: Sample,
+    times: npt.NDArray[np.float64],
+    change: Change,
+    inside: _Mask,
+    names: tuple[tuple[str, str], ...],
+) -> FindingFigure:
+    """What changed in some turns, with all that can be said of why."""
+    later = inside & (times >= change.since)
+    earlier = inside & ~later
+    weight = float(sample.weights[later].sum())
+    # By how much it got worse.
+    fall = change.difference.value * (1.0 if looked.direction == "lower" else -1.0)
+    worth = _WORTH if looked.metric.startswith(_OF_RETRIEVAL) else 1.0
+    versions = _versions(looked, {name for name, _ in names}, inside)
+    before, after = looked.part(earlier), looked.part(later)
+    kinds = ([_kind(looked, one) for one in before], [_kind(looked, one) for one in after])
+    deploys = find_deploys(sample.part(inside), times[inside], versions, grown=change.difference.value > 0)
+    return FindingFigure(
+        metric=looked.metric,
+        direction=looked.direction,
+        names=names,
+        since=change.since,
+        earliest=change.since,
+        latest=change.since if change.until is None else change.until,
+        difference=change.difference,
+        share=float(sample.weights[inside].sum()) / sample.weight,
+        turns=weight,
+        harm=weight * worth * fall,
+        within=within_kinds(sample.part(earlier), sample.part(later), kinds) if looked.clusters else None,
+        cause=_cause(before, after) if fall > 0 else None,
+        deploys=tuple(deploys),
+        versioned=bool(versions),
+        worst=_worst(after, looked.direction),
+    )
+
+
+def _worst(scores: Sequence[SampledScore], direction: Direction) -> tuple[str, ...]:
+    sign = 1.0 if direction == "higher" else -1.0
+    ordered = sorted(scores, key=lambda one: (sign * one.value, -one.happened_at, one.record_id))
+    return tuple(one.record_id for one in ordered[:3] if one.record_id)
+
+
+def _kind(looked: Looked, score: SampledScore) -> str:
+    return looked.clusters.get(score.question, "")
+
+
+def _versions(looked: Looked, of_slice: set[str], inside: _Mask) -> dict[str, list[str | None]]:
+    """Fields with one value a turn; `find_deploys` takes those whose values follow each other."""
+    names = {name for name, _ in looked.columns} - of_slice - {"tag", "tenant", "framework", ABOUT}
+    scores = looked.part(inside)
+    return {
+        name: [next(iter(score.attributes.get(name, ())), None) for score in scores] for name in sorted(names)
+    }
+
+
+def _cause(
+    before: Sequence[SampledScore], after: Sequence[SampledScore]
+) -> tuple[Cause, float, float] | None:
+    """What clearly more turns suffer from since then; of several, what has grown most."""
+    first, second = ([one for one in part if one.diagnosis is not None] for part in (before, after))
+    if not first or not second:
+        return None
+    seen = {one.diagnosis for one in second}
+    moves = [(moved, cause) for cause in CAUSES if cause in seen and (moved := _moved(cause, first, second))]
+    if not moves:
+        return None
+    moved, cause = max(moves, key=lambda pair: pair[0].value)
+    return cause, moved.first, moved.second
+
+
+def _moved(cause: Cause, before: Sequence[SampledScore], after: Sequence[SampledScore]) -> Difference | None:
+    """How the share of turns with a cause grew; None if that is not clear."""
+    scores = [*before, *after]
+    both = sample_of(
+        (float(one.diagnosis == cause) for one in scores),
+        (one.inclusion for one in scores),
+        [one.unit for one in scores],
+    )
+    is_first = np.arange(len(scores)) < len(before)
+    moved = sample_difference(both.part(is_first), both.part(~is_first), level=1 - 0.05 / len(CAUSES))
+    return moved if moved is not None and moved.low > 0 else None
+
+
+def _slices(looked: Looked, level: float, is_local: bool) -> list[SliceFigure]:
+    return [
+        SliceFigure(
+            metric=looked.metric,
+            direction=looked.direction,
+            attribute=(name := one.name.split("\0")[0]),
+            value=one.value,
+            n=one.n,
+            share=one.share,
+            difference=one.difference,
+            q=one.q,
+            judge=is_local and name in _LANGUAGES and not one.value.casefold().startswith("en"),
+        )
+        for one in find_slices(
+            [score.value for score in looked.scores],
+            looked.named,
+            inclusion=[score.inclusion for score in looked.scores],
+            sessions=looked.units,
+            than_rest="lower" if looked.direction == "higher" else "higher",
+            level=level,
+        )
+    ]
+
+
+def _harm_of_slice(one: SliceFigure) -> float:
+    """What the turns that are worse cost; what the judge may be to blame for comes last."""
+    worth = _WORTH if one.metric.startswith(_OF_RETRIEVAL) else 1.0
+    return float(one.judge) - one.share * worth * abs(one.difference.value)

@@ -1,0 +1,118 @@
+"""What the collection lacks: the questions that found nothing, alike ones together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.judge import StaticEmbedder
+from steelyard.questions import Embedder
+from steelyard.report.queries import TurnFilter, TurnRow
+from steelyard.report.stores._tables import ResultsReader
+from steelyard.scores import Cause
+
+LACKING: Final[tuple[Cause, ...]] = ("outside_collection", "passage_not_found", "nothing_retrieved")
+"""Causes of turns whose question the collection, or what was found in it, did not answer."""
+_ALIKE = 0.6
+"""Cosine from which two questions count as alike. Of unlike questions one pair in a thousand has more."""
+_PAGE = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gap:
+    """Questions that are alike and found nothing."""
+
+    question: str = field(repr=False)
+    """The one that is most like the others, in its user's words."""
+    turns: int
+    """How many turns asked it, in whatever words."""
+    causes: Mapping[str, int]
+    """What these turns suffer from."""
+    record_ids: tuple[str, ...]
+    """Their records, the latest first."""
+
+
+def find_gaps(
+    reader: ResultsReader,
+    *,
+    since: float | None = None,
+    limit: int = 2_000,
+    embedder: Embedder | None = None,
+) -> list[Gap]:
+    """Questions that the collection did not answer, the most frequent first.
+
+    Questions are grouped one after the other: each joins the group whose first question is most like it, by
+    the cosine of their embeddings, if that is at least .6; else it begins a group.
+
+    Args:
+        reader: The stored results.
+        since: Only turns from this Unix time on.
+        limit: How many turns of each cause are looked at, the latest ones.
+        embedder: Who embeds the questions; static vectors on this machine by default, so that no text leaves.
+
+    Returns:
+        Groups of turns; turns whose question was not stored are left out.
+    """
+    rows = [
+        (row, cause)
+        for cause in LACKING
+        for row in _rows(reader, cause, since=since, limit=limit)
+        if row.question.strip()
+    ]
+    rows.sort(key=lambda one: one[0].key, reverse=True)
+    if not rows:
+        return []
+    vectors = _vectors([row.question for row, _ in rows], embedder or StaticEmbedder())
+    groups = [_gap([rows[at] for at in group], vectors[group]) for group in _alike(vectors)]
+    return sorted(groups, key=lambda gap: -gap.turns)
+
+
+def _rows(reader: ResultsReader, cause: Cause, *, since: float | None, limit: int) -> Iterable[TurnRow]:
+    before, left = None, limit
+    while left > 0:
+        page = reader.turns(TurnFilter(cause=cause), before=before, limit=min(_PAGE, left))
+        for row in page:
+            if since is not None and row.happened_at < since:
+                return
+            yield row
+        if len(page) < _PAGE:
+            return
+        before, left = page[-1].key, left - len(page)
+
+
+def _vectors(questions: Sequence[str], embedder: Embedder) -> npt.NDArray[np.float64]:
+    """Unit vectors of the questions."""
+    found, _ = asyncio.run(embedder.embed(questions))
+    vectors = np.array(found, float)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: npt.NDArray[np.float64] = vectors / np.where(lengths == 0, 1, lengths)
+    return unit
+
+
+def _alike(vectors: npt.NDArray[np.float64]) -> list[list[int]]:
+    """Indices by group, in order of their first."""
+    groups: list[list[int]] = []
+    for at, vector in enumerate(vectors):
+        likeness = vectors[[group[0] for group in groups]] @ vector if groups else np.zeros(0)
+        best = int(likeness.argmax()) if groups else -1
+        if groups and likeness[best] >= _ALIKE:
+            groups[best].append(at)
+        else:
+            groups.append([at])
+    return groups
+
+
+def _gap(rows: Sequence[tuple[TurnRow, Cause]], vectors: npt.NDArray[np.float64]) -> Gap:
+    middle = int((vectors @ vectors.sum(axis=0)).argmax())
+    return Gap(
+        question=rows[middle][0].question,
+        turns=len(rows),
+        causes=Counter(cause for _, cause in rows),
+        record_ids=tuple(row.record_id for row, _ in rows),
+    )

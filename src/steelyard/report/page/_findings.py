@@ -1,0 +1,72 @@
+"""What changed in which slice, in words: a paragraph for whoever is called at night."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from steelyard._internal.text import shorten
+from steelyard.diagnosis import MENDS
+from steelyard.report.figures import FindingFigure
+
+_DAY = 86400.0
+
+
+def finding_words(finding: FindingFigure) -> str:
+    """What changed, since when, where, from what cause and with which version, and what nothing tells."""
+    found = finding.difference
+    least, most = sorted((abs(found.low), abs(found.high)))
+    verb = "fell" if found.value < 0 else "rose"
+    said = [
+        f"{shorten(finding.metric, 80)} {verb} from {found.first:.2f} to {found.second:.2f} (by {least:.2f} "
+        f"to {most:.2f}) {_where(finding)} since {_time(finding.since)}{_span(finding)}: about "
+        f"{finding.turns:,.0f} turns since then."
+    ]
+    if finding.cause is not None:
+        cause, before, since = finding.cause
+        said.append(
+            f"More of them suffer from {cause.replace('_', ' ')}: {100 * before:.0f} % before, "
+            f"{100 * since:.0f} % since. {MENDS[cause]}"
+        )
+    if finding.by_mix and finding.within is not None:
+        said.append(
+            f"Most of it is that other questions are asked: asked in the earlier mix, it would have changed "
+            f"by {finding.within.value:+.2f} ({finding.within.low:+.2f} to {finding.within.high:+.2f})."
+        )
+    else:
+        said.append(_deploy_words(finding))
+    return " ".join(said)
+
+
+def _where(finding: FindingFigure) -> str:
+    if not finding.names:
+        return "in all turns"
+    first, *others = (f"{shorten(name, 40)}: {shorten(value, 60)}" for name, value in finding.names)
+    also = f" (the same turns: {', '.join(others)})" if others else ""
+    return f"in {first}{also}, {100 * finding.share:.0f} % of all turns,"
+
+
+def _span(finding: FindingFigure) -> str:
+    if finding.earliest == finding.latest:
+        return ""
+    return f" ({_time(finding.earliest)} to {_time(finding.latest)})"
+
+
+def _deploy_words(finding: FindingFigure) -> str:
+    """Which version came in then; that something else may have happened at that time is always possible."""
+    went = [
+        f"{shorten(one.name, 40)} went from {shorten(one.before, 60)} to {shorten(one.value, 60)}"
+        for one in finding.deploys
+    ]
+    if len(went) == 1:
+        return f"At that time {went[0]}. What else changed then and is not on the turns cannot be told."
+    if went:
+        return f"At that time {', '.join(went)}: which of them it was cannot be told."
+    if finding.versioned:
+        return "No version that the turns carry changed at that time."
+    return "The turns carry no version, so that it cannot be told from which deploy it comes."
+
+
+def _time(at: float) -> str:
+    """The day, and the hour where the time does not begin with a day."""
+    form = "%Y-%m-%d" if at % _DAY == 0 else "%Y-%m-%d %H:%M"
+    return datetime.fromtimestamp(at, UTC).strftime(form)

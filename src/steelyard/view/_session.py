@@ -1,0 +1,72 @@
+"""One conversation as its page shows it: turns in order, the worst of them, and where it turned bad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.scores import Evaluation, Score
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionTurn:
+    """One turn of a conversation."""
+
+    evaluation: Evaluation
+    """The turn."""
+    is_worst: bool
+    """Whether no other turn has a lower score, if any did not pass."""
+    turned_bad: bool
+    """Whether the conversation turned bad here."""
+
+
+def session_page(turns: Sequence[Evaluation]) -> tuple[SessionTurn, ...]:
+    """The turns of a conversation, in order, with its worst one and the one that it turned bad at."""
+    passed = [_passed(turn) for turn in turns]
+    lowest = min(
+        (_quality(turn) for turn, good in zip(turns, passed, strict=True) if good is False), default=None
+    )
+    worst = next((place for place, turn in enumerate(turns) if _quality(turn) == lowest), None)
+    bad = turning_point(passed)
+    return tuple(
+        SessionTurn(evaluation=turn, is_worst=place == worst, turned_bad=place == bad)
+        for place, turn in enumerate(turns)
+    )
+
+
+def turning_point(passed: Sequence[bool | None]) -> int | None:
+    """The place from which on most turns did not pass, None if there is none.
+
+    It is the cut that leaves the least squares around the shares that passed on both sides (Bai, Journal of
+    Time Series Analysis 15, 1994). No probability is given: a conversation has few turns.
+
+    Args:
+        passed: Of each turn whether all its scores passed; None if it has no score with a threshold.
+    """
+    known = [(place, good) for place, good in enumerate(passed) if good is not None]
+    best, least = None, float("inf")
+    for cut in range(len(known)):
+        before, after = [good for _, good in known[:cut]], [good for _, good in known[cut:]]
+        worse = not before or sum(after) / len(after) < sum(before) / len(before)
+        squares = _squares(before) + _squares(after)
+        if worse and sum(after) < len(after) / 2 and squares < least:
+            best, least = known[cut][0], squares
+    return best
+
+
+def _squares(passed: Sequence[bool]) -> float:
+    return sum(passed) * (1 - sum(passed) / len(passed)) if passed else 0.0
+
+
+def _passed(turn: Evaluation) -> bool | None:
+    known = [score.passed for score in turn.scores if score.passed is not None]
+    return all(known) if known else None
+
+
+def _quality(turn: Evaluation) -> float:
+    return min((_better(score) for score in turn.scores if score.passed is False), default=float("inf"))
+
+
+def _better(score: Score) -> float:
+    assert score.value is not None
+    return score.value if score.direction == "higher" else -score.value

@@ -1,0 +1,58 @@
+"""Why one turn is bad, by what was recorded and by answering it again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cli.running import Steelyard
+from steelyard.engine import evaluate_one
+from steelyard.judge import LocalJudge
+from steelyard.metrics import ContextSufficiency, Faithfulness
+from steelyard.record import Record
+from steelyard.sinks import SQLiteSink
+
+NINE, SEAT = "The ferry to Skarn leaves at 9 in the morning.", "A seat on the ferry costs 4 crowns."
+APP = f"""
+def replay(question, contexts):
+    texts = [one.text for one in contexts]
+    if not texts:
+        return "Ask at the harbour office."
+    if texts == [{NINE!r}]:
+        return {NINE!r}
+    return "The ferry to Skarn leaves at 4 in the morning."
+"""
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder with one bad turn and an application that a second passage leads astray."""
+    turn = Record(
+        id="r1",
+        question="When does the ferry to Skarn leave in the morning?",
+        contexts=[NINE, SEAT],  # type: ignore[arg-type]
+        answer="The ferry to Skarn leaves at 4 in the morning.",
+    )
+    metrics = [Faithfulness(claims="sentences"), ContextSufficiency()]
+
+    async def store() -> None:
+        sink = SQLiteSink(tmp_path / "steelyard.db")
+        await sink.write([await evaluate_one(turn, metrics, judge=LocalJudge())])
+        await sink.aclose()
+
+    asyncio.run(store())
+    (tmp_path / "astray.py").write_text(APP)
+    monkeypatch.syspath_prepend(tmp_path)
+    return str(tmp_path / "steelyard.db")
+
+
+def test_a_turn_is_explained_by_rules(results: str, steelyard: Steelyard) -> None:
+    said = steelyard("explain", "r1", "--db", results).out
+    assert "invented" in said and "Change the prompt" in said
+
+
+def test_a_turn_is_explained_by_experiment(results: str, steelyard: Steelyard) -> None:
+    said = steelyard("explain", "r1", "--db", results, "--replay", "astray:replay").out
+    assert "distracted" in said and "its best passage alone" in said

@@ -1,0 +1,82 @@
+"""Questions that found nothing, alike ones together, as a table and for a program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cli.running import Steelyard
+from steelyard.questions import Embedder
+from steelyard.record import Record, Timings
+from steelyard.report import open_results
+from steelyard.report.gaps import find_gaps
+from steelyard.scores import Cause, Diagnosis, Evaluation, Usage
+from steelyard.sinks import SQLiteSink
+
+ASKED: list[tuple[str, Cause | None]] = [
+    ("How do I cancel my parking permit?", "passage_not_found"),
+    ("How can I cancel a parking permit?", "passage_not_found"),
+    ("Cancel the parking permit of my car", "outside_collection"),
+    ("Which vaccine does a puppy need?", "outside_collection"),
+    ("When does the library open?", None),
+    ("Who ground the mirror?", "invented"),
+]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> str:
+    """A results file with these turns, an hour apart."""
+    path = str(tmp_path / "steelyard.db")
+    turns = [
+        Evaluation(
+            record_id=f"r{at}",
+            scores=(),
+            record=Record(id=f"r{at}", question=question, timings=Timings(started_at=at * 3600.0)),
+            diagnosis=Diagnosis(cause=cause),
+            evaluated_at=1e9,
+        )
+        for at, (question, cause) in enumerate(ASKED)
+    ]
+    asyncio.run(SQLiteSink(path).write(turns))
+    return path
+
+
+def test_alike_questions_are_one_gap(results: str) -> None:
+    with closing(open_results(results)) as reader:
+        first, second = find_gaps(reader)
+        assert (first.turns, second.turns) == (3, 1)
+        assert first.causes == {"passage_not_found": 2, "outside_collection": 1}
+        assert set(first.record_ids) == {"r0", "r1", "r2"}
+        assert "parking" in first.question
+        assert [gap.turns for gap in find_gaps(reader, since=7200.0)] == [1, 1]
+
+
+def test_another_embedder_decides_what_is_alike(results: str) -> None:
+    class Apart(Embedder):
+        name = "apart"
+
+        async def embed(self, texts: list[str]) -> tuple[list[list[float]], Usage]:  # type: ignore[override]
+            return [[float(at == place) for at in range(len(texts))] for place in range(len(texts))], Usage()
+
+        async def aclose(self) -> None: ...
+
+    with closing(open_results(results)) as reader:
+        assert [gap.turns for gap in find_gaps(reader, embedder=Apart())] == [1, 1, 1, 1]
+
+
+def test_the_command_lists_them(steelyard: Steelyard, results: str) -> None:
+    shown = steelyard("gaps", "--db", results).out.splitlines()
+    assert shown[0].split()[0] == "3"
+    assert "passage not found 2" in shown[1]
+    lines = steelyard("gaps", "--db", results, "--jsonl", "--most", "1").out.splitlines()
+    assert [json.loads(line)["turns"] for line in lines] == [3]
+
+
+def test_nothing_lacking_is_said(steelyard: Steelyard, tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    asyncio.run(SQLiteSink(path).write([Evaluation(record_id="r", scores=(), evaluated_at=1.0)]))
+    assert "No turn lacked" in steelyard("gaps", "--db", path).out

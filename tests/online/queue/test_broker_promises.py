@@ -1,0 +1,105 @@
+"""What docs/scaling.md says of both brokers, where no other test holds it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from online.helpers import check_law, turn
+from online.queue.nats import counted, lease, lease_one, selected
+from servers import NatsServer, RabbitServer
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.online.queue._open import open_queue
+from steelyard.online.queue._protocol import TurnQueue
+from steelyard.online.queue.broker._broker import BrokerAddress
+from steelyard.record import Context
+from waiting import until
+
+
+@pytest.fixture(params=["nats", "rabbit"])
+def server(request: pytest.FixtureRequest) -> NatsServer | RabbitServer:
+    found: NatsServer | RabbitServer = request.getfixturevalue(f"{request.param}_server")
+    return found
+
+
+async def opened(url: str) -> TurnQueue:
+    queue = open_queue(SpoolSettings(path=url))
+    await queue.open()
+    return queue
+
+
+def test_queues_of_other_names_on_one_broker_are_apart(server: NatsServer | RabbitServer) -> None:
+    async def test() -> None:
+        one, other = await opened(server.queue()), await opened(server.queue())
+        assert await one.put([selected("a")]) == ["new"]
+        assert await other.put([selected("a"), selected("b")]) == ["new", "new"]
+        assert (await lease_one(one)).turn == selected("a")
+        assert len(await lease(other, 2)) == 2
+        await one.close()
+        await other.close()
+
+    asyncio.run(test())
+
+
+def test_only_nats_knows_what_another_process_has_put_in(server: NatsServer | RabbitServer) -> None:
+    async def test() -> None:
+        url = server.queue()
+        first, second = await opened(url), await opened(url)
+        assert await first.put([selected("a")]) == ["new"]
+        assert await first.put([selected("a")]) == ["known"]
+        outcome = await second.put([selected("a")])
+        assert outcome == (["known"] if isinstance(server, NatsServer) else ["new"])
+        await first.close()
+        await second.close()
+
+    asyncio.run(test())
+
+
+def test_large_turns_travel_compressed_and_come_back_whole(nats_server: NatsServer) -> None:
+    contexts = tuple(
+        Context(text=f"Passage {number} of the old stone city. " * 1_000) for number in range(20)
+    )
+
+    async def test() -> None:
+        queue = await opened(nats_server.queue())
+        large = selected("large", contexts=contexts)
+        assert await queue.put([large]) == ["new"]  # of 780 KB
+        assert (await counted(queue, lambda counts: counts.bytes > 0)).bytes < 60_000
+        assert (await lease_one(queue)).turn == large
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_while_a_broker_is_slow_the_inbox_fills_and_turns_are_then_skipped_by_name(
+    nats_with: Callable[..., NatsServer],
+) -> None:
+    server = nats_with()
+    settings = SpoolSettings(path=server.queue(), evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[], spool=settings, max_queue=10)
+    monitor.submit(turn("first"))
+    assert monitor.flush(60) == 0
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+    for number in range(300):
+        monitor.submit(turn(str(number)))
+    assert monitor.stats().skipped == {"queue_full": 290}
+    check_law(monitor.stats())
+    server.process.send_signal(signal.SIGCONT)
+    until(lambda: monitor.stats().spooled == 11)
+    monitor.close()
+
+
+def test_an_address_names_a_cluster_and_is_shown_without_its_secrets() -> None:
+    written = "tls://user:word@a:4222,b:4223?replicas=3&credentials=/etc/nats.creds&queue=shop"
+    address = BrokerAddress.of(written)
+    assert address.servers == ("tls://user:word@a:4222", "tls://user:word@b:4223")
+    assert (address.queue, address.options["replicas"]) == ("shop", "3")
+    assert address.options["credentials"] == "/etc/nats.creds"
+    for shown in (address.shown, repr(address), SpoolSettings(path=written).shown):
+        assert "word" not in shown and "nats.creds" not in shown and "a:4222" in shown

@@ -1,0 +1,100 @@
+"""What counts as evidence, by steps alone: the rules that no framework has any part in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from steelyard.recording.building import Step, Turn, asked_of, decide, sources_of
+from steelyard.recording.provenance import ModelCall
+
+QUESTION = "When is the museum open on Sundays?"
+HOURS = "On Sundays the museum opens at ten and closes at five in the afternoon."
+TICKETS = "Tickets are sold at the northern gate until half an hour before closing time."
+
+
+def evidence(*steps: Step, answer: str = "From ten to five.", given: Any = None) -> list[str]:
+    """The texts that an answer is judged by."""
+    turn = Turn(given=given or {"question": QUESTION}, steps=steps, answer=answer)
+    return [one.text for one in decide(turn, sources_of(turn), answer=answer, question=QUESTION).contexts]
+
+
+def call(prompt: str, reply: str, *, at: float, parent: Step | None = None) -> Step:
+    """A model that was sent one prompt."""
+    made = ModelCall(prompts=(prompt,), reply=reply, started=at)
+    return Step(kind="model", call=made, parent=parent, at=at, ended=at + 0.5)
+
+
+def test_a_tool_that_asks_a_model_for_a_query_still_found_what_it_returned() -> None:
+    rows = f"day: Sunday; note: {HOURS}"
+    tool = Step(kind="tool", name="ask_database", given={"q": QUESTION}, returned=rows, at=1)
+    found = evidence(
+        tool,
+        call("Write SQL for: Sundays", "SELECT note FROM hours WHERE day = 'Sunday'", at=2, parent=tool),
+        call(f"{rows}\n{QUESTION}", "From ten to five.", at=3),
+    )
+    assert found == [rows]
+
+
+def test_what_a_model_within_a_tool_replied_is_not_evidence() -> None:
+    said = "I would say that it opens at ten on Sundays, and closes at five."
+    for returned in (said, {"answer": said}, f"Answer: {said}"):
+        tool = Step(kind="tool", name="expert", given={"q": QUESTION}, returned=returned, at=1)
+        inner = call(f"Answer from this:\n{HOURS}\n{QUESTION}", said, at=2, parent=tool)
+        inner.parent = tool
+        last = call(f"{said}\n{QUESTION}", "From ten to five.", at=3)
+        assert said not in " ".join(evidence(tool, inner, last))
+
+
+def test_a_block_of_text_that_holds_a_status_stays_as_it_was_shown() -> None:
+    status = json.dumps({"status": "ok", "note": HOURS, "took": 12, "unit": "ms", "source": "gate"})
+    tool = Step(kind="tool", name="hours", returned=[{"type": "text", "text": status}], at=1)
+    found = evidence(tool, call(f"{status}\n{QUESTION}", "From ten to five.", at=2))
+    assert found == [status]
+
+
+def test_a_block_of_text_that_holds_passages_is_divided() -> None:
+    listed = json.dumps([{"text": HOURS}, {"text": TICKETS}])
+    tool = Step(kind="tool", name="hours", returned=[{"type": "text", "text": listed}], at=1)
+    found = evidence(tool, call(f"{HOURS}\n{TICKETS}\n{QUESTION}", "From ten to five.", at=2))
+    assert found == [HOURS, TICKETS]
+
+
+def test_of_a_list_of_mappings_the_column_that_says_most_is_the_passages() -> None:
+    rows = [
+        {"title": "Opening hours of the museum", "body": HOURS},
+        {"title": "Where tickets can be bought", "body": TICKETS},
+    ]
+    prompt = "\n".join(f"{row['title']}: {row['body']}" for row in rows)
+    found = evidence(
+        Step(kind="chain", returned={"rows": rows}, at=1),
+        call(f"{prompt}\n{QUESTION}", "From ten to five.", at=2),
+    )
+    assert found == [HOURS, TICKETS]
+
+
+def test_a_text_that_joins_a_list_under_labels_is_divided_into_its_passages() -> None:
+    rows = [
+        {"title": "Hours", "where": "Visitors / Sundays", "body": HOURS},
+        {"title": "Tickets", "where": "Visitors / Gates", "body": TICKETS},
+    ]
+    joined = "\n".join(f"### {row['title']} ({row['where']})\n{row['body']}" for row in rows)
+    found = evidence(
+        Step(kind="chain", returned={"rows": rows}, at=1),
+        Step(kind="chain", returned={"context": joined}, at=2),
+        call(f"{joined}\n{QUESTION}", "From ten to five.", at=3),
+    )
+    assert found == [HOURS, TICKETS]
+
+
+def test_a_question_that_looks_like_a_whole_prompt_says_so() -> None:
+    filled = f"Context:\n{HOURS}\n\n---\nQuestion: {QUESTION}"
+    messages = [{"role": "user", "content": filled}]
+    told = ("You are the museum's assistant.", filled)
+    model = Step(kind="model", call=ModelCall(prompts=told, reply="From ten to five."), at=1, ended=2)
+    turn = Turn(given={"messages": messages}, steps=(model,), answer="From ten to five.")
+    asked = asked_of(turn, sources_of(turn))
+    assert asked.question == filled, "what a user typed is the question as it stands"
+    assert asked.notes == ("question_whole_prompt",)
+    plain = Turn(given={"messages": [{"role": "user", "content": QUESTION}]}, steps=(model,), answer="x")
+    assert asked_of(plain, sources_of(plain)).notes == ()
