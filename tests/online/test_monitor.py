@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import threading
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
-from steelyard.metrics import AnswerRelevancy, Faithfulness
+from steelyard.metrics import AnswerRelevancy, Faithfulness, Hallucination
 from steelyard.online import Monitor, Selection, SpoolSettings
 from steelyard.questions import YesNo
 from steelyard.record import Context, Record, TraceRef
@@ -266,8 +267,13 @@ def test_callbacks_can_be_slow_raise_and_be_taken_back(caplog: pytest.LogCapture
         ({"deadline": -1}, "deadline must be a number of seconds"),
         ({"fuse": "all"}, "fuse must be one of"),
         ({"mask": "x"}, "mask must be a function"),
-        ({"sinks": ["steelyard.db"]}, "a sink needs"),
-        ({"metrics": ["faithfulness"]}, "metrics must be Metric objects"),
+        ({"sinks": ["steelyard.db"]}, "there is no sink"),
+        ({"sinks": [3]}, "3 among the sinks is not a Sink; give a name such as"),
+        ({"sinks": "sqlite"}, r"write sinks=\['sqlite'\]"),
+        ({"metrics": ["faithfulnes"]}, "did you mean 'faithfulness'"),
+        ({"metrics": [3]}, "metrics must be names or objects"),
+        ({"metrics": "faithfulness"}, r"write metrics=\['faithfulness'\]"),
+        ({"embedder": "openai:small"}, "is not an Embedder; write OpenAIEmbedder"),
         ({"metrics": [*FAITHFUL, *FAITHFUL]}, "two metrics are named"),
         ({"selection": Selection(metric_rates={"other": 0.5})}, "metric_rates names 'other'"),
     ],
@@ -275,6 +281,16 @@ def test_callbacks_can_be_slow_raise_and_be_taken_back(caplog: pytest.LogCapture
 def test_wrong_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         Monitor(**{"metrics": FAITHFUL, "judge": kind_judge(), "sinks": [], **options})
+
+
+def test_metrics_and_sinks_may_be_names(tmp_path: Path) -> None:
+    file = tmp_path / "scores.jsonl"
+    monitor = Monitor(metrics=["faithfulness", Hallucination()], sinks=[f"jsonl:{file}"])
+    monitor.submit(turn("a"))
+    assert monitor.flush(60) == 0
+    monitor.close()
+    [line] = file.read_text().splitlines()
+    assert [score["metric"] for score in json.loads(line)["scores"]] == ["faithfulness", "hallucination"]
 
 
 def test_a_callback_that_wants_to_exit_does_not_end_the_callbacks() -> None:

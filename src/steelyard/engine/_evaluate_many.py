@@ -13,7 +13,7 @@ from steelyard.engine._evaluate import check_names, evaluate_one
 from steelyard.engine._results import Results
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder, judge_from
-from steelyard.metrics import Metric, default_metrics
+from steelyard.metrics import Metric, default_metrics, parse_metrics
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
 from steelyard.scores import Evaluation
@@ -25,7 +25,7 @@ Progress = bool | Callable[[Evaluation], None]
 def evaluate(
     records: Iterable[Record],
     *,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[Metric | str] | None = None,
     judge: Judge | str | None = None,
     embedder: Embedder | None = None,
     fuse: Fuse = "view",
@@ -60,7 +60,7 @@ def evaluate(
 async def aevaluate(
     records: Iterable[Record],
     *,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[Metric | str] | None = None,
     judge: Judge | str | None = None,
     embedder: Embedder | None = None,
     fuse: Fuse = "view",
@@ -73,7 +73,8 @@ async def aevaluate(
 
     Args:
         records: The turns; read as they are needed.
-        metrics: What to score them with; the judge's default suite where none are given.
+        metrics: What to score them with, as objects or names (`["faithfulness"]`); the judge's default suite
+            where none are given.
         judge: Who answers: a Judge, or a name such as `"openai:gpt-4o-mini"`; the local judge by default.
         embedder: Who embeds; local static vectors by default.
         fuse: How questions share requests.
@@ -108,7 +109,7 @@ async def aevaluate(
 async def evaluate_each(
     records: Iterable[Record],
     *,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[Metric | str] | None = None,
     judge: Judge | str | None = None,
     embedder: Embedder | None = None,
     fuse: Fuse = "view",
@@ -119,9 +120,7 @@ async def evaluate_each(
     """Score records as a stream, in input order and bounded memory; arguments as for `aevaluate`."""
     _check(concurrency, deadline, embedder)
     chosen = judge_from(judge if judge is not None else "local")
-    if isinstance(metrics, Metric):
-        raise ConfigurationError(f"metrics is a single Metric; pass a list of them: [{metrics.name}]")
-    suite = list(metrics) if metrics is not None else default_metrics(chosen)
+    suite = parse_metrics(metrics, chosen) if metrics is not None else default_metrics(chosen)
     check_names(suite)
     vectors = embedder if embedder is not None else StaticEmbedder()
 
@@ -165,7 +164,10 @@ def _check(concurrency: object, deadline: object, embedder: object) -> None:
     if deadline is not None and not (isinstance(deadline, int | float) and deadline > 0):
         raise ConfigurationError(f"deadline must be a number of seconds above 0, not {deadline!r}")
     if embedder is not None and not isinstance(embedder, Embedder):
-        raise ConfigurationError(f"embedder={embedder!r} is not an Embedder: it needs name and embed()")
+        raise ConfigurationError(
+            f"embedder={embedder!r} is not an Embedder; write OpenAIEmbedder(MODEL) of steelyard.judge, or give an "
+            "object with name and embed()"
+        )
 
 
 def _checked(records: Iterable[Record]) -> Iterator[Record]:

@@ -114,18 +114,26 @@ def default_metrics(judge: Judge) -> list[Metric]:
     return [Faithfulness(claims=claims), relevancy, ContextUtilization(), ContextRelevancy()]
 
 
-def parse_metrics(names: Sequence[str], judge: Judge) -> list[Metric]:
+def parse_metrics(names: Sequence[str | Metric], judge: Judge) -> list[Metric]:
     """Metrics by name, in the variants of `default_metrics` where it has them; `all` means every one.
 
+    What is a Metric already stays as it is.
+
     Raises:
-        ConfigurationError: If a name is unknown.
+        ConfigurationError: If a name is unknown, or this is not a list.
     """
+    if isinstance(names, str | Metric):
+        raise ConfigurationError(f"metrics must be a list, not a single metric; write metrics=[{names!r}]")
     preset = {metric.key: metric for metric in default_metrics(judge)}
     parts = tuple(preset.get(part.key, part) for part in RagScore().parts)
     preset[RagScore.key] = RagScore(parts=parts)
-    wanted = [metric for name in names for metric in (ALL if name == "all" else (get_metric(name),))]
-    # A name that stands for a variant of its own keeps it.
-    return [
-        made if isinstance(metric, partial) else preset.get(made.key, made)
-        for metric, made in ((metric, metric()) for metric in wanted)
-    ]
+    found: list[Metric] = []
+    for name in names:
+        if not isinstance(name, str):
+            found.append(name)
+            continue
+        for metric in ALL if name == "all" else (get_metric(name),):
+            made = metric()
+            # A name that stands for a variant of its own keeps it.
+            found.append(made if isinstance(metric, partial) else preset.get(made.key, made))
+    return found

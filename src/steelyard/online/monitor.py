@@ -77,12 +77,12 @@ class Monitor:
     def __init__(
         self,
         *,
-        metrics: Sequence[Metric] | None = None,
+        metrics: Sequence[Metric | str] | None = None,
         judge: Judge | str | None = None,
         embedder: Embedder | None = None,
         sample_rate: float | None = None,
         selection: Selection | None = None,
-        sinks: Sequence[Sink] | None = None,
+        sinks: Sequence[Sink | str] | None = None,
         mask: Mask | None = None,
         mask_timeout: float | None = None,
         store_content: bool | None = None,
@@ -108,15 +108,17 @@ class Monitor:
         then from the defaults named below; `steelyard config` shows the outcome.
 
         Args:
-            metrics: What to score turns with; the judge's default suite where none are given. An empty list
-                is legal: turns are recorded, accounted for and delivered, and nothing is scored.
+            metrics: What to score turns with, as objects or names (`["faithfulness"]`); the judge's default
+                suite where none are given. An empty list is legal: turns are recorded, accounted for and
+                delivered, and nothing is scored.
             judge: Who answers: a Judge, or a name such as `"openai:gpt-4o-mini"`; the local judge by default.
                 One that is not local is put behind a `CircuitBreaker`, unless it brings one.
             embedder: Who embeds; local static vectors by default.
             sample_rate: The share of turns to judge, by hash of the trace id; all by default.
             selection: Which turns to judge, in full: rules, suspicion, rates for single metrics.
-            sinks: Where results go; by default `steelyard.db` in the working directory and, where
-                OpenTelemetry is installed, the trace. An empty list: only to `on_evaluation` callbacks.
+            sinks: Where results go, as objects or names (`["jsonl:scores.jsonl"]`); by default `steelyard.db`
+                in the working directory and, where OpenTelemetry is installed, the trace. An empty list: only
+                to `on_evaluation` callbacks.
             mask: Takes a Record and returns it without what nobody may see; called in the background, before
                 judge, sinks and callbacks. Where it raises, the turn is dropped.
             mask_timeout: Seconds that a mask may take.

@@ -45,10 +45,10 @@ class Parts:
 def choose_parts(
     settings: Settings,
     *,
-    metrics: Sequence[Metric] | None,
+    metrics: Sequence[Metric | str] | None,
     judge: Judge | str | None,
     embedder: Embedder | None,
-    sinks: Sequence[Sink] | None,
+    sinks: Sequence[Sink | str] | None,
     concurrency: int | None = None,
 ) -> Parts:
     """Fill in what was not given.
@@ -56,21 +56,28 @@ def choose_parts(
     Raises:
         ConfigurationError: If a name means nothing.
     """
-    chosen = None
-    if judge is not None or metrics is None or any(metric.judge is None for metric in metrics):
+    chosen, suite = None, _bringing_judges(metrics)
+    if judge is not None or suite is None:
         chosen = _guarded(_judge(settings, judge, concurrency))
-    if metrics is None:
-        assert chosen is not None
-        named = parse_metrics(settings.metrics, chosen)
-        metrics = named or default_metrics(chosen)
-    if embedder is None and metrics:
+        suite = parse_metrics(settings.metrics if metrics is None else metrics, chosen)
+        if metrics is None:
+            suite = suite or default_metrics(chosen)
+    if embedder is None and suite:
         embedder = StaticEmbedder()
     return Parts(
-        metrics=tuple(metrics),
+        metrics=tuple(suite),
         judge=chosen,
         embedder=embedder,
-        sinks=_with_alarms(settings, _sinks(settings) if sinks is None else sinks),
+        sinks=_with_alarms(settings, _sinks(settings.sinks if sinks is None else sinks)),
     )
+
+
+def _bringing_judges(metrics: Sequence[Metric | str] | None) -> list[Metric] | None:
+    """The metrics, if nobody needs the Monitor's judge; None if one does."""
+    if metrics is None or isinstance(metrics, str | Metric):
+        return None
+    suite = [one for one in metrics if isinstance(one, Metric) and one.judge is not None]
+    return suite if len(suite) == len(metrics) else None
 
 
 def _judge(settings: Settings, given: Judge | str | None, concurrency: int | None) -> Judge:
@@ -96,8 +103,10 @@ def _guarded(judge: Judge) -> Judge:
     return judge if isinstance(inner, LocalJudge) else CircuitBreaker(judge)
 
 
-def _sinks(settings: Settings) -> list[Sink]:
-    return [sink for name in settings.sinks for sink in sink_from(name)]
+def _sinks(given: Sequence[Sink | str]) -> list[Sink]:
+    if isinstance(given, str | Sink):
+        raise ConfigurationError(f"sinks must be a list, not a single sink; write sinks=[{given!r}]")
+    return [sink for one in given for sink in (sink_from(one) if isinstance(one, str) else [one])]
 
 
 def _with_alarms(settings: Settings, sinks: Sequence[Sink]) -> tuple[Sink, ...]:

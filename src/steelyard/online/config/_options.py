@@ -70,17 +70,23 @@ class MonitorOptions(PlainOptions):
     def _check_kinds(self) -> None:
         if self.canaries is not None and self.judge is None:
             raise ConfigurationError("canaries watch the Monitor's judge, but every metric brings its own")
+        if self.embedder is not None and not isinstance(self.embedder, Embedder):
+            raise ConfigurationError(
+                f"embedder={self.embedder!r} is not an Embedder; write OpenAIEmbedder(MODEL) of "
+                "steelyard.judge, or give an object with name and embed()"
+            )
         for metric in self.metrics:
             if not isinstance(metric, Metric):
                 raise ConfigurationError(
-                    f"metrics must be Metric objects such as Faithfulness(), not {metric!r}"
+                    f"metrics must be names or objects such as Faithfulness(), not {metric!r}"
                 )
             if metric.judge is None and self.judge is None:
                 raise ConfigurationError(f"the metric {metric.name!r} has no judge; pass judge=")
         for sink in self.sinks:
             if not isinstance(sink, Sink):
                 raise ConfigurationError(
-                    f"a sink needs a name, write() and aclose(), unlike {sink!r}; see steelyard.sinks.Sink"
+                    f"{sink!r} among the sinks is not a Sink; give a name such as 'jsonl:scores.jsonl', or an "
+                    "object with name, write() and aclose()"
                 )
             self._check_apart(sink)
 
