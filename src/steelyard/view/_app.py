@@ -48,7 +48,8 @@ def app(
     try:
         from steelyard.view._guard import Guard
         from steelyard.view._live import LiveLook
-        from steelyard.view._routes import Pages
+        from steelyard.view._routes import application
+        from steelyard.view._site import Site
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "jinja2"):
             raise
@@ -63,5 +64,5 @@ def app(
     elif not hosts:
         raise ConfigurationError("hosts must name at least one host, or be left out")
     live = LiveLook(monitor=monitor, spool=None if spool is None else Path(spool).absolute())
-    pages = Pages(address, name=name, read_only=read_only, asks_token=token is not None, live=live)
-    return Guard(pages.application(), token=token, hosts=hosts, csrf=pages.csrf)
+    site = Site(address, name=name, read_only=read_only, asks_token=token is not None, live=live)
+    return Guard(application(site), token=token, hosts=hosts, csrf=site.csrf)

@@ -61,9 +61,8 @@ STATIC: Final = {
     "uPlot.iife.min.js": ("steelyard.report.page", "text/javascript"),
     "report.js": ("steelyard.report.page", "text/javascript"),
     "uPlot.min.css": ("steelyard.report.page", "text/css"),
-    "report.css": ("steelyard.report.page", "text/css"),
+    "steelyard.css": ("steelyard.report.page", "text/css"),
     "view.js": ("steelyard.view", "text/javascript"),
-    "view.css": ("steelyard.view", "text/css"),
 }
 """Every file that is served, the room it lies in and its type; nothing else is."""
 _TEMPLATES: Final = ("steelyard.view", "steelyard.report.page")

@@ -5,7 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from starlette.requests import Request
+from starlette.responses import Response
+
+from steelyard.report import TurnFilter
 from steelyard.scores import Evaluation, Score
+from steelyard.view._site import Site
+
+_PAGE = 50
+_FIRST = (float("-inf"), "")
+"""Before every turn."""
+
+
+def session(site: Site, request: Request) -> Response:
+    """A conversation in order: its turns, the worst one, and where it turned bad."""
+    name = request.query_params.get("id", "")
+    with site.open() as results:
+        # From the first one on; a page that begins at a place is newest first all the same.
+        rows = results.turns(TurnFilter(session=name), after=_FIRST, limit=_PAGE + 1)[::-1] if name else []
+        found = [results.evaluation(row.record_id) for row in rows[:_PAGE]]
+    if not rows:
+        return site.say(request, "There is no evaluated turn of this session.", 404)
+    turns = session_page([one for one in found if one is not None])
+    return site.render(request, "session.html", session=name, turns=turns, more=len(rows) > _PAGE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

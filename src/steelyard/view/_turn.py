@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from steelyard.diagnosis import MENDS
 from steelyard.recording.explaining import Doubt, explain
 from steelyard.report import Label
 from steelyard.report.page import ClaimView, PassageView, claim, in_answer, in_context, passage
 from steelyard.scores import Evaluation, Score
+from steelyard.view._site import Site
 
 _ANSWER = 20_000
 _CONTEXT = 6_000
 _CONTEXTS = 30
 _CLAIMS = 60
+
+
+def turn(site: Site, request: Request) -> Response:
+    """One turn, with its claims, evidence and labels."""
+    record_id = request.query_params.get("id", "")
+    found = site.evaluation(record_id)
+    if found is None:
+        return site.say(request, "There is no turn of this id.", 404)
+    return site.render(request, "turn.html", page=turn_page(found, site.labels.of(record_id)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

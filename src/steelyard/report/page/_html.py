@@ -91,7 +91,7 @@ def render_html(figures: ReportFigures) -> str:
         MissingDependency: If Jinja2 is not installed.
     """
     script = _static("uPlot.iife.min.js") + "\n" + _static("report.js")
-    style = _static("uPlot.min.css") + "\n" + _static("report.css")
+    style = _static("uPlot.min.css") + "\n" + _static("steelyard.css")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
