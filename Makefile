@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Hundreds of test programs import the same modules; without bytecode each of them compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-newest test-tracers lint types bench mutants clean
+.PHONY: demo docs test test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-newest test-tracers lint types bench mutants clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -100,6 +100,13 @@ bench: $(VENV)/.dev  ## ours beside ragas and deepeval; MATERIAL holds the stub 
 mutants: $(VENV)/.dev  ## break the promises of tests/mutants/ one at a time; every break must fail a test
 	$(BIN)/python scripts/mutants.py
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs  ## the site, into site/; a dead link, a missing anchor or a missing name fails
+	$(BIN)/zensical build --strict --clean
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -108,4 +115,4 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

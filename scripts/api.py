@@ -1,21 +1,21 @@
-"""Writes docs/api.md: every public name with the first sentence of its docstring.
+"""Writes docs/reference/api.md, the list of public names, and docs/reference/python/, their docstrings.
 
-python scripts/api.py > docs/api.md
+python scripts/api.py
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+from pathlib import Path
 from types import NoneType
 from typing import get_args
 
 HEAD = """# Public names
 
-What you may build upon. A name on this page changes or goes only as [upgrading.md](upgrading.md) says: with a
-warning for one minor version, and a line in the changelog. What is not here is the project's own, even
-if it can be imported, and may change with any release. `python scripts/api.py > docs/api.md` writes this page
-from the docstrings.
+What you may build upon. A name on this page changes or goes only with a warning for one minor version and a
+line in the changelog ([upgrading](../moving/upgrading.md)). What is not here is the project's own, even if
+you can import it, and may change with any release. `python scripts/api.py` writes this page.
 """
 
 PUBLIC: dict[str, str] = {
@@ -103,13 +103,33 @@ def choices(value: object) -> list[str]:
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole list."""
     parts = [HEAD]
     for package, names in PUBLIC.items():
-        rows = [f"| `{name}` | {described(package, name)} |" for name in sorted(names.split(), key=str.lower)]
-        parts.append("\n".join([f"## `{package}`", "| | |", "|---|---|", *rows]) + "\n")
+        rows = [
+            f"| [`{name}`]({file_of(package)}#{package}.{name}) | {described(package, name)} |"
+            for name in sorted(names.split(), key=str.lower)
+        ]
+        parts.append("\n".join([f"## `{package}`", "", "| | |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
 
 
+def file_of(package: str) -> str:
+    """Where a package's names are shown whole, seen from the list."""
+    return f"python/{package.removeprefix('steelyard.').replace('.', '-')}.md"
+
+
+def pages() -> dict[str, str]:
+    """What each file under docs/reference holds; the site puts docstrings where a line begins with `:::`."""
+    shown = {
+        file_of(package): f"# `{package}`\n\n"
+        + "\n\n".join(f"::: {package}.{name}" for name in sorted(names.split(), key=str.lower))
+        + "\n"
+        for package, names in PUBLIC.items()
+    }
+    return {"api.md": page(), **shown}
+
+
 if __name__ == "__main__":
-    print(page(), end="")
+    for file, text in pages().items():
+        (Path("docs/reference") / file).write_text(text, encoding="utf-8")

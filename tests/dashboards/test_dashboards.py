@@ -118,7 +118,8 @@ def asked_by_panels() -> list[str]:
 
 def documented() -> str:
     """The query that the documentation shows."""
-    [query] = re.findall(r"```promql\n(.*?)```", (ROOT / "docs" / "results.md").read_text(), re.DOTALL)
+    page = (ROOT / "docs" / "reference" / "results.md").read_text()
+    [query] = re.findall(r"```promql\n(.*?)```", page, re.DOTALL)
     return str(query)
 
 

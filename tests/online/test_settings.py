@@ -198,17 +198,17 @@ def test_code_can_set_every_plain_option() -> None:
 
 
 def test_the_table_of_options_in_the_docs_is_the_code() -> None:
-    page = (ROOT / "docs" / "production.md").read_text()
+    page = (ROOT / "docs" / "reference" / "production.md").read_text()
     rows = []
     for field in fields(Settings):
         default = getattr(Settings(), field.name)
         rows.append(f"| `{field.name}` | `{json.dumps(default)}` | {declared()[field.name]} |")
     missing = [row for row in rows if row not in page.splitlines()]
-    assert not missing, "docs/production.md lacks these rows:\n" + "\n".join(missing)
+    assert not missing, "docs/reference/production.md lacks these rows:\n" + "\n".join(missing)
 
 
 def test_the_file_and_the_variables_in_the_docs_mean_the_same(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "production.md").read_text()
+    page = (ROOT / "docs" / "reference" / "production.md").read_text()
     [file] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "steelyard.toml").write_text(file)
     written = load_settings({}, folder=tmp_path).settings

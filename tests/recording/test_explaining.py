@@ -87,5 +87,5 @@ def test_what_on_record_changes_is_told_to_come_from_there() -> None:
 
 
 def test_the_docs_name_every_note() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "recording.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "recording.md").read_text()
     assert all(f"| `{note}` |" in page for note in get_args(Note))

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "integrations").glob("*/README.md")),
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -27,7 +27,7 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
 def scripts() -> list[tuple[str, str]]:
-    """Each page's `python` blocks as one script (a block that must not run is marked `python no-run`)."""
+    """Each page's `python` blocks as one script (an excerpt that does not run alone is marked `py`)."""
     found = [
         (name, "\n".join(BLOCK.findall(page.read_text()))) for name, page in zip(NAMES, PAGES, strict=True)
     ]
@@ -48,8 +48,23 @@ def test_links_lead_somewhere(name: str, page: Path) -> None:
     assert not broken, f"{name} links to {broken}"
 
 
+@pytest.mark.parametrize(("name", "page"), list(zip(NAMES, PAGES, strict=True)), ids=NAMES)
+def test_pages_are_read_alike_on_the_site(name: str, page: Path) -> None:
+    """Its reader of Markdown knows one word after a fence, and needs a line between a heading and a table."""
+    fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
+    assert [fence for fence in fences if not re.fullmatch(r"\w*", fence)] == []
+    assert re.findall(r"^#+ .*\n\|.*", page.read_text(), re.MULTILINE) == []
+    if name.startswith("docs/"):
+        outside = [link for link in LINK.findall(page.read_text()) if _leaves_docs(page, link)]
+        assert not outside, f"{name}: write `path`; the site has no {outside}"
+
+
+def _leaves_docs(page: Path, link: str) -> bool:
+    return not (page.parent / link).resolve().is_relative_to(ROOT / "docs")
+
+
 def test_every_note_and_every_family_of_shapes_is_explained() -> None:
-    page = (ROOT / "docs" / "recording.md").read_text()
+    page = (ROOT / "docs" / "reference" / "recording.md").read_text()
     for name, meaning in NOTES.items():
         assert f"| `{name}` | {meaning} |" in page
     for family in (family for families in FAMILIES.values() for family in families):
@@ -57,7 +72,7 @@ def test_every_note_and_every_family_of_shapes_is_explained() -> None:
 
 
 def test_every_cause_of_a_failed_score_is_explained() -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text()
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     lacks = {"missing_contexts", "missing_question", "missing_reference", "missing_reference_contexts"}
     words = {word for cause in get_args(Cause) for word in (get_args(cause) or (cause,))}
     assert [cause for cause in sorted(words - lacks) if f"`{cause}`" not in page] == []

@@ -1,4 +1,4 @@
-"""Words that decide what a text is stand in docs/recording.md with what keeps them; there are few."""
+"""Words that decide what a text is stand in docs/reference/recording.md with what keeps them; few."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_words_that_decide_are_listed_with_what_keeps_them() -> None:
 
 
 def _listed() -> set[str]:
-    page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "recording.md").read_text(encoding="utf-8")
     rows = page.partition("## Words that decide")[2].partition("\n## ")[0].splitlines()
     return {
         name

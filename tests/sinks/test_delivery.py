@@ -208,7 +208,7 @@ def test_that_nothing_arrives_is_logged_once_with_what_to_do(
         one.getMessage() for one in caplog.records if "has written none of 10 scores" in one.getMessage()
     ]
     assert len(lines) == 1
-    assert "docs/results.md" in lines[0]
+    assert "docs/reference/results.md" in lines[0]
     assert not [one for one in caplog.records[1:] if "written none" in one.getMessage()]
 
 

@@ -88,7 +88,8 @@ def test_a_file_of_schema_1_is_read_by_bringing_it_up_to_date(tmp_path: Path) ->
 def typical_records() -> list[Record]:
     """Five passages of some 900 characters each, and an answer of six of their sentences."""
     docs = Path(__file__).parents[2] / "docs"
-    text = " ".join((docs / name).read_text() for name in ("production.md", "architecture.md"))
+    pages = ("reference/results.md", "explain/architecture.md")
+    text = " ".join((docs / name).read_text() for name in pages)
     words = text.replace("|", " ").replace("`", "").split()
     passages = [" ".join(words[start : start + 150]) for start in range(0, len(words) - 150, 150)]
     records = []

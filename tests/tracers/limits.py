@@ -1,4 +1,4 @@
-"""What no score finds a span in: arrangements with the sentence that docs/results.md has for them.
+"""What no score finds a span in: arrangements with the sentence that docs/reference/results.md has for them.
 
 In all others every score goes on a span of its own run, or on the application's span around it.
 In these, some or all go on none; never on another's.
@@ -26,7 +26,7 @@ class Limit:
     modes: frozenset[str] = frozenset()
     """All if none is named."""
     says: str
-    """As it stands in docs/results.md."""
+    """As it stands in docs/reference/results.md."""
 
 
 LIMITS = (

@@ -20,7 +20,7 @@ import programs
 from tracers.limits import LIMITS, limit_of
 
 HERE = Path(__file__).parent
-DOCS = Path(__file__).parents[2] / "docs" / "results.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "results.md"
 PACKAGES = {
     ("openinference", "langchain"): "openinference.instrumentation.langchain",
     ("openinference", "llamaindex"): "openinference.instrumentation.llama_index",

@@ -1,8 +1,8 @@
 """Requests over HTTP: kept connections, no redirects, no retries, replies read up to a limit.
 
 aiohttp does it in a tenth of the processor time that the client of the openai package takes, which would be
-half of all that judging a turn costs (docs/scaling.md). A session is made for each request, which costs
-nothing beside it: one that somebody forgets to close complains on the terminal when the program ends.
+half of all that judging a turn costs (docs/how-to/many-machines.md). A session is made for each request; it
+costs nothing beside it: one that somebody forgets to close complains on the terminal when the program ends.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ ALL: tuple[type[Metric], ...] = (
     RetrievalRecall,
     RagScore,
 )
-"""Every metric that works without arguments, in the order of docs/metrics.md; aspects go by name."""
+"""Every metric that works without arguments, in the order of docs/reference/metrics.md; aspects by name."""
 
 
 ALIASES: dict[str, Callable[[], Metric]] = {

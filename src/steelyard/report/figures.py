@@ -218,7 +218,7 @@ class CauseFigure:
     """What some turns suffer from."""
 
     cause: Cause
-    """The cause, as docs/diagnosis.md has it."""
+    """The cause, as docs/explain/diagnosis.md has it."""
     turns: int
     """How many of the turns that were diagnosed."""
     share: float

@@ -22,7 +22,7 @@ Cause = Literal[
     "invented",
     "unknown",
 ]
-"""What a turn can suffer from, in the order in which it passes through it; see docs/diagnosis.md."""
+"""What a turn can suffer from, in the order in which it passes through it; see docs/explain/diagnosis.md."""
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
@@ -49,7 +49,7 @@ class Diagnosis:
     cause: Cause | None = None
     """The cause; None for a turn in which nothing was found wrong."""
     rule: str = ""
-    """The rule that found it, as docs/diagnosis.md has it."""
+    """The rule that found it, as docs/explain/diagnosis.md has it."""
     strength: float = 0.0
     """How much the rule is worth, in 0..1: the probability or share that it went by; 0 without a cause."""
     because: str = ""

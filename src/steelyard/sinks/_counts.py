@@ -19,7 +19,7 @@ _REMEMBERED: Final = 20_000
 _ENOUGH: Final = 10
 """After so many Scores without one that was written it is not chance any more."""
 
-_TRACING = "see 'Beside a vendor's own tracing' in docs/results.md"
+_TRACING = "see 'Beside a vendor's own tracing' in docs/reference/results.md"
 ADVICE: Final[Mapping[str, str]] = {
     "no_trace": "the records carry no span: record inside a span, or name the tracer that makes them; "
     + _TRACING,
@@ -127,7 +127,7 @@ class ScoreLedger:
             self._sink,
             reasons.total(),
             ", ".join(f"{name}: {count}" for name, count in reasons.most_common()),
-            ADVICE.get(reason, "see docs/results.md"),
+            ADVICE.get(reason, "see docs/reference/results.md"),
         )
 
 

@@ -52,7 +52,7 @@ def corrected_mean(
     Of labels drawn at random it is at best sqrt(1 - R^2) times as wide as that of the labels alone, R^2 being
     the share of variance that the judge explains; of turns drawn by `steelyard.calibration.next_to_label` at
     best E sqrt(q (1 - q)) / sqrt(p (1 - p)), with q the probability of good given the judge's value and p its
-    mean. docs/calibration.md gives numbers.
+    mean. docs/how-to/calibrate.md gives numbers.
 
     Args:
         judged: The judge's values on all turns, or on those without a label.

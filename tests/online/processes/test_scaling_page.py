@@ -1,4 +1,4 @@
-"""The examples of docs/scaling.md are run as written; only addresses, a path and the password are changed."""
+"""The examples of docs/how-to/many-machines.md run as written, but for addresses, a path and the password."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 from servers import NatsServer, PostgresServer
 from waiting import until
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "scaling.md"
-BLOCK = re.compile(r"^```(?:sh|python no-run)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "many-machines.md"
+BLOCK = re.compile(r"^```(?:sh|py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PUBLISH, WORK, BESIDE, WRITE, READ = BLOCK.findall(PAGE.read_text())
 _SUBMITS = """
 import os

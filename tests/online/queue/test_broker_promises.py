@@ -1,4 +1,4 @@
-"""What docs/scaling.md says of both brokers, where no other test holds it."""
+"""What docs/how-to/many-machines.md says of both brokers, where no other test holds it."""
 
 from __future__ import annotations
 

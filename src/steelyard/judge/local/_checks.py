@@ -2,7 +2,7 @@
 
 Each check compares the claim with one place of the evidence that speaks of the same thing, and answers only
 if both say something to the point. All of them are rules of language; none looks at how likely a claim is. A
-check stays only while it pays on pairs that it was not written for (docs/trusting-the-judge.md).
+check stays only while it pays on pairs that it was not written for (docs/explain/trusting-the-judge.md).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from steelyard.judge.local._checks import Mismatch
 
 ENOUGH = 0.64
 """Score from which a claim is supported. Sentences of people's judgements (the development sets of
-docs/judges.md) are supported more often than not from about here."""
+docs/reference/judges.md) are supported more often than not from about here."""
 OVERLAP = 0.5
 """Share of a claim that a text must say before a difference counts as saying the opposite."""
 _FORBIDDEN = 0.3

@@ -1,1 +1,1 @@
-"""A judge on a sentence-pair model of your own; see `docs/pair-models.md`."""
+"""A judge on a sentence-pair model of your own; see `docs/how-to/pair-models.md`."""
