@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,6 +11,7 @@ from importlib.metadata import version
 import pytest
 
 from cli.running import Steelyard
+from steelyard.cli._app import _COMMANDS, _loaded
 
 
 def test_version(steelyard: Steelyard) -> None:
@@ -20,25 +22,49 @@ def test_version(steelyard: Steelyard) -> None:
 def test_help_lists_the_commands(steelyard: Steelyard) -> None:
     outcome = steelyard("--help")
     assert outcome.status == 0
-    headings = ("Score and test", "Record and score applications", "Look at results")
+    headings = (
+        "Begin here",
+        "Record and score your application",
+        "Look at the results",
+        "Test before you ship",
+    )
     places = [outcome.out.index(heading) for heading in headings]
     assert places == sorted(places)
     below = [outcome.out[start:end].split() for start, end in zip(places, [*places[1:], None], strict=True)]
-    assert "demo" in below[0] and "worker" in below[1] and "report" in below[2]
+    for name, words in zip(("init", "worker", "report", "score"), below, strict=True):
+        assert name in words
 
 
-def test_every_command_on_the_page_explains_itself(steelyard: Steelyard) -> None:
+COMMANDS = {
+    f"{name} {one}".strip(): command
+    for name in (name for group in _COMMANDS.values() for name in group)
+    for one, command in (getattr(_loaded(name), "commands", None) or {"": _loaded(name)}).items()
+}
+
+
+def test_every_command_explains_itself(steelyard: Steelyard) -> None:
     names = re.findall(r"^│ ([a-z]+) ", steelyard("--help").out, re.MULTILINE)
-    assert len(names) == 24
+    assert len(names) == 25
     for name in names:
         outcome = steelyard(name, "--help")
         assert outcome.status == 0
         assert f"Usage: steelyard {name}" in outcome.out
 
 
-@pytest.mark.parametrize("name", ["demo", "score", "report"])
-def test_commands_show_examples(steelyard: Steelyard, name: str) -> None:
-    assert "Examples" in steelyard(name, "--help").out
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_there_and_can_be_typed(name: str) -> None:
+    command = COMMANDS[name]
+    examples = re.findall(r"`([^`]*steelyard [^`]*)`", (command.help or "").partition("**Examples**")[2])
+    assert examples
+    for example in examples:
+        typed = shlex.split(example.rpartition("| ")[2])
+        typed = typed[typed.index("steelyard") + 1 :]
+        if typed[: len(name.split())] == name.split():
+            # Raises at an option that is not there.
+            context = command.context_class(command, **command.context_settings)
+            command.make_parser(context).parse_args(typed[len(name.split()) :])
+        else:
+            assert typed[0] in {one.split()[0] for one in COMMANDS}
 
 
 def test_without_arguments_it_shows_the_help(steelyard: Steelyard) -> None:

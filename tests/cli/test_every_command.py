@@ -55,6 +55,7 @@ SERVED = {"run", "collect", "serve"}
 
 COMMANDS: dict[str, list[str]] = {
     "demo": ["--db", NAME],
+    "init": ["--judge", NAME, "--force"],
     "score": ["turns.jsonl", "--out", "-"],
     "judge check": ["--judge", HOSTILE.replace("\x00", "")],
     "golden diff": ["golden.jsonl", "other.jsonl"],

@@ -19,7 +19,14 @@ import pytest
 
 from online.helpers import FAITHFUL, kind_judge, turn
 from steelyard.errors import ConfigurationError
-from steelyard.online import Monitor, MonitorOptions, Settings, SpoolSettings, load_settings
+from steelyard.online import (
+    Monitor,
+    MonitorOptions,
+    Settings,
+    SpoolSettings,
+    load_settings,
+    settings_file,
+)
 from steelyard.online.config._plain import PlainOptions
 from steelyard.sinks import read_evaluations
 
@@ -301,3 +308,20 @@ def test_garbage_is_always_a_configuration_error(tmp_path: Path) -> None:
     for value in ("[" * 100_000, "9" * 10_000, "\ud800", "nan\nx = 1"):
         with pytest.raises(ConfigurationError):
             load_settings({"STEELYARD_CONCURRENCY": value}, folder=tmp_path / "none")
+
+
+def test_the_file_of_settings_explains_every_option_and_all_of_it_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = settings_file({"sinks": ["jsonl:a \u00fc\\.jsonl"], "sample_key": "k" * 20})
+    Path("steelyard.toml").write_text(text, encoding="utf-8")
+    alone = load_settings()
+    assert alone.settings == Settings(sinks=["jsonl:a \u00fc\\.jsonl"], sample_key="k" * 20)
+    assert alone.sources.keys() == {"sinks", "sample_key"}
+    # With the mark of defaults and examples taken away, every option is there, and a Monitor takes them.
+    Path("steelyard.toml").write_text(re.sub(r"^#(?! )", "", text, flags=re.MULTILINE), encoding="utf-8")
+    assert load_settings().sources.keys() == {field.name for field in fields(Settings)}
+    Monitor().close()
+    with pytest.raises(ConfigurationError, match="'budget' cannot be set here; write it"):
+        settings_file({"budget": {}})

@@ -24,42 +24,46 @@ from steelyard.cli._say import say
 from steelyard.errors import SteelyardError
 
 _COMMANDS = {
-    "scoring": {
-        "demo": "Watch a RAG chain being scored.",
-        "score": "Score the records of a file.",
-        "judge": "Measure a judge.",
-        "golden": "Golden sets: cases that an application must pass, from production or from documents.",
-        "test": "Run a golden set against an application.",
-        "compare": "Compare two runs case by case.",
+    "begin": {
+        "demo": "Watch a RAG application being scored: no key, no network.",
+        "init": "Set up this folder: three questions, a steelyard.toml, a first score.",
+        "doctor": "Check the set-up, and say what is wrong and how to mend it.",
     },
     "recording": {
         "run": "Run a program with its RAG turns recorded and judged.",
+        "config": "Show the settings in force here, and where each comes from.",
         "collect": "Receive OpenTelemetry spans from programs in any language, and score their RAG turns.",
-        "worker": "Judge turns from a spool until stopped; several workers may share one.",
-        "queue": "Show what waits in a queue, and list, replay or drop its dead letters.",
-        "backfill": "Score stored turns, and write the scores where a Monitor writes them.",
-        "records": "Print one JSON record for every RAG turn in OpenTelemetry traces.",
-        "doctor": "Say what is taken for question, passages and answer, and why traces give no record.",
-        "config": "Show the options of a Monitor as `STEELYARD_*` and `steelyard.toml` set them here.",
+        "backfill": "Score turns that are stored already, as your application's own.",
+        "records": "Print the RAG turns in OpenTelemetry traces, one JSON record a line.",
+        "worker": "Judge the turns of a queue, apart from the application.",
+        "queue": "Show what waits in a queue, and what could not be judged.",
     },
     "results": {
-        "report": "Sum up the scores of a running application.",
+        "report": "Show means with intervals, the worst turns, and what fell: in the terminal or as a page.",
+        "serve": "Show the same in a browser, live, with every claim and its evidence.",
+        "alarms": "Show each alarm, where it stands, and what it has told.",
         "explain": "Say why one turn is bad, and try what would have made it good.",
-        "gaps": "List the questions that the collection does not answer.",
-        "serve": "Show the results in a browser: figures, turns, claims with their evidence, labels.",
+        "gaps": "List the questions that your documents do not answer.",
         "label": "Say of turns whether they are good; the most useful come first.",
-        "labels": "Export labels from a results file, or import them.",
-        "calibrate": "Compare each judge with people's labels, and write down what its scores mean.",
-        "alarms": "Show the alarms of `steelyard.toml`, where each stands, and what was told.",
-        "dashboards": "Write a Grafana dashboard and Prometheus' recording and alert rules.",
+        "labels": "Export people's labels, or import them.",
+        "calibrate": "Compare the judge with people's labels, and correct its scores.",
+        "dashboards": "Write a Grafana dashboard and Prometheus rules.",
         "prune": "Delete the oldest results, and give their space back.",
     },
+    "scoring": {
+        "score": "Score the records of a file.",
+        "golden": "Make a set of test cases: from production, or from documents.",
+        "test": "Put a set of cases to your application, and pass or fail.",
+        "compare": "Compare two runs, case by case.",
+        "judge": "Measure how good a judge is.",
+    },
 }
-"""The commands by the folder that holds them, in the order of the help page, each in a line."""
+"""The commands by the folder that holds them, in the order in which they are needed, each in a line."""
 _HEADINGS = {
-    "scoring": "Score and test",
-    "recording": "Record and score applications",
-    "results": "Look at results",
+    "begin": "Begin here",
+    "recording": "Record and score your application",
+    "results": "Look at the results",
+    "scoring": "Test before you ship",
 }
 # What shells and typer itself use for wrong usage, and for a program that Ctrl-C ended.
 _USAGE = 2
@@ -78,7 +82,7 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        build()()
+        build()(prog_name="steelyard")
     except SteelyardError as error:
         _complain(str(error))
         sys.exit(_USAGE)
@@ -123,8 +127,9 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="steelyard",
         cls=_Commands,
-        help="Score RAG answers: in a file, in a running application, or in the demo.",
-        epilog="Try `steelyard demo`; it needs no key and no network.",
+        help="Score the answers of a RAG application: while it runs, in a file, or in CI.",
+        epilog="New here? `steelyard demo`, then `steelyard init` in your project. "
+        "Each command explains itself: `steelyard report --help`.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=_MARKUP,

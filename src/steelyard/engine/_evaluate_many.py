@@ -165,8 +165,8 @@ def _check(concurrency: object, deadline: object, embedder: object) -> None:
         raise ConfigurationError(f"deadline must be a number of seconds above 0, not {deadline!r}")
     if embedder is not None and not isinstance(embedder, Embedder):
         raise ConfigurationError(
-            f"embedder={embedder!r} is not an Embedder; write OpenAIEmbedder(MODEL) of steelyard.judge, or give an "
-            "object with name and embed()"
+            f"embedder={embedder!r} is not an Embedder; write OpenAIEmbedder(MODEL) of steelyard.judge, or "
+            "give an object with name and embed()"
         )
 
 

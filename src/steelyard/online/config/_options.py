@@ -85,8 +85,8 @@ class MonitorOptions(PlainOptions):
         for sink in self.sinks:
             if not isinstance(sink, Sink):
                 raise ConfigurationError(
-                    f"{sink!r} among the sinks is not a Sink; give a name such as 'jsonl:scores.jsonl', or an "
-                    "object with name, write() and aclose()"
+                    f"{sink!r} among the sinks is not a Sink; give a name such as 'jsonl:scores.jsonl', or "
+                    "an object with name, write() and aclose()"
                 )
             self._check_apart(sink)
 

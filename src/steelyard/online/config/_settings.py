@@ -34,7 +34,8 @@ class Settings(PlainOptions):
     """Every option of a Monitor that can be written down; the names are those of `Monitor` itself."""
 
     judge: str = "local"
-    """`local`, `openai:MODEL`, `decisions:MODEL` or `pair:FILE`."""
+    """Who judges: `local` needs no key and no network; else `openai:MODEL`, `decisions:MODEL` or
+    `pair:FILE`."""
     base_url: str = ""
     """Where the judge's server is, for one that speaks OpenAI's language elsewhere."""
     metrics: list[str] = field(default_factory=list)
@@ -44,20 +45,23 @@ class Settings(PlainOptions):
     sample_rate: float = 1.0
     """The share of turns to judge."""
     rules: list[dict[str, Any]] = field(default_factory=list)
-    """Entries of `Rule`."""
+    """Turns that are judged at a rate of their own, by tag, route, metadata or status: entries of `Rule`."""
     suspicion: dict[str, Any] = field(default_factory=dict)
-    """Entries of `Suspicion`; none at all means no suspicion."""
+    """Judges turns that look bad more often: entries of `Suspicion`; none at all means no suspicion."""
     sinks: list[str] = field(default_factory=lambda: ["auto"])
-    """`sqlite:FILE`, `jsonl:FILE`, `postgresql://HOST/DATABASE`, `opentelemetry`, `phoenix`, `langfuse`,
-    `mlflow`, `langsmith`, `datadog`; `auto` is steelyard.db and, where it is installed, OpenTelemetry."""
+    """Where results go: `sqlite:FILE`, `jsonl:FILE`, `postgresql://HOST/DATABASE`, `opentelemetry`,
+    `phoenix`, `langfuse`, `mlflow`, `langsmith`, `datadog`; `auto` is steelyard.db and, where it is
+    installed, OpenTelemetry."""
     alarm: list[dict[str, Any]] = field(default_factory=list)
-    """Entries of `Alarm`, one `[[alarm]]` each."""
+    """Tells you when scores fall: entries of `Alarm`, one `[[alarm]]` each."""
     alarm_file: str = DEFAULT_FILE
     """Keeps what alarms know and what has still to be told."""
     budget: dict[str, Any] = field(default_factory=dict)
-    """Entries of `Budget`; `price` is a table with `input` and `output`, or the name of a model."""
+    """What judging may use up: entries of `Budget`; `price` is a table with `input` and `output`, or the name
+    of a model."""
     spool: dict[str, Any] = field(default_factory=dict)
-    """Entries of `SpoolSettings`, or only its `path`: a file or a broker's address. None: no spool."""
+    """Keeps picked turns until they are judged, whatever crashes: entries of `SpoolSettings`, or only its
+    `path`: a file or a broker's address. None: no spool."""
     calibration: str = ""
     """A file that `steelyard calibrate` wrote: scores then carry calibrated values beside their own."""
     canaries: dict[str, Any] = field(default_factory=dict)

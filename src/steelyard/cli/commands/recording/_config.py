@@ -22,6 +22,11 @@ def config(
     Code comes first: what a program passes to `Monitor(...)` is not seen by this command. `metrics` are those
     that run, also where the judge's default suite does. No secret is shown: keys are read by judges
     themselves, from their own variables, and are not options; those inside addresses are left out.
+
+    **Examples**
+
+    - `steelyard config`
+    - `STEELYARD_SAMPLE_RATE=0.1 steelyard config --json`
     """
     from steelyard.online import Monitor, load_settings
 

@@ -55,6 +55,11 @@ def queue(
 
     Results wait for a sink by its name. If it has another one now, or is no more, `move --sink OLD --to NEW`
     hands them on and `drop --sink OLD` deletes them.
+
+    **Examples**
+
+    - `steelyard queue --spool steelyard-spool.db`
+    - `steelyard queue replay --queue nats://127.0.0.1:4222`
     """
     if (action is Action.MOVE) != bool(to) or (bool(sink) != bool(to) and action is not Action.DROP):
         raise ConfigurationError("write `move --sink OLD --to NEW`, or `drop --sink OLD`")

@@ -19,6 +19,11 @@ def records(
 
     The files are what a Collector's file exporter writes. They are read together, so that a trace may go on
     in the next one. What gives no record is counted on standard error; `steelyard doctor` says why.
+
+    **Examples**
+
+    - `steelyard records spans.jsonl > turns.jsonl`
+    - `steelyard records spans.jsonl | steelyard score -`
     """
     from steelyard.cli._files import read_files
     from steelyard.record import record_to_json

@@ -53,6 +53,11 @@ def worker(
     its results wait in the queue. At its end the worker tells what was written, waits and was lost for each
     sink. The exit status is 1 if the queue did not work at the end, and 3 if results were lost; with --once
     the worker gives up after a minute in which nothing moved.
+
+    **Examples**
+
+    - `steelyard worker --spool steelyard-spool.db`
+    - `steelyard worker --queue nats://127.0.0.1:4222`
     """
     from steelyard.judge import LocalJudge
     from steelyard.online import Monitor, load_settings

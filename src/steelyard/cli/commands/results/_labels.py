@@ -16,7 +16,12 @@ _File = Annotated[Path, typer.Argument(metavar="FILE", help="A file ending in .c
 
 @app.command("export")
 def export(file: _File, db: Results = "steelyard.db") -> None:
-    """Write all labels to a CSV or JSONL file."""
+    """Write all labels to a CSV or JSONL file.
+
+    **Examples**
+
+    - `steelyard labels export labels.csv`
+    """
     from steelyard.view import export_labels, open_labels
 
     form = _form(file)
@@ -31,6 +36,10 @@ def import_(file: _File, db: Results = "steelyard.db") -> None:
     """Read labels from a CSV or JSONL file; a person's later word on the same thing stays.
 
     Exit status 1 if a line holds no label; the others are stored.
+
+    **Examples**
+
+    - `steelyard labels import labels.csv --db prod.db`
     """
     from steelyard.view import import_labels, open_labels
 

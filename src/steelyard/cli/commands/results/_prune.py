@@ -23,6 +23,11 @@ def prune(
 
     Applications may go on writing. To have it done all the time: `SQLiteSink(path, keep="30d")`, and the
     same for `PostgresSink`.
+
+    **Examples**
+
+    - `steelyard prune --keep 30d`
+    - `steelyard prune prod.db --keep '90d, 2GB'`
     """
     from steelyard._internal.redact import error_words
     from steelyard.sinks import prune as prune_results

@@ -34,6 +34,10 @@ def diff(
     """Show what changed from one version of a golden set to another.
 
     Exit status: 0 no change; 1 something changed; 2 a file is not a golden set.
+
+    **Examples**
+
+    - `steelyard golden diff old.jsonl new.jsonl`
     """
     before, after = GoldenSet.load(old), GoldenSet.load(new)
     found = golden.diff(before, after)
@@ -157,6 +161,10 @@ def review(
     """Look at the cases that nobody has reviewed, one by one.
 
     Every decision is written at once; stop when you like, and go on another day.
+
+    **Examples**
+
+    - `steelyard golden review cases.jsonl --as ada`
     """
     console = terminal()
     if labels:
