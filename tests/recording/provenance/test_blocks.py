@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.recording.provenance import finds_nothing, guessed_passages, passages_of, split_chat_template
+from steelyard.recording.reading import strings_in
 
 ROME, OSLO = "Rome has seven hills.", "Oslo lies on a fjord."
 BOTH = [ROME, OSLO]
@@ -125,6 +126,20 @@ def test_a_passage_that_begins_with_no_is_one(said: str) -> None:
 
 def test_a_passage_of_several_paragraphs_in_a_list_is_one_passage() -> None:
     assert len(passages_of(json.dumps([f"{ROME}\n\n{OSLO}", "Bern has bears."]))) == 2
+
+
+def test_a_printed_row_in_a_list_of_texts_stays_whole() -> None:
+    listed = ["[('Skarholm', 412)]", "Boats moor at the eastern breakwater this week."]
+    assert [one.text for one in passages_of(listed)] == listed
+
+
+def test_of_a_node_only_the_text_is_read() -> None:
+    node = {
+        "text": "Rome.",
+        "text_template": "{metadata_str}\n\n{content}",
+        "metadata_template": "{key}: {value}",
+    }
+    assert [text for _, text in strings_in({"nodes": [node]})] == ["Rome."]
 
 
 def test_documents_between_tags_are_passages_also_where_a_list_holds_them() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from steelyard.record import Context, to_json_value
-from steelyard.recording.provenance import finds_nothing, word_count
+from steelyard.recording.provenance import finds_nothing, is_printed, word_count
 from steelyard.recording.reading import passages_of
 
 _EMPTY = "[]{}()\"' \t\n"
@@ -41,7 +41,7 @@ def _are_passages(rows: Sequence[Context], whole: str) -> bool:
     """Whether the parts of a value are passages, rather than cells of a table or fields of a status."""
     if len(rows) == 1:
         return rows[0].id is not None or len(rows[0].text) > len(whole) / 2
-    return bool(rows) and all(is_telling(one.text) for one in rows)
+    return bool(rows) and all(is_telling(one.text) or is_printed(one.text) for one in rows)
 
 
 def tells_nothing(text: str) -> bool:

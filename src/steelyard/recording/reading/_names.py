@@ -11,6 +11,9 @@ DOCUMENT_TEXT = "page_content"
 DOCUMENT_TEXTS = (DOCUMENT_TEXT, "pageContent")
 """The same in Python and in JavaScript."""
 
+NODE_TEMPLATES = ("text_template", "metadata_template")
+"""What LlamaIndex's nodes keep beside their text: how they are printed."""
+
 PASSAGE_TEXTS = (
     *DOCUMENT_TEXTS,
     *("content", "text", "document", "chunk", "passage", "body", "snippet", "raw_content"),
@@ -36,6 +39,11 @@ ANSWERS = (
 def is_document_mapping(value: Mapping[Any, Any]) -> bool:
     """Whether a mapping is a document of LangChain, as its fields."""
     return any(name in value for name in DOCUMENT_TEXTS)
+
+
+def is_node_mapping(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a node of LlamaIndex, as its fields."""
+    return "text" in value and any(name in value for name in NODE_TEMPLATES)
 
 
 def text_under(value: Mapping[Any, Any], names: Iterable[str]) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from steelyard.record import text_of
-from steelyard.recording.reading._names import DOCUMENT_TEXT
+from steelyard.recording.reading._names import DOCUMENT_TEXT, is_node_mapping
 
 _DEPTH = 6
 _MOST = 2_000
@@ -92,6 +92,8 @@ def _parts(of: _Part, number: int) -> Iterator[_Part]:
             row = of.row if isinstance(one, str) else number + at
             yield _Part(of.name, one, depth, number if is_table else of.table, row)
     elif (state := state_of(value)) is not None and not is_message_mapping(state):
+        if is_node_mapping(state):
+            state = {"text": state["text"]}
         yield from (_Part(str(key), one, depth, of.table, of.row) for key, one in state.items())
 
 

@@ -14,6 +14,8 @@ Split = Callable[[str], tuple[Context, ...]]
 
 # Search services nest hits in results in responses; values deeper than this are cycles.
 _DEPTH = 8
+_CELL = 20
+"""Characters of the cells of a row; a passage has more."""
 _INSIDE = (
     *("kwargs", "node", "text_resource", "_source", "payload", "properties", "entity", "document", "content"),
     *("fields", "metadata", "chunk"),
@@ -87,7 +89,9 @@ def _one(value: object, split: Split, depth: int) -> Iterator[Context]:
         # A text in a list is one passage, unless it is JSON, or documents that a step has put between tags.
         found = split(value) if _HOLDS_SEVERAL.match(value) else ()
         is_several = len(found) > 1 or not value.lstrip().startswith("{")
-        yield from found if found and is_several else (Context(text=text_of(value.strip())),)
+        # A printed row stays whole: its cells are no passages.
+        is_several = is_several and any(len(one.text) > _CELL for one in found)
+        yield from found if is_several else (Context(text=text_of(value.strip())),)
 
 
 def _pair(values: Sequence[Any]) -> Context | None:
