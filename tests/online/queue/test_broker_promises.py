@@ -6,15 +6,17 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from online.helpers import check_law, turn
-from online.queue.nats import counted, lease, lease_one, selected
+from online.queue.nats import counted, lease, lease_one, result, selected
 from servers import NatsServer, RabbitServer
 from steelyard.online import Monitor, SpoolSettings
-from steelyard.online.queue._open import open_queue
+from steelyard.online.queue._open import StoredQueue, open_queue
 from steelyard.online.queue._protocol import TurnQueue
+from steelyard.online.queue._turns import Leased
 from steelyard.online.queue.broker._broker import BrokerAddress
 from steelyard.record import Context
 from waiting import until
@@ -26,7 +28,7 @@ def server(request: pytest.FixtureRequest) -> NatsServer | RabbitServer:
     return found
 
 
-async def opened(url: str) -> TurnQueue:
+async def opened(url: str) -> StoredQueue:
     queue = open_queue(SpoolSettings(path=url))
     await queue.open()
     return queue
@@ -55,6 +57,54 @@ def test_only_nats_knows_what_another_process_has_put_in(server: NatsServer | Ra
         assert outcome == (["known"] if isinstance(server, NatsServer) else ["new"])
         await first.close()
         await second.close()
+
+    asyncio.run(test())
+
+
+@pytest.fixture(params=["file", "nats", "rabbit"])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a queue of the test's own is."""
+    if request.param == "file":
+        return str(tmp_path / "turns.db")
+    found: NatsServer | RabbitServer = request.getfixturevalue(f"{request.param}_server")
+    return found.queue()
+
+
+def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_ones_at_once(stored: str) -> None:
+    async def cancelled(queue: TurnQueue, steps: int) -> None:
+        """Ask, and cancel it after so many steps of the loop."""
+        asking = asyncio.create_task(queue.parked("away", 8))
+        for _ in range(steps):
+            await asyncio.sleep(0.001 if steps > 20 else 0)
+        asking.cancel()
+        [found] = await asyncio.gather(asking, return_exceptions=True)
+        await queue.park([(one, {"away"}) for one in (found if isinstance(found, list) else [])])
+
+    async def test() -> None:
+        queue = await opened(stored)
+        await queue.put([selected("a"), selected("b")])
+        held, other = [one for one in await lease(queue, 2) if isinstance(one, Leased)]
+        done = await queue.finish(held, result(held))
+        assert done is not None
+        await cancelled(queue, 200)
+        assert await queue.park([(done, {"away"})]) == []
+        await queue.watch(["away"])  # so that it is known to be there
+        for steps in range(20):
+            await cancelled(queue, steps)
+        # The connection holds what it held before.
+        delivered = await queue.finish(other, result(other))
+        assert delivered is not None
+        await queue.delivered([delivered])
+        await queue.release([])
+        await queue.close()
+        following = await opened(stored)
+        async with asyncio.timeout(20):  # a lease is 30 s
+            while not (again := await following.parked("away", 8)):  # noqa: ASYNC110 - brokers have no event for it
+                await asyncio.sleep(0.05)
+        assert [one.evaluation for one in again] == [result(held)]
+        await following.delivered(again)
+        assert await following.lease(8) == []
+        await following.close()
 
     asyncio.run(test())
 

@@ -273,6 +273,25 @@ def test_results_that_wait_for_a_sink_are_handed_on_to_another_or_dropped(run: R
     run(test)
 
 
+def test_results_that_a_worker_gives_back_meanwhile_are_handed_on_too(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        if not isinstance(queue, BrokerQueue):
+            return  # a file moves what is held as well
+        await queue.put([selected("a")])
+        [leased] = await lease(queue)
+        done = await queue.finish(leased, result(leased))
+        assert done is not None
+        assert await queue.park([(done, {"old"})]) == []
+        held = await brought(queue, "old")
+        moving = asyncio.create_task(queue.move("old", ""))
+        await asyncio.wait([moving], timeout=1)  # it has looked, and found nothing
+        assert not moving.done()
+        assert await queue.park([(held, {"old"})]) == []
+        assert await moving == 1
+
+    run(test)
+
+
 def test_dead_letters_are_listed_replayed_and_dropped(run: Runner) -> None:
     async def test(queue: TurnQueue) -> None:
         if not isinstance(queue, SQLiteQueue | BrokerQueue):

@@ -19,6 +19,7 @@ from steelyard._internal.sqlite import identity_of
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, DeadCause
+from steelyard.online.queue._in_flight import InFlight
 from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_file import SpoolSettings, check
@@ -37,7 +38,6 @@ _FAILURES = (sqlite3.Error, OSError, ConfigurationError)
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
-_Found = TypeVar("_Found")
 
 
 class SQLiteQueue:
@@ -58,8 +58,7 @@ class SQLiteQueue:
         self._failed = asyncio.Event()
         self._file: tuple[int, int] | None = None
         self._warn = WarnOnce(_log)
-        self._unheld: list[asyncio.Future[Any]] = []
-        """What was being leased by callers that were cancelled."""
+        self._leasing: InFlight[Any] = InFlight()
         self._ahead: list[Leased | Undelivered] = []
         """Leased, and not handed out yet."""
         self._most = 0
@@ -137,7 +136,7 @@ class SQLiteQueue:
             # Cleared before asking, so that turns which are put in between end the wait below.
             self._news.clear()
             # Some more than are judged at a time: asking costs as much for several turns as for one.
-            self._ahead = await self._leased(Spool.lease, most + self._most // _AHEAD)
+            self._ahead = await self._leasing.lease(self._call(Spool.lease, most + self._most // _AHEAD))
         if not self._ahead:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
@@ -147,7 +146,7 @@ class SQLiteQueue:
 
     async def lease_turns(self, most: int) -> list[Leased]:
         """Lease the oldest turns; does not wait for any."""
-        return await self._leased(Spool.lease_turns, most)
+        return await self._leasing.lease(self._call(Spool.lease_turns, most))
 
     async def moved(self, turns: Sequence[Leased]) -> None:
         """Another queue has these turns now."""
@@ -184,30 +183,12 @@ class SQLiteQueue:
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
         """Lease the oldest results that are kept for a sink."""
-        return await self._leased(Spool.parked, sink, most)
+        return await self._leasing.lease(self._call(Spool.parked, sink, most))
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give back what is held, so that another process need not wait for the leases to end."""
-        unheld, self._unheld = self._unheld, []
         ahead, self._ahead = self._ahead, []
-        came = await asyncio.gather(*unheld, return_exceptions=True)
-        more = [one for leased in came if isinstance(leased, list) for one in leased]
-        await self._call(Spool.release, [*held, *more, *ahead])
-
-    async def _leased(
-        self,
-        method: Callable[Concatenate[Spool, _Args], list[_Found]],
-        *args: _Args.args,
-        **kwargs: _Args.kwargs,
-    ) -> list[_Found]:
-        """Lease in a task of its own: what comes while the caller is cancelled is found by `release`."""
-        leasing = asyncio.ensure_future(self._call(method, *args, **kwargs))
-        try:
-            # Shielded, for SQLite's thread goes on, and has leased by the time that nobody waits for it.
-            return await asyncio.shield(leasing)
-        except asyncio.CancelledError:
-            self._unheld.append(leasing)
-            raise
+        await self._call(Spool.release, [*held, *await self._leasing.left(), *ahead])
 
     async def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
         """Set aside what a turn uses of a budget that all processes on the file share."""

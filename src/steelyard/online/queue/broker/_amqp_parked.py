@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from aio_pika.abc import AbstractQueue
 from aio_pika.exceptions import DeliveryError
 
+from steelyard.online.queue._in_flight import InFlight
 from steelyard.online.queue.broker._broker import LeasedMessage, Waiting
 
 Declare = Callable[[str], Awaitable[AbstractQueue]]
 Send = Callable[[bytes, str], Awaitable[None]]
 Ready = Callable[[str], Awaitable[int]]
+_COMING = 5.0
 
 
 class AmqpParked:
@@ -44,6 +47,7 @@ class AmqpParked:
         self._watched: set[str] = set()
         self._queues: dict[str, AbstractQueue] = {}
         self._held: dict[int, LeasedMessage] = {}
+        self._pulling: InFlight[LeasedMessage] = InFlight()
 
     def start(self) -> None:
         """Go on over a new connection; what was held is the broker's again."""
@@ -63,6 +67,16 @@ class AmqpParked:
 
     async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
         """Take the oldest results that wait for a sink."""
+        return await self._pulling.lease(self._pull(sink, most))
+
+    async def stop(self) -> list[LeasedMessage]:
+        """What has come for callers that were cancelled."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_COMING):
+                return await self._pulling.left()
+        return []
+
+    async def _pull(self, sink: str, most: int) -> list[LeasedMessage]:
         found: list[LeasedMessage] = []
         async with self._translated():
             queue = await self._queue(sink)
@@ -86,7 +100,7 @@ class AmqpParked:
         """
         async with self._translated():
             for message in messages:
-                if self._held.pop(message.seq, None) is None:
+                if message.seq not in self._held:
                     continue
                 try:
                     await self._send(message.body, message.raw.routing_key)
@@ -94,6 +108,8 @@ class AmqpParked:
                     await message.raw.nack(requeue=True)
                 else:
                     await message.raw.ack()
+                # Last: in between it counts twice, and not never.
+                self._held.pop(message.seq, None)
 
     async def counts(self) -> Mapping[str, int]:
         """How many results wait, by those sinks that this process knows."""

@@ -27,7 +27,7 @@ from steelyard.online.queue.broker._nats_connection import (
     words,
 )
 from steelyard.online.queue.broker._nats_parked import NatsParked, walk_dead_letters
-from steelyard.online.queue.broker._nats_requests import Puller
+from steelyard.online.queue.broker._nats_requests import API, Puller
 from steelyard.online.queue.broker._nats_streams import CONSUMER, RestartMemory, StreamCounts, Streams
 
 _log = SafeLogger("steelyard.online")
@@ -35,7 +35,6 @@ _log = SafeLogger("steelyard.online")
 _LINGER = 0.5
 # A server that does not know of the delivery never answers.
 _HEARD = 1.0
-_API = "$JS.API"
 
 
 class NatsBroker:
@@ -54,7 +53,7 @@ class NatsBroker:
         )
         self._lease_seconds = lease_seconds
         self._connection = NatsConnection(address)
-        self._puller = Puller(f"{_API}.CONSUMER.MSG.NEXT.{self._streams.turns}.{CONSUMER}")
+        self._puller = Puller(self._streams.turns, CONSUMER, ahead=0.25)
         self._counts = StreamCounts(self._streams)
         self.parked = NatsParked(self._streams, self._connection)
         self._held: set[int] = set()
@@ -116,7 +115,8 @@ class NatsBroker:
         """Tell the server that turns are in progress, those that have come ahead of time too."""
         client = self._connection.client
         # What has come ahead of time is leased as well, though nobody works on it yet.
-        leases = [message.lease for message in messages] + [raw.reply for raw in self._puller.ahead]
+        ahead = [raw.reply for raw in self._puller.ahead] + self.parked.ahead
+        leases = [message.lease for message in messages] + ahead
         async with self._connection.translated():
             for lease in leases:
                 await client.publish(lease, b"+WPI")
@@ -295,7 +295,7 @@ class NatsBroker:
                 await jetstream.purge_stream(self._streams.notes, subject=f"{name}.notes.{message.seq}")
             self._unheard.pop(message.seq, None)
             self._held.discard(message.seq)
-        subject = f"{_API}.STREAM.MSG.DELETE.{self._streams.results}"
+        subject = f"{API}.STREAM.MSG.DELETE.{self._streams.results}"
         await self._connection.send_in_order([(subject, body) for body in deleting])
 
     async def _result(self, seq: int) -> bytes | None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from nats.errors import MaxPayloadError, TimeoutError
-from nats.js import JetStreamContext
-from nats.js.api import AckPolicy, ConsumerConfig, Header, PubAck
+from nats.aio.msg import Msg
+from nats.errors import MaxPayloadError
+from nats.js.api import Header, PubAck
 from nats.js.errors import NotFoundError
 
 from steelyard.online.queue._protocol import DeadLetter, Decide, record_id_of
 from steelyard.online.queue.broker._broker import LeasedMessage, Unreachable, Waiting, unpacked_or_empty
 from steelyard.online.queue.broker._nats_connection import FULL, NatsConnection, refuse
+from steelyard.online.queue.broker._nats_requests import Puller
 from steelyard.online.queue.broker._nats_streams import Streams
 
 _PATIENCE = 0.5
-_AT_ONCE = 10_000
 
 
 class NatsParked:
@@ -29,11 +29,11 @@ class NatsParked:
     def __init__(self, streams: Streams, connection: NatsConnection) -> None:
         self._streams = streams
         self._connection = connection
-        self._consumers: dict[str, JetStreamContext.PullSubscription] = {}
+        self._pullers: dict[str, Puller] = {}
 
     def start(self) -> None:
         """Go on over a new connection."""
-        self._consumers.clear()
+        self._pullers.clear()
 
     async def watch(self, sinks: Collection[str]) -> None:
         """The stream tells of all sinks."""
@@ -52,21 +52,17 @@ class NatsParked:
     async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
         """Lease the oldest results that wait for a sink."""
         async with self._connection.translated():
-            consumer = self._consumers.get(sink) or await self._consumer(sink)
-            try:
-                found = await consumer.fetch(most, timeout=_PATIENCE)
-            except TimeoutError:
-                return []
-        return [
-            LeasedMessage(
-                seq=raw.metadata.sequence.stream,
-                lease=raw.reply,
-                body=raw.data,
-                attempts=raw.metadata.num_delivered,
-                raw=raw,
-            )
-            for raw in found
-        ]
+            puller = self._pullers.get(sink) or await self._puller(sink)
+            return [_message(raw) for raw in await puller.pull(most, patience=_PATIENCE)]
+
+    @property
+    def ahead(self) -> list[str]:
+        """Leases of what has come and was not taken yet."""
+        return [raw.reply for puller in self._pullers.values() for raw in puller.ahead]
+
+    async def stop(self) -> list[LeasedMessage]:
+        """Ask for no more; returns what has come and was not taken."""
+        return [_message(raw) for puller in self._pullers.values() for raw in await puller.stop()]
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """Their sink has these."""
@@ -83,22 +79,25 @@ class NatsParked:
         found = await self._connection.jetstream.stream_info(self._streams.undelivered, subjects_filter=">")
         return {subject.rpartition(".")[2]: count for subject, count in (found.state.subjects or {}).items()}
 
-    async def _consumer(self, sink: str) -> JetStreamContext.PullSubscription:
-        self._consumers[sink] = await self._connection.jetstream.pull_subscribe(
-            self._subject(sink),
-            durable=f"sink-{sink}",
-            stream=self._streams.undelivered,
-            config=ConsumerConfig(
-                ack_policy=AckPolicy.EXPLICIT,
-                ack_wait=self._streams.lease_seconds,
-                max_deliver=-1,
-                max_ack_pending=_AT_ONCE,
-            ),
-        )
-        return self._consumers[sink]
+    async def _puller(self, sink: str) -> Puller:
+        stream, consumer = self._streams.undelivered, f"sink-{sink}"
+        await self._streams.ensure_consumer(self._connection.jetstream, stream, consumer, self._subject(sink))
+        self._pullers[sink] = puller = Puller(stream, consumer, ahead=0)
+        puller.start(self._connection.client)
+        return puller
 
     def _subject(self, sink: str) -> str:
         return f"{self._streams.name}.undelivered.{sink}"
+
+
+def _message(raw: Msg) -> LeasedMessage:
+    return LeasedMessage(
+        seq=raw.metadata.sequence.stream,
+        lease=raw.reply,
+        body=raw.data,
+        attempts=raw.metadata.num_delivered,
+        raw=raw,
+    )
 
 
 def _stored(answer: PubAck | Exception | None) -> bool:

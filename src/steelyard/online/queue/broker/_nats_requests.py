@@ -22,6 +22,7 @@ from nats.errors import ConnectionClosedError, Error, NoRespondersError
 from nats.js.api import Header
 from nats.js.errors import APIError
 
+API = "$JS.API"
 _LOOK = 0.5
 _NO_RESPONDERS = "503"
 _EXPIRES = 5.0
@@ -131,11 +132,14 @@ class Puller:
     """Asks a consumer for turns and holds those that have come.
 
     Args:
-        subject: Where the server takes requests for turns of the consumer.
+        stream: Where they lie.
+        consumer: Through which they are leased.
+        ahead: How many more than its caller wants it asks for, as a share.
     """
 
-    def __init__(self, subject: str) -> None:
-        self._subject = subject
+    def __init__(self, stream: str, consumer: str, *, ahead: float) -> None:
+        self._subject = f"{API}.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        self._ahead = ahead
         self._client: Client | None = None
         self._subscription: Subscription | None = None
         self._inbox = ""
@@ -205,7 +209,7 @@ class Puller:
         while self._asked and (self._asked[0].left <= 0 or now > self._asked[0].ends + _LATE):
             self._asked.popleft()
         self._most = max(self._most, most)
-        ahead = self._most // 4
+        ahead = int(self._most * self._ahead)
         coming = len(self._came) + sum(asked.left for asked in self._asked)
         if coming >= most + ahead // 2:
             return

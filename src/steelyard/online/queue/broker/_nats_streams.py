@@ -39,7 +39,7 @@ _DAY = 24 * 3600.0
 _KNOWN_FOR = 120.0
 """Seconds for which the server recognises a turn that is published twice."""
 _AT_ONCE = 65_536
-"""Turns that all workers together may hold; the server's default of 1,000 would be 40 busy processes."""
+"""Messages that all workers together may hold; the server's default of 1,000 would be 40 busy processes."""
 _THROUGH = 10_000
 _BEYOND = 100
 """By how many turns other processes may have been ahead of this one when the server was killed."""
@@ -113,24 +113,33 @@ class Streams:
                 _check(found.config, config)
                 if config.name == self.turns:
                     last = found.state.last_seq
-        return Present(await self._ensure_consumer(jetstream), last)
+        lease_seconds = await self.ensure_consumer(jetstream, self.turns, CONSUMER, f"{self.name}.turns")
+        return Present(lease_seconds, last)
 
-    async def _ensure_consumer(self, jetstream: JetStreamContext) -> float:
+    async def ensure_consumer(
+        self, jetstream: JetStreamContext, stream: str, name: str, subject: str
+    ) -> float:
+        """Create a consumer that is missing; returns how long its leases hold.
+
+        Raises:
+            Refused: If it was set up in a way that loses or doubles messages.
+            Error: What the client raises.
+        """
         try:
-            config = (await jetstream.consumer_info(self.turns, CONSUMER)).config
+            config = (await jetstream.consumer_info(stream, name)).config
         except NotFoundError:
             config = ConsumerConfig(
-                durable_name=CONSUMER,
+                durable_name=name,
                 ack_policy=AckPolicy.EXPLICIT,
                 ack_wait=self.lease_seconds,
                 max_deliver=-1,
                 max_ack_pending=_AT_ONCE,
-                filter_subject=f"{self.name}.turns",
+                filter_subject=subject,
             )
-            await jetstream.add_consumer(self.turns, config)
+            await jetstream.add_consumer(stream, config)
         if config.ack_policy != AckPolicy.EXPLICIT or (config.max_deliver or -1) > 0:
             raise Refused(
-                f"the consumer {CONSUMER!r} of the stream {self.turns!r} was set up otherwise (it needs "
+                f"the consumer {name!r} of the stream {stream!r} was set up otherwise (it needs "
                 "explicit acknowledgement and no bound of deliveries); delete it, and it is made anew"
             )
         return config.ack_wait or self.lease_seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ from steelyard.scores import evaluation_from_json
 
 _log = SafeLogger("steelyard.online")
 _AT_ONCE = 256
+_PATIENCE = 5.0
 _Result = TypeVar("_Result")
 
 
@@ -101,10 +103,22 @@ class ParkedQueue:
         if messages := self._taken(results):
             await self._call(lambda: self._parked.give_back(messages))
 
+    async def release(self) -> None:
+        """Give back what was just coming, because this process stops; without patience."""
+        await self._parked.give_back(await self._parked.stop())
+
     async def move(self, sink: str, to: str) -> int:
         """Have the results that wait for a sink wait for another, or for none; those that nobody holds."""
         token, moved = sink if is_token(sink) else self._token(sink), 0
-        while messages := await self._call(lambda: self._parked.pull(token, _AT_ONCE)):
+        until = time.monotonic() + _PATIENCE
+        while True:
+            messages = await self._call(lambda: self._parked.pull(token, _AT_ONCE))
+            if not messages:
+                # A busy broker may have more than it hands over, and a worker that stops gives some back.
+                if time.monotonic() > until or not (await self._call(self._parked.counts)).get(token):
+                    break
+                continue
+            until = time.monotonic() + _PATIENCE
             if to:
                 # NATS knows what it has stored by these numbers, and those of turns are others.
                 others = [replace(message, seq=-message.seq) for message in messages]

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
+from steelyard.online.queue._in_flight import InFlight
 from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._turns import Leased, Selected, Undelivered, turn_from_json, turn_to_json
 from steelyard.online.queue.broker._broker import (
@@ -38,6 +39,8 @@ _log = SafeLogger("steelyard.online")
 _PATIENCE = 10.0  # long enough for a server that restarts
 # Between two attempts to connect: a server that restarts refuses connections at once.
 _PAUSE = 0.2
+# For what is just being leased when a process stops; a broker that answers at all does so within it.
+_COMING = 5.0
 _COUNTED = 1.0  # counting asks the broker, which must not become its main work
 _MAX_ATTEMPTS = 5  # a turn that ends its worker each time must not end all of them one after the other
 _Result = TypeVar("_Result")
@@ -74,7 +77,7 @@ class BrokerQueue:
         self._held: dict[int, LeasedMessage] = {}
         self._finished: dict[int, LeasedMessage] = {}
         self._parked = ParkedQueue(broker.parked, self._call)
-        self._pulling: asyncio.Task[list[LeasedMessage]] | None = None
+        self._pulling: InFlight[LeasedMessage] = InFlight()
         self._counting: asyncio.Task[None] | None = None
         self._counts: QueueCounts | None = None
         self._connecting = asyncio.Lock()
@@ -168,7 +171,7 @@ class BrokerQueue:
     async def lease(self, most: int) -> list[Leased | Undelivered]:
         """The oldest turns, or the results that somebody has left for them; waits a moment for some."""
         leased: list[Leased | Undelivered] = []
-        for message in await self._call(lambda: self._pull(most)):
+        for message in await self._call(lambda: self._pulling.lease(self._broker.pull(most))):
             try:
                 one = await self._taken(message)
             except QueueFailed:
@@ -257,11 +260,9 @@ class BrokerQueue:
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give back what is held, and what was just coming, so that another process need not wait."""
         messages = [message for one in held if (message := self._message(one)) is not None]
-        if self._pulling is not None:
-            pulling, self._pulling = self._pulling, None
-            with contextlib.suppress(Unreachable, Refused, TimeoutError, asyncio.CancelledError):
-                async with asyncio.timeout(1):
-                    messages += await pulling
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_COMING):
+                messages += await self._pulling.left()
         for message in messages:
             self._held.pop(message.seq, None)
             self._finished.pop(message.seq, None)
@@ -269,6 +270,7 @@ class BrokerQueue:
             # Without patience: nobody waits for a broker at the end, and leases end by themselves.
             with contextlib.suppress(Unreachable, Refused):
                 await self._broker.give_back(messages, 0, postpone=False)
+                await self._parked.release()
 
     def counts(self) -> QueueCounts | None:
         """The broker's ledger as of the last second, with what this process has done since, or at `close`."""
@@ -290,18 +292,6 @@ class BrokerQueue:
         self._finished.clear()
         self._parked.clear()
         await self._broker.close()
-
-    async def _pull(self, most: int) -> list[LeasedMessage]:
-        """Pull in a task of its own: what comes while the caller is cancelled is found by the next one."""
-        if self._pulling is None:
-            self._pulling = asyncio.ensure_future(self._broker.pull(most))
-        pulling = self._pulling
-        try:
-            # Shielded, for a pull that is cancelled may have leased turns already.
-            return await asyncio.shield(pulling)
-        finally:
-            if pulling.done() and self._pulling is pulling:
-                self._pulling = None
 
     async def _taken(self, message: LeasedMessage) -> Leased | Undelivered | None:
         """What a message is for the worker; None for a turn that was tried too often, and is dead now."""
