@@ -76,11 +76,14 @@ def test_pages_draw_fit_and_take_labels(
     view.fill("#who", "Ann")
     view.locator("h1").click()
     view.keyboard.press("b")
-    view.locator(".label-turn .labels li").wait_for()
-    view.locator("[data-index='0'] [data-value=not_supported]").click()
-    view.locator("[data-index='0'] .labels li").wait_for()
-    view.locator("[data-index='0'] .claim").click()
-    assert view.locator("mark.lit").all_text_contents() == ["It is Paris", "Paris is the capital of France."]
+    view.locator("[data-labels=turn] li").wait_for()
+    view.locator(".claim[data-index='0']").click()
+    assert view.locator("mark.lit[data-claims]").all_text_contents() == [
+        "It is Paris",
+        "Paris is the capital of France.",
+    ]
+    view.locator(".labelbar [data-value=against]").click()
+    view.locator("[data-labels='0'] li").wait_for()
     picture(view, f"turn-{scheme}")
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     assert [(one.value, one.claim) for one in open_labels(str(db))] == [("bad", None), ("not_supported", 0)]
@@ -108,8 +111,32 @@ def test_from_what_changed_to_the_passage_in_two_clicks(fallen: str, browser: An
     assert view.locator(".headline").count() == 0
     view.locator(".changed a").first.click()
     view.wait_for_url(re.compile("/turn[?]id=r2"))
-    view.locator("[data-index='0'] .claim").click()
-    assert "Paris is the capital of France." in view.locator("mark.lit").all_text_contents()
+    assert view.locator("mark.lit[data-claims]").all_text_contents() == ["It has nine million people."]
+    assert errors == []
+
+
+@in_a_browser
+def test_a_claim_leads_to_its_evidence_and_back_and_keys_to_the_turns_beside(
+    address: str, browser: Any
+) -> None:
+    view, errors = opened(browser, 1280, "light")
+    view.goto(f"{address}/turn?id=r100&status=passed&claim=0")
+    lit = view.locator("mark.lit[data-claims]")
+    assert lit.all_text_contents() == ["It is Paris", "Paris is the capital of France."]
+    view.keyboard.press("Escape")
+    assert lit.count() == 0 and "claim" not in view.url
+    assert view.locator("#subject").text_content() == "This answer"
+    view.locator(".given mark").hover()
+    assert lit.count() == 2
+    view.locator(".given mark").click()
+    assert "claim=0" in view.url
+    assert view.locator("#subject").text_content() == "“It is Paris”"
+    buttons = view.locator(".labelbar [data-value]").all_text_contents()
+    assert [one.rsplit(" ", 1)[0] for one in buttons] == ["Supported", "Not supported", "Take back"]
+    view.keyboard.press("j")
+    view.wait_for_url(re.compile("id=r99&status=passed"))
+    view.keyboard.press("k")
+    view.wait_for_url(re.compile("id=r105"))
     assert errors == []
 
 
@@ -215,17 +242,17 @@ def test_a_turn_is_found_opened_and_labelled_by_keys_alone(address: str, db: Pat
     view.keyboard.press("Tab")
     view.keyboard.type("by keys")
     view.keyboard.press("Tab")
-    view.keyboard.press("Enter")
-    view.locator(".label-turn .labels li").wait_for()
-    until(view, "claim")
+    view.keyboard.press("g")
+    view.locator("[data-labels=turn] li").wait_for()
+    until(view, "claim", times=40)
     view.keyboard.press("n")
-    view.locator("[data-index='0'] .labels li").wait_for()
-    until(view, "claim", times=4)
+    view.locator("[data-labels='0'] li").wait_for()
+    until(view, "claim")
     view.keyboard.press("s")
-    view.locator("[data-index='1'] .labels li").wait_for()
+    view.locator("[data-labels='1'] li").wait_for()
     until(view, "claim", key="Shift+Tab")
     view.keyboard.press("Space")
-    assert view.locator("mark.lit").count() == 2
+    assert view.locator("mark.lit[data-claims]").count() == 2
     stored = [(one.value, one.claim, one.who, one.note) for one in open_labels(str(db))]
     assert stored == [
         ("good", None, "Ann", "by keys"),

@@ -130,7 +130,7 @@ async def test_a_turn_tells_what_was_taken_from_where_and_what_settles_each_doub
     async with client(half_guessed) as http:
         page = (await http.get("/turn?id=r1")).text
         assert 'Question <span class="quiet">known, from input, question</span>' in page
-        assert 'Context 1 <span class="quiet">guessed, from prompt of model Chat &lt;img&gt;</span>' in page
+        assert '<p class="quiet how">guessed, from prompt of model Chat &lt;img&gt;</p>' in page
         assert re.search("contexts_guessed: [^<]+</dt><dd>settled by context_key=", page)
         assert "a note of one&#39;s own &lt;img&gt;</dt><dd></dd>" in page
         assert "What is doubtful" not in (await http.get("/turn?id=r0")).text

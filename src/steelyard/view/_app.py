@@ -26,6 +26,7 @@ def app(
     hosts: Collection[str] | None = None,
     monitor: ObservedMonitor | None = None,
     spool: str | os.PathLike[str] | None = None,
+    trace_url: str = "",
 ) -> ASGIApp:
     """An ASGI application that shows a results database, to be served or mounted.
 
@@ -40,9 +41,12 @@ def app(
         monitor: A Monitor of this process, whose ledger the overview shows as it is now; those of others are
             shown as they last stored them beside the results, every five seconds.
         spool: A spool file, whose ledger the overview shows.
+        trace_url: Where a turn's trace is, to link to: an address with `{trace_id}`, and `{span_id}` or
+            `{record_id}` where the tool wants them.
 
     Raises:
-        ConfigurationError: If there are no results there, or the token is too short.
+        ConfigurationError: If there are no results there, the token is too short, or `trace_url` is not an
+            address of a trace.
         MissingDependency: If Starlette or Jinja2 is not installed.
     """
     try:
@@ -54,6 +58,7 @@ def app(
         if (error.name or "").partition(".")[0] not in ("starlette", "jinja2"):
             raise
         raise MissingDependency("starlette and jinja2", extra="serve") from None
+    _check_trace_url(trace_url)
     address = os.fspath(db)
     if "://" not in address:
         address = os.path.abspath(address)  # the process may change its folder
@@ -64,5 +69,21 @@ def app(
     elif not hosts:
         raise ConfigurationError("hosts must name at least one host, or be left out")
     live = LiveLook(monitor=monitor, spool=None if spool is None else Path(spool).absolute())
-    site = Site(address, name=name, read_only=read_only, asks_token=token is not None, live=live)
+    site = Site(
+        address,
+        name=name,
+        read_only=read_only,
+        asks_token=token is not None,
+        live=live,
+        trace_url=trace_url,
+    )
     return Guard(application(site), token=token, hosts=hosts, csrf=site.csrf)
+
+
+def _check_trace_url(given: str) -> None:
+    """Refuse what would lead nowhere, or run as a script."""
+    if given and not (given.startswith(("http://", "https://")) and "{trace_id}" in given):
+        raise ConfigurationError(
+            f"trace_url must be an address with {{trace_id}}, such as https://traces.example/{{trace_id}}, "
+            f"not {given!r}"
+        )

@@ -14,7 +14,6 @@ from typing import Final
 from jinja2 import Environment
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard._internal.text import printable
 from steelyard.errors import ConfigurationError
 from steelyard.report import (
     Scope,
@@ -27,6 +26,7 @@ from steelyard.report import (
 )
 from steelyard.report.figures import FindingFigure, PeopleFigure, SliceFigure
 from steelyard.report.page import templates
+from steelyard.view._turn_view import speaks
 
 # Hours that became stale meanwhile are read score by score, so that no figure is old.
 _EVERY = 10.0
@@ -63,6 +63,8 @@ STATIC: Final = {
     "uPlot.min.css": ("steelyard.report.page", "text/css"),
     "steelyard.css": ("steelyard.report.page", "text/css"),
     "view.js": ("steelyard.view", "text/javascript"),
+    "turn.js": ("steelyard.view", "text/javascript"),
+    "turn.css": ("steelyard.view", "text/css"),
 }
 """Every file that is served, the room it lies in and its type; nothing else is."""
 _TEMPLATES: Final = ("steelyard.view", "steelyard.report.page")
@@ -80,7 +82,7 @@ def static_file(name: str) -> bytes:
 @cache
 def environment() -> Environment:
     """The templates of this room; every value is escaped."""
-    return templates(*_TEMPLATES, when=_when, harmless=lambda text: printable(text, lines=True))
+    return templates(*_TEMPLATES, when=_when, speaks=speaks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

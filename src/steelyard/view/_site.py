@@ -34,12 +34,21 @@ class Page:
 class Site:
     """One database as all pages see it. Each page opens it anew, so that it may be replaced or come back."""
 
-    def __init__(self, address: str, *, name: str, read_only: bool, asks_token: bool, live: LiveLook) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        name: str,
+        read_only: bool,
+        asks_token: bool,
+        live: LiveLook,
+        trace_url: str = "",
+    ) -> None:
         """Name the database, and what is looked at beside it."""
         # New with each start: pages of an earlier one say that they are out of date.
         self.csrf = secrets.token_urlsafe(32)
         self.name, self.read_only, self.asks_token = name, read_only, asks_token
-        self.live = live
+        self.live, self.trace_url = live, trace_url
         self.closer = CloserLooks(address)
         self.labels = open_labels(address)
         self.upkeep = Upkeep(address, writes=not read_only)

@@ -1,148 +1,99 @@
-"""One turn as its page shows it: every score's claims, and what people said of them."""
+"""The page of a turn, with the turns before and after it in the list it was opened from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from typing import Final
+from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.diagnosis import MENDS
-from steelyard.recording.explaining import Doubt, explain
-from steelyard.report import Label
-from steelyard.report.page import ClaimView, PassageView, claim, in_answer, in_context, passage
-from steelyard.scores import Evaluation, Score
+from steelyard.report import ResultsReader, TurnFilter, TurnRow
+from steelyard.report.queries import STATUSES
+from steelyard.scores import Evaluation
 from steelyard.view._site import Site
+from steelyard.view._turn_view import turn_page
 
-_ANSWER = 20_000
-_CONTEXT = 6_000
-_CONTEXTS = 30
-_CLAIMS = 60
+_LONGEST: Final = 200
+_SESSION: Final = 50
+FIRST: Final = (float("-inf"), "")
+"""Before every turn."""
+_OWN: Final = ("id", "show", "claim")
+"""What an address says of the turn itself; the rest is the list it was opened from."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beside:
+    """The turns around one."""
+
+    newer: TurnRow | None
+    """The one above it in the list."""
+    older: TurnRow | None
+    """The one below it."""
+    session: tuple[TurnRow, ...]
+    """The turns of its conversation, in order; empty if it is alone."""
 
 
 def turn(site: Site, request: Request) -> Response:
     """One turn, with its claims, evidence and labels."""
-    record_id = request.query_params.get("id", "")
-    found = site.evaluation(record_id)
-    if found is None:
-        return site.say(request, "There is no turn of this id.", 404)
-    return site.render(request, "turn.html", page=turn_page(found, site.labels.of(record_id)))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LabelledClaim:
-    """One verdict, and what people said of it."""
-
-    index: int
-    """Its place among the metric's verdicts."""
-    key: str
-    """Names it on the page."""
-    claim: ClaimView
-    """The verdict in words."""
-    labels: tuple[Label, ...]
-    """What people said."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreView:
-    """One metric's score with its claims."""
-
-    score: Score
-    """The score."""
-    claims: tuple[LabelledClaim, ...]
-    """The first 60 verdicts."""
-    more: int
-    """How many verdicts are not shown."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TurnPage:
-    """All that the page of a turn shows."""
-
-    evaluation: Evaluation
-    """The turn."""
-    scores: tuple[ScoreView, ...]
-    """Every metric's."""
-    passages: tuple[PassageView, ...]
-    """Question, answer, reference; empty where content was not stored."""
-    contexts: tuple[PassageView, ...]
-    """The first 30 contexts."""
-    more_contexts: int
-    """How many are not shown."""
-    labels: tuple[Label, ...]
-    """What people said of the whole turn."""
-    how: Mapping[str, str]
-    """By the title of a passage, how it is known and from where."""
-    doubts: tuple[Doubt, ...]
-    """What is doubtful of what was recorded, each with the option that settles it."""
-
-    @property
-    def mend(self) -> str:
-        """What mends what the turn suffers from; empty of a good one."""
-        found = self.evaluation.diagnosis
-        return MENDS[found.cause] if found is not None and found.cause else ""
-
-
-def turn_page(evaluation: Evaluation, labels: Sequence[Label]) -> TurnPage:
-    """A turn with its labels, ready for the page; all texts made harmless and cut to size."""
-    record = evaluation.record
-    contexts = record.contexts if record else ()
-    passages = []
-    how: dict[str, str] = {}
-    doubts: tuple[Doubt, ...] = ()
-    if record is not None:
-        found = explain(record)
-        how = {"Question": found.question.how, "Answer": found.answer.how}
-        how |= {f"Context {at}": part.how for at, part in enumerate(found.passages[:_CONTEXTS], 1)}
-        doubts = found.doubts
-        said = [
-            span
-            for number, score in enumerate(evaluation.scores)
-            for span in in_answer(record.answer, score.verdicts[:_CLAIMS], prefix=f"{number}-")
-        ]
-        passages = [
-            passage("Question", record.question, [], _ANSWER),
-            passage("Answer", record.answer, said, _ANSWER),
-            passage("Reference", record.reference or "", [], _ANSWER),
-        ]
-    return TurnPage(
-        evaluation=evaluation,
-        scores=tuple(
-            _score(number, score, len(contexts), labels) for number, score in enumerate(evaluation.scores)
-        ),
-        passages=tuple(one for one in passages if one.pieces),
-        contexts=tuple(
-            passage(f"Context {index + 1}", context.text, _evidence(evaluation, index), _CONTEXT)
-            for index, context in enumerate(contexts[:_CONTEXTS])
-        ),
-        more_contexts=max(len(contexts) - _CONTEXTS, 0),
-        labels=tuple(label for label in labels if label.claim is None),
-        how=how,
-        doubts=doubts,
+    given = request.query_params
+    record_id = given.get("id", "")
+    with site.open() as results:
+        found = results.evaluation(record_id)
+        if found is None:
+            return site.say(request, "There is no turn of this id.", 404)
+        beside = _beside(results, found, filter_of(given))
+    focus = None
+    with suppress(ValueError):
+        focus = int(given["claim"]) if "claim" in given else None
+    page = turn_page(
+        found,
+        site.labels.of(record_id),
+        metric=given.get("show", given.get("metric", ""))[:_LONGEST],
+        focus=focus,
+    )
+    listed = {name: value[:_LONGEST] for name, value in given.items() if name not in _OWN and value}
+    return site.render(
+        request,
+        "turn.html",
+        page=page,
+        beside=beside,
+        listed=urlencode(listed),
+        trace=_link(site.trace_url, found),
     )
 
 
-def _score(number: int, score: Score, contexts: int, labels: Sequence[Label]) -> ScoreView:
-    own = [label for label in labels if label.metric == score.metric]
-    return ScoreView(
-        score=score,
-        claims=tuple(
-            LabelledClaim(
-                index=index,
-                key=f"{number}-{index}",
-                claim=claim(verdict, contexts),
-                labels=tuple(label for label in own if label.claim == index),
-            )
-            for index, verdict in enumerate(score.verdicts[:_CLAIMS])
-        ),
-        more=max(len(score.verdicts) - _CLAIMS, 0),
+def _link(template: str, evaluation: Evaluation) -> str:
+    """Where the turn's trace is; empty if nobody said, or it has none."""
+    if not template or not (evaluation.trace and evaluation.trace.trace_id):
+        return ""
+    ids = {"trace_id": evaluation.trace.trace_id, "span_id": evaluation.trace.span_id or ""}
+    for name, value in {**ids, "record_id": evaluation.record_id}.items():
+        template = template.replace(f"{{{name}}}", quote(value, safe=""))
+    return template
+
+
+def filter_of(given: Mapping[str, str]) -> TurnFilter:
+    """The turns that an address asks for."""
+    values = {field.name: given.get(field.name, "")[:_LONGEST] for field in fields(TurnFilter)}
+    status = values.pop("status")
+    # Taken from the fixed list, since conditions are chosen by it.
+    return TurnFilter(**values, status=next((one for one in STATUSES if one == status), ""))
+
+
+def _beside(results: ResultsReader, evaluation: Evaluation, wanted: TurnFilter) -> Beside:
+    key = (evaluation.at, evaluation.record_id)
+    session = _of_session(results, evaluation.session) if evaluation.session else []
+    return Beside(
+        newer=next(iter(results.turns(wanted, after=key, limit=1)), None),
+        older=next(iter(results.turns(wanted, before=key, limit=1)), None),
+        session=tuple(session[:_SESSION]) if len(session) > 1 else (),
     )
 
 
-def _evidence(evaluation: Evaluation, context: int) -> list[tuple[int, int, str]]:
-    return [
-        span
-        for number, score in enumerate(evaluation.scores)
-        for span in in_context(context, score.verdicts[:_CLAIMS], prefix=f"{number}-")
-    ]
+def _of_session(results: ResultsReader, name: str) -> list[TurnRow]:
+    # From the first one on; a page that begins at a place is newest first all the same.
+    return results.turns(TurnFilter(session=name), after=FIRST, limit=_SESSION + 1)[::-1]

@@ -4,15 +4,18 @@ from steelyard.report.page._html import chart_of, headline, templates
 from steelyard.report.page._turn import (
     ClaimView,
     PassageView,
+    Piece,
     claim,
     in_answer,
     in_context,
     passage,
 )
+from steelyard.report.page._words import words_of
 
 __all__ = [
     "ClaimView",
     "PassageView",
+    "Piece",
     "chart_of",
     "claim",
     "headline",
@@ -20,4 +23,5 @@ __all__ = [
     "in_context",
     "passage",
     "templates",
+    "words_of",
 ]

@@ -156,7 +156,7 @@ def _environment() -> Environment:
     return templates("steelyard.report.page", amount=_amount, when=_when, safe_text=visible, words=words)
 
 
-def templates(*rooms: str, **filters: Callable[[Any], Any]) -> Environment:
+def templates(*rooms: str, **filters: Callable[..., Any]) -> Environment:
     """The templates of some rooms, the first that has one; every value is escaped.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any
 from steelyard._internal.text import shorten, visible
 from steelyard.record import Context
 from steelyard.report.figures import MetricFigure
+from steelyard.report.page._words import verdict_words
 from steelyard.report.queries import Totals
 from steelyard.scores import Evaluation, Score, Verdict
 
@@ -19,22 +20,11 @@ def explain_verdict(verdict: Verdict) -> str:
     found = [f"{item} is in no context" for item in _items(notes, "missing_numbers", "missing_names")]
     if notes.get("negation_flip"):
         found.append("negation turned round")
-    return "; ".join(found) or verdict.reason or _PLAIN.get(verdict.kind, "")
+    return "; ".join(found) or verdict.reason or (verdict_words(verdict) if verdict.good is False else "")
 
 
 def _items(notes: Mapping[str, Any], *names: str) -> list[str]:
     return [str(item) for name in names for item in notes.get(name) or ()]
-
-
-_PLAIN: Mapping[str, str] = {
-    "supported": "not supported",
-    "contradicted": "contradicted",
-    "led_astray": "wrong, and from a context",
-    "noncommittal": "evasive",
-    "useful": "not useful",
-    "relevant": "beside the question",
-    "same": "only on one side",
-}
 
 
 def evidence_words(totals: Totals) -> str:
@@ -187,28 +177,23 @@ def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
 
 def _passages(contexts: Sequence[Context], verdicts: Sequence[Verdict]) -> tuple[PassageView, ...]:
     return tuple(
-        passage(f"Context {index + 1}", context.text, in_context(index, verdicts), _CONTEXT)
+        passage(f"Context {index + 1}", context.text, in_context(index, context.text, verdicts), _CONTEXT)
         for index, context in enumerate(contexts[:_CONTEXTS])
     )
 
 
 def claim(verdict: Verdict, contexts: int) -> ClaimView:
     """A verdict in words, on a turn with so many contexts."""
-    value = verdict.value
-    if isinstance(value, bool):
-        said = "yes" if value else "no"
-    else:
-        said = f"{value:.2f}" if isinstance(value, float) else str(value)
-    if value is None:
-        said = f"no verdict ({verdict.cause or 'unknown'})"
     # A passage that was found by the words of the claim is marked: the judge did not point there.
     found = {piece.context: piece.located for piece in verdict.evidence if piece.context is not None}
     seen = sorted(index for index in found if index < contexts)
+    said = shorten(verdict_words(verdict), 80)
+    reason = shorten(explain_verdict(verdict) if verdict.good is False else verdict.reason, 400)
     return ClaimView(
         about=shorten(verdict.about, 500),
-        verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
+        verdict=said,
         good=verdict.good,
-        reason=shorten(explain_verdict(verdict) if verdict.good is False else verdict.reason, 400),
+        reason="" if reason == said else reason,
         sources=tuple(
             f"context {index + 1}{', place found by words' if found[index] else ''}" for index in seen
         ),
@@ -217,32 +202,41 @@ def claim(verdict: Verdict, contexts: int) -> ClaimView:
 
 Span = tuple[int, int, str]
 """Start, end and the key of a claim."""
+_OF_CONTEXTS = frozenset({"useful", "relevant"})
+"""Kinds of verdict that may be about a passage or a sentence of one."""
 
 
-def in_answer(answer: str, verdicts: Sequence[Verdict], *, prefix: str = "") -> list[Span]:
+def in_answer(answer: str, verdicts: Sequence[Verdict]) -> list[Span]:
     """Where the answer says what was judged: the verdict's own span, or else its words where they stand.
 
-    The key of a claim is the prefix and its place among the verdicts.
+    The key of a claim is its place among the verdicts.
     """
     spans = []
     for number, verdict in enumerate(verdicts):
         # A judge may point at no place; then the words are looked for where they stand.
-        span = verdict.span
-        if span is None and len(verdict.about) > 3 and (start := answer.find(verdict.about)) >= 0:
-            span = (start, start + len(verdict.about))
-        if span is not None:
-            spans.append((span[0], span[1], f"{prefix}{number}"))
+        if (span := verdict.span or _place(verdict.about, answer)) is not None:
+            spans.append((*span, str(number)))
     return spans
 
 
-def in_context(index: int, verdicts: Sequence[Verdict], *, prefix: str = "") -> list[Span]:
-    """Where a context holds evidence, with keys as in `in_answer`."""
-    return [
-        (piece.start, piece.end, f"{prefix}{number}")
+def in_context(index: int, text: str, verdicts: Sequence[Verdict]) -> list[Span]:
+    """Where a context holds evidence, or is itself what was judged, with keys as in `in_answer`."""
+    spans = [
+        (piece.start, piece.end, str(number))
         for number, verdict in enumerate(verdicts)
         for piece in verdict.evidence
         if piece.context == index and piece.start is not None and piece.end is not None
     ]
+    for number, verdict in enumerate(verdicts):
+        is_bare = verdict.span is None and not verdict.evidence and verdict.kind in _OF_CONTEXTS
+        if is_bare and (place := _place(verdict.about, text)) is not None:
+            spans.append((*place, str(number)))
+    return spans
+
+
+def _place(words: str, text: str) -> tuple[int, int] | None:
+    start = text.find(words) if len(words) > 3 else -1
+    return (start, start + len(words)) if start >= 0 else None
 
 
 def passage(title: str, text: str, spans: Iterable[Span], size: int) -> PassageView:

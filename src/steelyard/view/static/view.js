@@ -43,72 +43,11 @@
     links[Math.min(Math.max(now + by, 0), links.length - 1)]?.focus();
   }
 
-  const turn = document.querySelector(".turn-page");
-  const who = document.getElementById("who"), note = document.getElementById("note");
-  const said = document.getElementById("label-state");
-
-  function show(labels) {
-    for (const place of turn.querySelectorAll("ul.labels")) {
-      const claim = place.closest("[data-index]");
-      const mine = labels.filter((label) => claim
-        ? label.metric === claim.dataset.metric && label.claim === Number(claim.dataset.index)
-        : label.claim === null);
-      place.replaceChildren(...mine.map((label) => {
-        const item = document.createElement("li"), value = document.createElement("b");
-        item.dir = "auto";
-        value.textContent = label.value.replaceAll("_", " ");
-        item.append(value, ` by ${label.who}, now${label.note ? `: ${label.note}` : ""}`);
-        return item;
-      }));
-    }
-  }
-
-  async function mark(value, claim) {
-    if (!who.value.trim()) { said.textContent = "Give your name first."; return who.focus(); }
-    try { localStorage.setItem("steelyard-who", who.value); } catch { /* a private window keeps nothing */ }
-    const body = {
-      record_id: turn.dataset.record, value, who: who.value, note: note.value,
-      metric: claim ? claim.dataset.metric : null, claim: claim ? Number(claim.dataset.index) : null,
-    };
-    try {
-      const reply = await fetch(`${root}/api/labels`, {
-        method: "POST", headers: { "x-csrf-token": meta("csrf"), "content-type": "application/json" },
-        body: JSON.stringify(body),
-      });
-      if (!reply.ok) { said.textContent = `Not stored: ${await reply.text()}`; return; }
-      show((await reply.json()).labels);
-      note.value = "";
-      said.textContent = "Stored.";
-    } catch { said.textContent = "Not stored: the server does not answer."; }
-  }
-
-  function light(button) {
-    const on = button.getAttribute("aria-pressed") !== "true";
-    for (const other of turn.querySelectorAll(".claim")) other.setAttribute("aria-pressed", "false");
-    for (const piece of turn.querySelectorAll("mark")) {
-      piece.classList.toggle("lit", on && piece.dataset.claims.split(" ").includes(button.dataset.claim));
-    }
-    button.setAttribute("aria-pressed", String(on));
-  }
-
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (!turn || !button) return;
-    if (button.dataset.value) mark(button.dataset.value, button.closest("[data-index]"));
-    else if (button.matches(".claim")) light(button);
-  });
   document.addEventListener("keydown", (event) => {
     if (event.target.matches("input, select") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (rows && (event.key === "j" || event.key === "k")) move(event.key === "j" ? 1 : -1);
     const search = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
     if (search) { event.preventDefault(); search.focus(); }
-    if (!turn || !who) return;
-    const claim = event.target.closest("[data-index]");
-    const value = claim ? { s: "supported", n: "not_supported" }[event.key] : undefined;
-    const whole = { g: "good", b: "bad" }[event.key];
-    if (value || whole) event.preventDefault();  // the key is no part of a name that is asked for
-    if (value) mark(value, claim);
-    else if (whole) mark(whole, null);
   });
   const state = document.getElementById("state");
   async function watch() {
@@ -140,5 +79,4 @@
     })
     .catch(() => { /* the page is complete without it */ });
   if (rows?.dataset.live) follow(rows.dataset.live);
-  if (who) try { who.value = localStorage.getItem("steelyard-who") ?? ""; } catch { /* as above */ }
 })();

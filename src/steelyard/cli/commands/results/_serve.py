@@ -31,6 +31,14 @@ def serve(
     collect: Annotated[
         bool, typer.Option("--collect", help="Receive spans too, as `steelyard collect` does.")
     ] = False,
+    trace_url: Annotated[
+        str,
+        typer.Option(
+            "--trace-url",
+            metavar="URL",
+            help="Link each turn to its trace: an address with {trace_id}, of Phoenix or Langfuse, say.",
+        ),
+    ] = "",
     alarms: Annotated[
         bool, typer.Option("--alarms", help="Report falls, by the alarms of steelyard.toml.")
     ] = False,
@@ -56,7 +64,7 @@ def serve(
     ):
         from steelyard.view import app
 
-        pages = app(db, token=token, read_only=read_only, spool=spool or None)
+        pages = app(db, token=token, read_only=read_only, spool=spool or None, trace_url=trace_url)
         results = redacted_url(db) if "://" in db else db
         serve_until_stopped(
             pages if endpoint is None else _beside(pages, endpoint),
