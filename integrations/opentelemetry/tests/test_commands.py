@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from steelyard.cli._app import build
 from steelyard.record import record_from_json
-from steelyard_opentelemetry import check_environment
+from steelyard_opentelemetry import check_environment, other_tracers
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -206,11 +206,15 @@ def test_tracing_of_vendors_beside_ours_is_named_with_its_sink(
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n")
     monkeypatch.syspath_prepend(tmp_path)
-    told = [check.what for check in check_environment({}) if "may trace beside" in check.what]
+    # LangChain brings langsmith along; it is named if it is switched on.
+    assert not [1 for check in other_tracers({}) if check.what.startswith("langsmith")]
+    told = [check.what for check in other_tracers({"LANGSMITH_TRACING": "true"})]
     named = {what.split()[0]: what for what in told}
     assert {*sinks, "openinference-instrumentation-langchain"} <= set(named)
     for name, sink in sinks.items():
         assert sink in named[name].partition(":")[2]
+    left = [check.what.split()[0] for check in other_tracers({}, sinks=["mlflow"])]
+    assert "langfuse" in left and "mlflow" not in left
     key = {"LANGSMITH_API_KEY": "lsv2_secret"}
     assert "lsv2_secret" not in str(check_environment(key))
     assert [check.ok for check in check_environment(key) if "no runs" in check.what] == [False]

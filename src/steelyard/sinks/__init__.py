@@ -16,6 +16,7 @@ from steelyard.sinks._described import diagnosis_attributes as diagnosis_attribu
 from steelyard.sinks._described import span_attributes
 from steelyard.sinks._retention import Pruned as Pruned
 from steelyard.sinks._retention import Retention, prune
+from steelyard.sinks._sink import Checkable as Checkable
 from steelyard.sinks._sink import MonitorAware as MonitorAware
 from steelyard.sinks._sink import ObservedMonitor as ObservedMonitor
 from steelyard.sinks._sink import Sink

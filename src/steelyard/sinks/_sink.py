@@ -40,3 +40,15 @@ class MonitorAware(Protocol):
 
     def observe(self, monitor: ObservedMonitor, /) -> None:
         """Called once, when the Monitor is made. Must return at once and not keep the Monitor alive."""
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A Sink that can say whether results could be delivered."""
+
+    async def check(self) -> None:
+        """See whether they could; nothing is stored.
+
+        Raises:
+            SteelyardError: If they could not; the message says why.
+        """

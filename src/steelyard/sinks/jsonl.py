@@ -21,6 +21,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_dict
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
+from steelyard.sinks.sqlite._file import check_folder
 from steelyard.sinks.sqlite._schema import plain_value
 
 __all__ = ["JSONLSink", "read_jsonl"]
@@ -65,6 +66,18 @@ class JSONLSink:
     def counts(self) -> ScoreCounts:
         """What became of the Scores this sink was given."""
         return self._ledger.counts
+
+    async def check(self) -> None:
+        """See whether results could be written; a file that is not there yet is not made.
+
+        Raises:
+            ConfigurationError: If they could not; the message names the path and the reason.
+        """
+        if isinstance(self._target, Path):
+            if self._target.exists():
+                self._append(self._target, b"")
+            else:
+                check_folder(self._target)
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Append them, and have them out of the process when it returns.

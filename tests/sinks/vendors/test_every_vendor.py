@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +51,20 @@ def test_what_does_not_apply_is_no_number(make: Callable[[str], Any]) -> None:
             "label": "not_applicable",
             "explanation": "the record has no answer",
         }
+
+
+@every_vendor
+def test_a_check_asks_with_the_key_and_changes_nothing(make: Callable[[str], Any]) -> None:
+    with VendorServer() as server:
+        asyncio.run(make(server.url).check())
+    [request] = server.requests
+    assert request.method == "GET" and "secret" in str(request.headers) + str(
+        base64.b64decode(request.headers.get("authorization", "").removeprefix("Basic ") + "==")
+    )
+    with VendorServer(lambda request: (401, {})) as server:
+        with pytest.raises(SinkError, match="HTTP 401") as raised:
+            asyncio.run(make(server.url).check())
+        assert raised.value.cause == "unauthorized"
 
 
 @every_vendor

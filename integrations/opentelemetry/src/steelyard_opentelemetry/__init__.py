@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
 from steelyard_opentelemetry._environment import Check, check_environment
+
+# For the command line, and not public.
+from steelyard_opentelemetry._environment import other_tracers as other_tracers
 from steelyard_opentelemetry.building._diagnosis import Diagnosis
 from steelyard_opentelemetry.building._extractor import Extraction
 from steelyard_opentelemetry.building._extractor import read as read_spans

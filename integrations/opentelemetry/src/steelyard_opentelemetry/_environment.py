@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import distributions
 
@@ -44,6 +44,17 @@ def check_environment(environ: Mapping[str, str] | None = None) -> list[Check]:
     looks: tuple[Callable[[Mapping[str, str], Mapping[str, str]], Iterator[Check]], ...]
     looks = (_sdk, _instrumentors, _content, _limits, _zero_code, _neighbours)
     return [check for look in looks for check in look(installed, variables)]
+
+
+def other_tracers(environ: Mapping[str, str] | None = None, *, sinks: Collection[str] = ()) -> list[Check]:
+    """Look only at vendors' tracing that runs beside ours, and at what scores need to land there.
+
+    Args:
+        environ: The variables; those of this process if not given.
+        sinks: Names of the sinks that there are; what asks for one of them is not said.
+    """
+    found = _neighbours(_installed(), os.environ if environ is None else environ)
+    return [check for check in found if not check.ok or check.what.rpartition("sink ")[2] not in sinks]
 
 
 def _installed() -> dict[str, str]:
@@ -125,11 +136,11 @@ def _zero_code(installed: Mapping[str, str], variables: Mapping[str, str]) -> It
 
 def _neighbours(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
     """Vendors' tracing beside ours: each keeps its spans in its own way, and has a sink that knows it."""
-    for name, advice in _NEIGHBOURS.items():
-        if name not in installed:
-            continue
-        yield Check(ok=True, what=f"{name} {installed[name]} may trace beside Steelyard: {advice}")
     tracing = any(is_on(variables.get(name, "")) for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"))
+    for name, advice in _NEIGHBOURS.items():
+        # LangChain brings langsmith along, whether or not it is used.
+        if name in installed and (name != "langsmith" or tracing):
+            yield Check(ok=True, what=f"{name} {installed[name]} may trace beside Steelyard: {advice}")
     if variables.get("LANGSMITH_API_KEY") and not tracing:
         what = "LANGSMITH_API_KEY is set but LANGSMITH_TRACING is not: there are no runs to attach scores to"
         yield Check(ok=False, what=f"{what}; set LANGSMITH_TRACING=true")

@@ -66,6 +66,15 @@ class PostgresSink(TablesSink):
         """
         self._write([])
 
+    async def check(self) -> None:
+        """Connect and make the tables, as `open` does.
+
+        Raises:
+            ConfigurationError: If the tables are of a newer version.
+            SinkError: If the database cannot be used.
+        """
+        await self._executor.run(self.open)
+
     def baseline(self, like: Score, *, now: float) -> float | None:
         """The bar of `Metric(threshold="baseline")`: what 95 % of earlier turns reached, if that is known."""
         query = re.sub(r":([a-z]+)", r"%(\1)s", EARLIER)

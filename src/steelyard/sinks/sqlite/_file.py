@@ -37,6 +37,20 @@ def absolute(path: str | os.PathLike[str]) -> str:
     return given if given == MEMORY else os.path.abspath(given)
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """See whether a file could be made here.
+
+    Raises:
+        ConfigurationError: If its folder is missing or cannot be written.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigurationError(
+            f"results cannot be written to {os.fspath(path)!r}: its folder is missing or cannot be written; "
+            "make the folder, or give a path in another one"
+        )
+
+
 def claim_file(path: str) -> None:
     """Make the file, private, where there is none; refuse what is not ours, without touching it.
 

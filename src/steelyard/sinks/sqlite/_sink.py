@@ -18,7 +18,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks._retention import Retention, retention_from
 from steelyard.sinks._tables import EARLIER, TablesSink, bar_of, store_counts, values_of
-from steelyard.sinks.sqlite._file import absolute, claim_file, prepare
+from steelyard.sinks.sqlite._file import MEMORY, absolute, check_folder, claim_file, prepare
 from steelyard.sinks.sqlite._read import connect_readonly
 from steelyard.sinks.sqlite._retention import delete_oldest
 from steelyard.sinks.sqlite._schema import write_evaluation
@@ -83,6 +83,20 @@ class SQLiteSink(TablesSink):
         """
         with self._opened():
             pass
+
+    async def check(self) -> None:
+        """See whether results could be written; a file that is not there yet is not made.
+
+        Raises:
+            ConfigurationError: If they could not; the message names the path and the reason.
+        """
+        await asyncio.to_thread(self._check)
+
+    def _check(self) -> None:
+        if self.path == MEMORY or os.path.exists(self.path):
+            self.open()
+        else:
+            check_folder(self.path)
 
     def baseline(self, like: Score, *, now: float) -> float | None:
         """The bar of `Metric(threshold="baseline")`: what 95 % of earlier turns reached, if that is known."""

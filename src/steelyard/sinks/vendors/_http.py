@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.errors import ConfigurationError, SinkError
@@ -51,6 +51,8 @@ class HTTPSink(ABC):
     """
 
     name: str
+    _looked_at: ClassVar[str]
+    """A path that a server answers only to a key that it knows, and where reading changes nothing."""
 
     def __init__(
         self,
@@ -76,6 +78,19 @@ class HTTPSink(ABC):
     def counts(self) -> ScoreCounts:
         """What became of the Scores this sink was given."""
         return self._ledger.counts
+
+    async def check(self) -> None:
+        """Ask the server something that changes nothing, with the key.
+
+        Raises:
+            SinkError: If it cannot be reached or refuses the key.
+        """
+        try:
+            await self._request("GET", self._looked_at)
+        except SinkError as error:
+            # Whoever disputes the question has let us in.
+            if error.cause != "rejected":
+                raise
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Send them, in parallel.

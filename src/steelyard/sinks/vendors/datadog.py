@@ -24,6 +24,8 @@ class DatadogSink(HTTPSink):
     without a value are left out.
     """
 
+    _looked_at = "/api/v1/validate"
+
     def __init__(
         self,
         ml_app: str | None = None,

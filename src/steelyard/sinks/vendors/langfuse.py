@@ -22,6 +22,8 @@ class LangfuseSink(HTTPSink):
     What has no value has no place among numeric scores and is left out.
     """
 
+    _looked_at = "/api/public/projects"
+
     def __init__(
         self,
         url: str | None = None,

@@ -22,6 +22,8 @@ class LangSmithSink(HTTPSink):
     with their explanation and without a score; what does not apply is left out, as is what has no run id.
     """
 
+    _looked_at = "/sessions?limit=1"
+
     def __init__(
         self,
         url: str | None = None,

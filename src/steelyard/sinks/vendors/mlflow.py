@@ -30,6 +30,8 @@ class MLflowSink(HTTPSink):
     sent as feedback with an error; what does not apply is left out.
     """
 
+    _looked_at = "/api/2.0/mlflow/experiments/search?max_results=1"
+
     def __init__(
         self,
         url: str | None = None,

@@ -28,6 +28,8 @@ class PhoenixSink(HTTPSink):
     the judge's name and its probability are in the metadata.
     """
 
+    _looked_at = "/v1/projects?limit=1"
+
     def __init__(
         self,
         url: str | None = None,

@@ -1,4 +1,4 @@
-"""`steelyard doctor`: what is taken for what, why traces give no record, and which switch to turn."""
+"""`steelyard doctor`: whether the set-up works, what is taken for what, and why traces give no record."""
 
 from __future__ import annotations
 
@@ -42,35 +42,54 @@ def doctor(
         typer.Option("--turns", "-n", min=1, metavar="N", help="How many turns to show: 5, of files none."),
     ] = None,
 ) -> None:
-    """Say what is taken for question, passages and answer, and why traces give no record.
+    """Check the set-up; or look at a program, at spans or at files of traces.
 
-    Of each turn it prints the texts, which step they came from, how they are known, what is doubtful, and
-    the one option that settles it. No judge is asked, nothing is stored, nothing leaves the machine.
+    Alone, it checks in this order what a score needs: packages, settings, the judge (which scores a made-up
+    turn: with a remote judge that is a few requests), the sinks, whoever else traces, and whether a turn has
+    arrived. Exit status 0 if all is well, 1 if something is to be mended; each line says how.
 
-    With files, one line for each trace says why it gives no record. With `--live` alone, one line for each
-    instrumentor that is installed and for each environment variable that keeps content out of the spans.
+    With `--live` and a program, with `--otlp`, or with `--turns` of files, it prints of each turn the texts,
+    which step they came from, how they are known, what is doubtful, and the one option that settles it. With
+    files, one line for each trace says why it gives no record. With `--live` alone, one line for each
+    instrumentor that is installed and each environment variable that keeps content out of the spans. For all
+    of this no judge is asked, nothing is stored, and nothing leaves the machine.
 
     **Examples**
 
+    - `steelyard doctor`
     - `steelyard doctor --live -- python app.py --port 8000`
     - `steelyard doctor --live -- -m my_package.server`
     - `steelyard doctor --otlp 4318`, and point the application's exporter there
     - `steelyard doctor --turns 5 traces.jsonl`
     """
-    if sum([bool(words) and not live, live, port is not None]) != 1 or (port is not None and words):
-        raise ConfigurationError("give either files of traces, --live or --otlp PORT")
+    if sum([bool(words) and not live, live, port is not None]) > 1:
+        raise ConfigurationError(
+            "give either files of traces, --live or --otlp PORT; or none, for the set-up"
+        )
     if port is not None:
         from steelyard.cli._live import look_at_spans
 
         raise typer.Exit(look_at_spans(port, turns=turns or _TURNS))
-    if not words:
-        _look_around()
-    elif live:
+    if words and live:
         from steelyard.cli._live import look_at_program
 
         raise typer.Exit(look_at_program(words, turns=turns or _TURNS))
-    else:
+    if words:
         _look_at_files(words, turns or 0)
+    elif live:
+        _look_around()
+    else:
+        _check_setup()
+
+
+def _check_setup() -> None:
+    from steelyard.cli._checkup import look_at_setup
+
+    marks = set()
+    for finding in look_at_setup():
+        marks.add(finding.mark)
+        say(f"{finding.mark:<4}  {printable(finding.what)}")
+    raise typer.Exit(1 if "fix" in marks else 0)
 
 
 def _look_at_files(files: list[str], turns: int) -> None:
