@@ -195,6 +195,8 @@ def test_code_can_set_every_plain_option() -> None:
         "fuse": "off",
         "user_key": "k" * 16,
         "sample_key": "s" * 16,
+        "screen_rate": 0.5,
+        "screen_floor": 0.5,
     }
     for name, field in PLAIN.items():
         value = other.get(name, 7)

@@ -47,9 +47,9 @@ def test_turns_of_an_old_file_get_the_time_at_which_they_happened(
         asyncio.run(SQLiteSink(second).write([make_evaluation("new")]))
     assert times(second) == {**HAPPENED, "new": 1.7e9}
     assert list(times(second)) == ["r0", "r3", "new", "r1", "r2"]
-    assert "migrated 4 turns to schema 5; 2 do not say when they happened" in caplog.text
+    assert "migrated 4 turns to schema 6; 2 do not say when they happened" in caplog.text
     with closing(sqlite3.connect(second)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (5,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (6,)
         scores = connection.execute(
             "SELECT e.record_id, s.metric, s.happened_at = e.happened_at FROM scores s "
             "JOIN evaluations e ON e.turn = s.turn WHERE s.record_id = 'r3' ORDER BY s.metric"
@@ -71,7 +71,8 @@ def test_turns_of_an_old_file_say_how_their_passages_are_known_as_far_as_they_te
     asyncio.run(SQLiteSink(second).write(list(map(of_kind, LATER))))
     with closing(sqlite3.connect(second)) as connection:
         connection.executescript(
-            """DROP INDEX evaluations_by_diagnosis; ALTER TABLE evaluations DROP COLUMN diagnosis;
+            """DROP TABLE screened;
+            DROP INDEX evaluations_by_diagnosis; ALTER TABLE evaluations DROP COLUMN diagnosis;
             DROP INDEX evaluations_by_time; ALTER TABLE evaluations DROP COLUMN evidence;
             CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id);
             PRAGMA user_version = 3;"""
@@ -159,6 +160,7 @@ def test_turns_of_an_old_postgres_get_the_time_at_which_they_happened(
         query = "SELECT count(*) FROM steelyard.scores s JOIN steelyard.evaluations e ON e.turn = s.turn"
         assert connection.execute(query).fetchone() == (7,)
         # From the version before, whose other tables were there already.
+        connection.execute("DROP TABLE steelyard.screened")
         connection.execute("ALTER TABLE steelyard.evaluations DROP COLUMN diagnosis")
         connection.execute("ALTER TABLE steelyard.evaluations DROP COLUMN evidence")
         connection.execute(

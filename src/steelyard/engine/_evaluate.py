@@ -50,6 +50,7 @@ async def evaluate_one(
     deadline: float | None = None,
     inclusion: Mapping[str, float] | float = 1.0,
     score_guesses: bool = False,
+    diagnosing: bool = True,
 ) -> Evaluation:
     """Score one record with any metrics. Whatever goes wrong while judging ends up on the Scores.
 
@@ -63,6 +64,7 @@ async def evaluate_one(
         inclusion: The probability with which this turn was picked, for all metrics or by name.
         score_guesses: Whether passages that were guessed are judged by; else metrics that need passages are
             `not_applicable`.
+        diagnosing: Whether to say what the turn suffers from.
 
     Raises:
         ConfigurationError: If two metrics have the same name.
@@ -87,7 +89,7 @@ async def evaluate_one(
         scores=scores,
         usage=made.usage,
         record=record,
-        diagnosis=None if is_hidden else await _diagnosed(record, scores),
+        diagnosis=await _diagnosed(record, scores) if diagnosing and not is_hidden else None,
         trace=record.trace,
         evaluated_at=time.time(),
         duration=time.monotonic() - started,

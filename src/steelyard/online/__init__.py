@@ -6,6 +6,7 @@ from steelyard.online._canary_options import CanaryReading as CanaryReading
 from steelyard.online._canary_options import CanaryState as CanaryState
 from steelyard.online._prepare import without_content as without_content
 from steelyard.online._run import Stats
+from steelyard.online._screening import ScreenReading as ScreenReading
 from steelyard.online.config._defaults import spool_settings as spool_settings
 from steelyard.online.config._file import settings_file as settings_file
 from steelyard.online.config._options import MonitorOptions

@@ -66,6 +66,7 @@ class Intake:
             budget=budget,
             feedback=feedback,
             keep=options.spool is None,
+            screen_rate=options.screen_rate if options.screened else None,
             user_key=options.user_key,
             sample_key=options.sample_key,
         )

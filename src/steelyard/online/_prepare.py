@@ -90,7 +90,8 @@ class Masker:
 
 def without_content(evaluation: Evaluation) -> Evaluation:
     """The same Evaluation without any text of the turn: no record, no quotations, no words of judges."""
-    return replace(evaluation, record=None, scores=tuple(map(_bare_score, evaluation.scores)))
+    scores, screen = (tuple(map(_bare_score, part)) for part in (evaluation.scores, evaluation.screen))
+    return replace(evaluation, record=None, scores=scores, screen=screen)
 
 
 def _bare_score(score: Score) -> Score:
@@ -114,6 +115,7 @@ class Preparer:
         budget: BudgetControl,
         feedback: Feedback,
         keep: bool,
+        screen_rate: float | None,
         user_key: str,
         sample_key: str,
     ) -> None:
@@ -123,6 +125,7 @@ class Preparer:
         self._budget = budget
         self._feedback = feedback
         self._keep = keep
+        self._screen_rate = screen_rate
         self._user_key = user_key
         self._sample_key = sample_key
         self._latest: BoundedDict[str, None] = BoundedDict(max_items=_REMEMBERED)
@@ -141,7 +144,7 @@ class Preparer:
         if decision.skip:
             return Closed("skipped", decision.skip)
         requeue = self._worth_keeping(item, record, position, decision)
-        if position >= decision.rate and not decision.forced:
+        if position >= max(decision.rate, self._screen_rate or 0.0) and not decision.forced:
             return Closed("skipped", "sampled_out", requeue)
         # After selection: a failed turn that sampling leaves out counts as left out.
         if (reason := self._unfit(record, item)) is not None:
@@ -160,12 +163,14 @@ class Preparer:
         self, record: Record, position: float, decision: Decision, requeue: Queued | None
     ) -> Selected | Closed:
         """Hold a picked turn against throttle and budget, and make it safe to look at."""
+        # With a screen turns come that nobody wants judged: they tell nothing of how many are wanted.
+        wanted = decision.forced or position < decision.rate
         # The budget thins by lowering the rate, and the rate that is stored is the lowered one.
-        rate = 1.0 if decision.forced else decision.rate * self._budget.share()
-        names = [metric.name for metric in self._metrics]
-        if (0 < rate <= position) or (names and not self._selection.metrics_for(position, rate, names)):
+        rate = 1.0 if decision.forced else decision.rate * self._budget.share(arrived=wanted)
+        screened = 0.0 if self._screen_rate is None else max(rate, self._screen_rate)
+        if not self._is_picked(position, rate, screened):
             return Closed("skipped", "sampled_out", requeue)
-        if (reason := self._budget.reserve(record.id, forced=decision.forced)) is not None:
+        if (reason := self._reserved(record.id, decision, wanted=wanted and position < rate)) is not None:
             return Closed("skipped", reason)
         # Before the mask, which takes its time: an equal turn may come meanwhile.
         self._latest[record.id] = None
@@ -185,7 +190,26 @@ class Preparer:
         # The same mapping where nothing was added, so that most turns are not copied.
         if metadata is not masked.metadata:
             masked = masked.replace(metadata=metadata)
-        return Selected(masked, position, rate, requeue)
+        return Selected(masked, position, rate, requeue, screened)
+
+    def _reserved(self, record_id: str, decision: Decision, *, wanted: bool) -> SkipReason | None:
+        """Set aside what judging a turn uses; or the reason why it cannot be judged."""
+        if self._screen_rate is None:
+            return self._budget.reserve(record_id, forced=decision.forced)
+        reason = self._budget.reserve(record_id, forced=decision.forced) if wanted else None
+        # Which turns are judged is known once the screen has seen them; so only the throttle counts here.
+        if not decision.forced:
+            self._budget.hand_over(record_id)
+        return reason
+
+    def _is_picked(self, position: float, rate: float, screened: float) -> bool:
+        """Whether a screen or any metric scores the turn."""
+        if self._screen_rate is not None:
+            return position < screened
+        names = [metric.name for metric in self._metrics]
+        if 0 < rate <= position:
+            return False
+        return not names or bool(self._selection.metrics_for(position, rate, names))
 
     def undo(self, record_id: str) -> None:
         """A picked turn does not get into the queue now, and may come again."""

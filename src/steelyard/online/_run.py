@@ -17,6 +17,7 @@ from steelyard._internal.threads import LoopThread
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
 from steelyard.online._canary_options import CanaryReading
+from steelyard.online._screening import ScreenReading
 from steelyard.online._worker import Worker
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._callbacks import Notifier
@@ -233,6 +234,8 @@ class Stats:
     """The ledger of the file beside a broker: `pending` turns wait there until the broker can be used."""
     canaries: CanaryReading | None = None
     """What probes with a known answer say of the judge; None where none are asked."""
+    screen: ScreenReading | None = None
+    """What the screen has done; None without one, and where another process judges."""
 
 
 def breakers_of(judges: Iterable[Judge]) -> dict[str, CircuitState]:

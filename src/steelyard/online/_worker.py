@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 
 from steelyard._internal.logs import SafeLogger
@@ -18,6 +19,7 @@ from steelyard.metrics import Metric, held_against
 from steelyard.online._canaries import canaries_of
 from steelyard.online._intake import Intake
 from steelyard.online._outbox import Outbox
+from steelyard.online._screening import Seen, screening_of
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._inbox import Inbox
@@ -67,6 +69,7 @@ class Worker:
         self._outboxes: dict[TurnQueue, Outbox] = {}
         self._judges = options.spool is None or options.spool.evaluate
         self.canaries = canaries_of(options) if self._judges else None
+        self.screening = screening_of(options) if self._judges else None
         self.spool = open_queue(options.spool) if options.spool else None
         beside = options.spool.beside if options.spool else None
         self.fallback = Fallback(beside, self.spool) if beside and self.spool else None
@@ -222,27 +225,64 @@ class Worker:
 
     async def _evaluate(self, queue: TurnQueue, leased: Leased) -> Undelivered | None:
         """Judge a leased turn; its result, unless the turn goes back into the queue."""
-        turn = leased.turn
-        if (wait := await self._budget.ask(queue, leased)) and await queue.postpone(leased, wait):
-            return None
-        evaluation = await self._within_the_deadline(turn)
+        seen = await self._screened(leased.turn)
+        turn = leased.turn if seen is None else replace(leased.turn, rate=seen.rate)
+        inclusion = self._inclusion(turn)
+        if seen is not None and not inclusion:
+            self._budget.release(turn.record.id)
+            return await self._finish(queue, leased, seen.evaluation)
+        if wait := await self._budget.ask(queue, leased):
+            if await self._postpone(queue, leased, wait, seen):
+                return None
+            if seen is not None:
+                return await self._finish(queue, leased, seen.cut_off(inclusion))
+        evaluation = await self._within_the_deadline(self._score(turn))
         await self._budget.settle(queue, leased, evaluation.usage)
         if self.canaries is not None:
             self.canaries.turn_judged()
         # Only where the queue can keep the turn; otherwise the failure is the result.
         if _worth_waiting(evaluation) and leased.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
-            if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):
+            if await self._postpone(queue, leased, max(wait, evaluation.retry_after or 0.0), seen):
                 return None
-        return await self._finish(queue, leased, evaluation)
+        return await self._finish(queue, leased, self._joined(evaluation, seen))
 
-    async def _within_the_deadline(self, turn: Selected) -> Evaluation:
+    def _joined(self, evaluation: Evaluation, seen: Seen | None) -> Evaluation:
+        """What the judge said, beside what the screen said."""
+        if seen is None or self.screening is None:
+            return evaluation
+        joined = seen.with_judged(evaluation)
+        self.screening.learn(joined)
+        return joined
+
+    async def _screened(self, turn: Selected) -> Seen | None:
+        """What the screen says of a turn, and with which probability the judge is asked as well."""
+        if self.screening is None or not turn.screened:
+            return None
+        if (known := self.screening.known(turn)) is not None:
+            return known
+        try:
+            evaluation = await self._within_the_deadline(self.screening.look(turn))
+        except TimeoutError:
+            evaluation = self.screening.failed(turn)
+        self._budget.spend(evaluation.usage)
+        return self.screening.weigh(turn, evaluation)
+
+    async def _postpone(self, queue: TurnQueue, leased: Leased, wait: float, seen: Seen | None) -> bool:
+        """Put a turn off, with what the screen said of it."""
+        if not await queue.postpone(leased, wait):
+            return False
+        if seen is not None and self.screening is not None:
+            self.screening.keep(seen)
+        return True
+
+    async def _within_the_deadline(self, scoring: Coroutine[None, None, Evaluation]) -> Evaluation:
         """Score a turn; one whose judge goes on although it was cancelled is left to itself.
 
         Raises:
             TimeoutError: If it is.
         """
-        task = asyncio.create_task(self._score(turn))
+        task = asyncio.create_task(scoring)
         try:
             # The engine keeps the deadline; what is still there after that does not let itself be ended.
             await asyncio.wait([task], timeout=self._options.deadline + _GRACE)
@@ -258,8 +298,7 @@ class Worker:
     async def _score(self, turn: Selected) -> Evaluation:
         """Score a turn with the metrics whose own rates pick it, each with its inclusion probability."""
         options = self._options
-        names = [metric.name for metric in options.metrics]
-        inclusion = options.selection.metrics_for(turn.sampling_position, turn.rate, names)
+        inclusion = self._inclusion(turn)
         metrics = [metric for metric in options.metrics if metric.name in inclusion]
         # MonitorOptions has seen to it that a metric without a judge of its own finds one here.
         judge = options.judge or next((metric.judge for metric in metrics if metric.judge), None)
@@ -281,6 +320,11 @@ class Worker:
         evaluation = await self._baselines.apply(evaluation)
         return evaluation if options.calibration is None else options.calibration.apply(evaluation)
 
+    def _inclusion(self, turn: Selected) -> dict[str, float]:
+        """The metrics that the judge scores a turn by, each with its inclusion probability."""
+        names = [metric.name for metric in self._options.metrics]
+        return self._options.selection.metrics_for(turn.sampling_position, turn.rate, names)
+
     async def _finish(self, queue: TurnQueue, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         try:
             return await queue.finish(leased, self._delivery.strip(evaluation))
@@ -290,7 +334,7 @@ class Worker:
             raise
 
     async def _close(self) -> None:
-        for part in (self._options.judge, self._options.embedder):
+        for part in (self._options.judge, self._options.screen, self._options.embedder):
             if part is not None:
                 # A judge of the user's may raise anything at its end, and there is nobody left to tell.
                 with contextlib.suppress(BaseException):

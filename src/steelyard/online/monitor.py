@@ -79,6 +79,9 @@ class Monitor:
         *,
         metrics: Sequence[Metric | str] | None = None,
         judge: Judge | str | None = None,
+        screen: Judge | str | None = None,
+        screen_rate: float | None = None,
+        screen_floor: float | None = None,
         embedder: Embedder | None = None,
         sample_rate: float | None = None,
         selection: Selection | None = None,
@@ -113,6 +116,12 @@ class Monitor:
                 delivered, and nothing is scored.
             judge: Who answers: a Judge, or a name such as `"openai:gpt-4o-mini"`; the local judge by default.
                 One that is not local is put behind a `CircuitBreaker`, unless it brings one.
+            screen: A cheaper judge, such as `"local"`, that scores every turn; the judge then scores the
+                share of them that `sample_rate` says, most where the screen tells least. Its Scores are in
+                `Evaluation.screen`.
+            screen_rate: With a screen: the share of turns that it scores.
+            screen_floor: With a screen: the share of its own rate that every turn keeps, however sure the
+                screen is of it.
             embedder: Who embeds; local static vectors by default.
             sample_rate: The share of turns to judge, by hash of the trace id; all by default.
             selection: Which turns to judge, in full: rules, suspicion, rates for single metrics.
@@ -148,11 +157,18 @@ class Monitor:
         given = locals()
         settings = load().settings
         parts = choose_parts(
-            settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks, concurrency=concurrency
+            settings,
+            metrics=metrics,
+            judge=judge,
+            screen=screen,
+            embedder=embedder,
+            sinks=sinks,
+            concurrency=concurrency,
         )
         self.options = MonitorOptions(
             metrics=parts.metrics,
             judge=parts.judge,
+            screen=parts.screen,
             embedder=parts.embedder,
             sinks=parts.sinks,
             selection=choose_selection(settings, sample_rate, selection),
@@ -166,6 +182,8 @@ class Monitor:
         """The options in force: those given in code, those of settings, and defaults."""
         self._warm()
         self._ceiling = self.options.selection.ceiling
+        if self.options.screened:
+            self._ceiling = max(self._ceiling, self.options.screen_rate)
         self._notifier, self._decisions = Notifier(), Decisions()
         self._warn = WarnOnce(_log)
         self._inherited: list[MonitorRun] = []
@@ -271,6 +289,7 @@ class Monitor:
             breakers=breakers_of(self._judges()),
             cache_hits=cache_hits_of(self._judges()),
             canaries=run.worker.canaries.reading if run.worker.canaries else None,
+            screen=run.worker.screening.reading if run.worker.screening else None,
         )
 
     def ask_canaries(self, count: int = 100) -> None:
@@ -348,7 +367,7 @@ class Monitor:
                     )
 
     def _judges(self) -> list[Judge]:
-        judges = [self.options.judge, *(metric.judge for metric in self.options.metrics)]
+        judges = [self.options.judge, self.options.screen, *(metric.judge for metric in self.options.metrics)]
         return [judge for judge in judges if judge is not None]
 
 

@@ -60,6 +60,7 @@ def evaluation_to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "schema": EVALUATION_SCHEMA,
         "record_id": text_of(evaluation.record_id),
         "scores": [score_to_dict(score) for score in evaluation.scores],
+        **({"screen": [score_to_dict(score) for score in evaluation.screen]} if evaluation.screen else {}),
         "usage": _dumped(clean_usage(evaluation.usage)),
         "evaluated_at": number(evaluation.evaluated_at) or 0.0,
         "duration": number(evaluation.duration) or 0.0,
@@ -111,13 +112,12 @@ def evaluation_from_dict(data: object) -> Evaluation:
         raise InvalidRecord(f"an evaluation is a JSON object, not {type(data).__name__}")
     check_schema(data, EVALUATION_SCHEMA)
     scores = data.get("scores")
-    if not isinstance(scores, list | tuple):
-        raise InvalidRecord("'scores' must be a list")
     own = {name: data[name] for name in _OWN if data.get(name) is not None}
     evaluation = read(Evaluation, {**own, "scores": ()}, what="evaluation")
     return replace(
         evaluation,
-        scores=tuple(_score(score, f"scores.{place}") for place, score in enumerate(scores)),
+        scores=_scores(scores, "scores"),
+        screen=_scores(data.get("screen") or (), "screen"),
         usage=read(Usage, data.get("usage") or {}, where="usage"),
         record=record_from_dict(data["record"]) if data.get("record") else None,
         diagnosis=_diagnosis(data.get("diagnosis")),
@@ -141,6 +141,12 @@ def score_from_dict(data: Mapping[str, Any]) -> Score:
         InvalidRecord: If a field has the wrong shape.
     """
     return _score(data, "")
+
+
+def _scores(given: object, name: str) -> tuple[Score, ...]:
+    if not isinstance(given, list | tuple):
+        raise InvalidRecord(f"{name!r} must be a list")
+    return tuple(_score(score, f"{name}.{place}") for place, score in enumerate(given))
 
 
 def _score(data: object, where: str) -> Score:

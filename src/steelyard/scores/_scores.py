@@ -176,7 +176,7 @@ class Score:
     """How the number was made."""
     calibrated_value: float | None = None
     """The probability, in 0..1, that people would call the turn good by this metric, whichever way is better;
-    None where no calibration was made for this metric and judge."""
+    of a screen that was fitted, the value that the judge would give it. None where nothing was fitted."""
     calibration: str | None = None
     """Version of the calibration that it comes from."""
     also_seen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -211,7 +211,9 @@ class Evaluation:
     record_id: str
     """The record's id."""
     scores: tuple[Score, ...]
-    """One per metric asked for, in that order."""
+    """One per metric asked for, in that order; none where only a screen saw the turn."""
+    screen: tuple[Score, ...] = ()
+    """What a screen, a cheaper judge beside the judge, said of the same metrics; never among `scores`."""
     usage: Usage = field(default_factory=Usage)
     """What it cost, over all metrics."""
     record: Record | None = None

@@ -149,8 +149,7 @@ def _counts_of(monitor: Any) -> dict[str, Any]:
     counts = {name: getattr(stats, name) for name in _COUNTS}
     found = {name: value if isinstance(value, int) else dict(value) for name, value in counts.items()}
     # What no picked turn lies below: turns that are seldom picked may be absent from a report's period.
-    selection = getattr(getattr(monitor, "options", None), "selection", None)
-    floor = getattr(selection, "floor", None)
+    floor = getattr(getattr(monitor, "options", None), "floor", None)
     return found if floor is None else {**found, "floor": floor}
 
 

@@ -38,6 +38,7 @@ class Parts:
 
     metrics: Sequence[Metric]
     judge: Judge | None
+    screen: Judge | None
     embedder: Embedder | None
     sinks: Sequence[Sink]
 
@@ -47,6 +48,7 @@ def choose_parts(
     *,
     metrics: Sequence[Metric | str] | None,
     judge: Judge | str | None,
+    screen: Judge | str | None = None,
     embedder: Embedder | None,
     sinks: Sequence[Sink | str] | None,
     concurrency: int | None = None,
@@ -57,8 +59,11 @@ def choose_parts(
         ConfigurationError: If a name means nothing.
     """
     chosen, suite = None, _bringing_judges(metrics)
+    named_screen = settings.screen if screen is None else screen
     if judge is not None or suite is None:
-        chosen = _guarded(_judge(settings, judge, concurrency))
+        # An address in settings belongs to the judge in settings, and not to one that code names.
+        given, base_url = (settings.judge, settings.base_url) if judge is None else (judge, "")
+        chosen = _guarded(_judge(settings, given, concurrency, base_url))
         suite = parse_metrics(settings.metrics if metrics is None else metrics, chosen)
         if metrics is None:
             suite = suite or default_metrics(chosen)
@@ -67,6 +72,7 @@ def choose_parts(
     return Parts(
         metrics=tuple(suite),
         judge=chosen,
+        screen=_guarded(_judge(settings, named_screen, concurrency)) if named_screen else None,
         embedder=embedder,
         sinks=_with_alarms(settings, _sinks(settings.sinks if sinks is None else sinks)),
     )
@@ -80,16 +86,13 @@ def _bringing_judges(metrics: Sequence[Metric | str] | None) -> list[Metric] | N
     return suite if len(suite) == len(metrics) else None
 
 
-def _judge(settings: Settings, given: Judge | str | None, concurrency: int | None) -> Judge:
-    name = settings.judge if given is None else given
+def _judge(settings: Settings, name: Judge | str, concurrency: int | None, base_url: str = "") -> Judge:
     if not isinstance(name, str):
         return judge_from(name)
     if name == "local":
         return LocalJudge(max_share=_SHARE)
     # Turns judged at the same time would otherwise wait for each other's requests.
     requests = max(_REQUESTS, settings.concurrency if concurrency is None else concurrency)
-    # An address in settings belongs to the judge in settings, and not to one that code names.
-    base_url = settings.base_url if given is None else ""
     return judge_from(name, base_url=base_url or None, concurrency=requests)
 
 

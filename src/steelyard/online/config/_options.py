@@ -14,6 +14,7 @@ from steelyard.online._canary_options import Canaries
 from steelyard.online._prepare import Mask
 from steelyard.online.config._plain import PlainOptions
 from steelyard.online.queue._spool_file import SpoolSettings
+from steelyard.online.selection._allocation import least_share
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._selection import Selection
 from steelyard.questions import Embedder, Judge
@@ -45,6 +46,8 @@ class MonitorOptions(PlainOptions):
     """What the judge's scores mean, by people's labels."""
     canaries: Canaries | None = None
     """Probes with a known answer that are asked beside turns."""
+    screen: Judge | None = None
+    """A cheaper judge that sees the turns of which the judge sees a share."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
@@ -56,10 +59,35 @@ class MonitorOptions(PlainOptions):
         check_function("mask", self.mask)
         self._check_kinds()
         self._check_limits()
+        self._check_screen()
         check_names(self.metrics)
         unknown = set(self.selection.metric_rates) - {metric.name for metric in self.metrics}
         if unknown:
             raise ConfigurationError(f"metric_rates names {min(unknown)!r}, which is not among the metrics")
+
+    @property
+    def screened(self) -> tuple[Metric, ...]:
+        """The metrics that the screen scores as well: those that bring no judge of their own."""
+        return () if self.screen is None else tuple(one for one in self.metrics if one.judge is None)
+
+    @property
+    def floor(self) -> float | None:
+        """No picked turn has a lower inclusion probability, for any metric; None where `choose` decides."""
+        floor = self.selection.floor
+        return floor if floor is None or not self.screened else floor * least_share(self.screen_floor)
+
+    def _check_screen(self) -> None:
+        if self.screen is None or not self.metrics:
+            return
+        if not self.screened:
+            raise ConfigurationError(
+                "every metric brings a judge of its own, so that there is nothing for a screen to see; "
+                "leave screen out"
+            )
+        if self.judge is not None and self.judge.name == self.screen.name:
+            raise ConfigurationError(
+                f"judge and screen are both {self.screen.name!r}; a screen must be a cheaper judge"
+            )
 
     def _check_limits(self) -> None:
         if self.budget is not None and self.spool is not None and not self.spool.evaluate:

@@ -13,6 +13,7 @@ from steelyard.record import check_user_key
 _WHOLE = ("concurrency", "max_queue", "max_queue_bytes")
 _SECONDS = ("deadline", "mask_timeout", "sink_timeout")
 _MAY_BE_NONE = ("exit_timeout", "throttle")
+_SHARES = ("screen_rate", "screen_floor")
 _MOST = 2**40
 
 
@@ -46,6 +47,10 @@ class PlainOptions:
     """Seconds that `close` and the end of the program wait for what is pending."""
     throttle: float = 0.0
     """Turns judged per minute at most; 0 for no limit."""
+    screen_rate: float = 1.0
+    """With a screen: the share of turns that it scores."""
+    screen_floor: float = 0.3
+    """With a screen: the share of its own rate that every turn keeps, however sure the screen is of it."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
@@ -65,7 +70,14 @@ class PlainOptions:
                 unit = "turns a minute" if name == "throttle" else "seconds"
                 least = "" if name in _MAY_BE_NONE else " above 0"
                 raise ConfigurationError(f"{name} must be a number of {unit}{least}, not {value!r}")
+        self._check_shares()
         check_user_key(self.user_key)
         check_user_key(self.sample_key, "sample_key")
         if self.fuse not in get_args(Fuse):
             raise ConfigurationError(f"fuse must be one of {', '.join(get_args(Fuse))}, not {self.fuse!r}")
+
+    def _check_shares(self) -> None:
+        for name in _SHARES:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+                raise ConfigurationError(f"{name} must be a number from 0 to 1, not {value!r}")

@@ -38,6 +38,8 @@ class Settings(PlainOptions):
     `pair:FILE`."""
     base_url: str = ""
     """Where the judge's server is, for one that speaks OpenAI's language elsewhere."""
+    screen: str = ""
+    """A second judge, by name, that sees every turn, so that the judge need see only a share; empty: none."""
     metrics: list[str] = field(default_factory=list)
     """Names of metrics; the judge's default suite where there are none."""
     metric_rates: dict[str, float] = field(default_factory=dict)

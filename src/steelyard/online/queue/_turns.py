@@ -154,9 +154,11 @@ class Selected:
     record: Record
     sampling_position: float
     rate: float
-    """The probability with which it was picked."""
+    """The probability with which it was picked; with a screen, before that moves it."""
     requeue: Queued | None = None
     """What goes through the inbox again if a user dislikes the turn; never stored."""
+    screened: float = 0.0
+    """The probability with which it was picked for the screen; 0 where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +328,7 @@ class Feedback:
 
 def turn_to_json(turn: Selected) -> bytes | None:
     """A turn as one line of JSON; None where it cannot be written down."""
-    data = {"sampling_position": turn.sampling_position, "rate": turn.rate}
+    data = {"sampling_position": turn.sampling_position, "rate": turn.rate, "screened": turn.screened}
     try:
         # A lone surrogate somewhere cannot be encoded: it would fail in the store, and take others along.
         return _encoded({**data, "record": record_to_dict(turn.record)})
@@ -339,7 +341,8 @@ def turn_from_json(body: str | bytes) -> Selected:
     data = json_value(body)
     # Schema 1 called it `place`; turns that waited through an update still do.
     position = data["sampling_position"] if "sampling_position" in data else data["place"]
-    return Selected(record_from_dict(data["record"]), position, data["rate"])
+    record = record_from_dict(data["record"])
+    return Selected(record, position, data["rate"], screened=data.get("screened", 0.0))
 
 
 def result_to_json(evaluation: Evaluation) -> bytes:

@@ -185,14 +185,18 @@ class BudgetControl:
             max_items=_RESERVED, forgotten=lambda _, amounts: self._hand_back(amounts, {})
         )
 
-    def share(self) -> float:
-        """A turn has arrived that selection wants: the share of such turns that the limits can carry."""
+    def share(self, *, arrived: bool = True) -> float:
+        """The share that the limits can carry of the turns that selection wants.
+
+        Args:
+            arrived: Whether such a turn has arrived.
+        """
         if not self._windows:
             return 1.0
         # One clock for all windows, or the shares would be of different moments.
         now = self._clock()
         for window in self._windows:
-            window.arrived(now)
+            window.arrived(now) if arrived else window.roll(now)
         return min(window.share(now, self._typical.get(window.kind, 0.0)) for window in self._windows)
 
     def reserve(self, turn_id: str, *, forced: bool = False) -> SkipReason | None:
@@ -294,6 +298,16 @@ class BudgetControl:
                 # A tenth of each turn: a single huge record does not close the budget for an hour.
                 self._typical[kind] = before + (amount - before) / 10
         self._hand_back(amounts, used)
+
+    def spend(self, usage: Usage) -> None:
+        """Something was used for a turn that may never be judged, as a screen does."""
+        used = self._budget.used(usage)
+        for window in self._lasting():
+            window.correct(0.0, used[window.kind])
+        # A queue that counts for several processes has its own sums.
+        if self._shared and self._lasting() and usage.requests:
+            for kind, amount in used.items():
+                self._owed[kind] = self._owed.get(kind, 0.0) + amount
 
     async def give_up(self, queue: TurnQueue, leased: Leased) -> None:
         """A leased turn cannot be judged: what was set aside for it is free again."""

@@ -168,7 +168,7 @@ def delete_oldest(connection: Connection, keep: Retention, *, now: float) -> int
     """
     take_turns(connection)
     records = _oldest(connection, keep, now)
-    for table in ("scores", "bodies", "evaluations") if records else ():
+    for table in ("scores", "screened", "bodies", "evaluations") if records else ():
         connection.execute(f"DELETE FROM {table} WHERE record_id = ANY(%s)", (records,))
     return len(records)
 
@@ -177,7 +177,7 @@ def stored_bytes(connection: Connection) -> int:
     """Size of the tables, with what is free in them."""
     row = connection.execute(
         "SELECT sum(pg_total_relation_size(name::regclass))::bigint "
-        "FROM unnest(ARRAY['bodies', 'evaluations', 'scores']) AS name"
+        "FROM unnest(ARRAY['bodies', 'evaluations', 'scores', 'screened']) AS name"
     ).fetchone()
     return int(row[0]) if row else 0
 

@@ -10,9 +10,9 @@ from psycopg.rows import dict_row
 
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
-from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, told_in
+from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, screened_rows, told_in
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""
 _LOCK: Final = 0x53544C59
 """Of Postgres's advisory locks: "STLY". Who holds it writes bodies, so that their ids grow as they commit."""
@@ -101,12 +101,21 @@ _FIFTH: Final = (
     "CREATE INDEX evaluations_by_diagnosis ON evaluations (diagnosis, happened_at, record_id) "
     "WHERE diagnosis IS NOT NULL",
 )
+_SIXTH: Final = (
+    """CREATE TABLE screened (
+        record_id text NOT NULL, metric text NOT NULL, happened_at double precision NOT NULL,
+        value double precision, inclusion_probability double precision NOT NULL,
+        judge text NOT NULL, fitted text NOT NULL, PRIMARY KEY (record_id, metric)
+    )""",
+    "CREATE INDEX screened_by_metric_and_time ON screened (metric, happened_at)",
+)
 _MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
     1: _FIRST,
     2: _SECOND,
     3: _THIRD,
     4: _FOURTH,
     5: _FIFTH,
+    6: _SIXTH,
 }
 """By version, the statements that lead to it from the one before."""
 _AT_ONCE: Final = 1_000
@@ -168,12 +177,13 @@ def write_evaluations(connection: Connection[Any], evaluations: Sequence[Evaluat
         InvalidRecord: If one of them cannot be stored.
         psycopg.Error: If the database refuses a value, or has failed.
     """
-    bodies, firsts, scores = [], [], []
+    bodies, firsts, scores, screened = [], [], [], []
     for evaluation in {one.record_id: one for one in evaluations}.values():
         first, rows, packed = rows_of(evaluation)
         bodies.append((first["record_id"], packed))
         firsts.append(first)
         scores.append(rows)
+        screened += screened_rows(evaluation, first)
     if not bodies:
         return
     # Who follows what is written must not pass over a number.
@@ -196,6 +206,8 @@ def write_evaluations(connection: Connection[Any], evaluations: Sequence[Evaluat
         ]
         if all_scores:
             cursor.executemany(_upsert("scores", "id", all_scores[0]), all_scores)
+        if screened:
+            cursor.executemany(_upsert("screened", "record_id, metric", screened[0]), screened)
         cursor.execute(
             "DELETE FROM bodies b WHERE record_id = ANY(%(records)s) AND NOT id = ANY(%(new)s) "
             "AND NOT EXISTS (SELECT 1 FROM scores s WHERE s.record_id = b.record_id AND s.body = b.id)",
@@ -234,7 +246,7 @@ def evaluation_in(connection: Connection[Any], record_id: str) -> Evaluation | N
 
 
 def _upsert(table: str, key: str, row: Mapping[str, Any]) -> str:
-    changes = ", ".join(f"{name} = excluded.{name}" for name in row if name != key)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key.split(", "))
     values = ", ".join(f"%({name})s" for name in row)
     insert = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})"
     return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {changes}"

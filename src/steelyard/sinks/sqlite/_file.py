@@ -19,6 +19,7 @@ from steelyard.sinks.sqlite._migrations import (
     from_schema_2,
     from_schema_3,
     from_schema_4,
+    from_schema_5,
 )
 from steelyard.sinks.sqlite._schema import APPLICATION_ID, SQLITE_SCHEMA, check_version
 from steelyard.sinks.sqlite.sums import prepare_sums
@@ -145,6 +146,8 @@ def _migrated(connection: sqlite3.Connection, path: str, version: int) -> None:
             from_schema_3(connection, path)
         elif version == 4:
             from_schema_4(connection)
+        elif version == 5:
+            from_schema_5(connection)
         elif version == 0:
             create(connection)
     if version == 1:

@@ -14,6 +14,7 @@ from steelyard.sinks.sqlite._schema import (
     BY_DIAGNOSIS,
     BY_TIME,
     RESULT_TABLES,
+    SCREENED,
     SQLITE_SCHEMA,
     TABLES,
     told_in,
@@ -50,6 +51,13 @@ def from_schema_4(connection: sqlite3.Connection) -> None:
     """Make room for what each turn suffers from; of turns that are there nobody knows it."""
     connection.execute("ALTER TABLE evaluations ADD COLUMN diagnosis TEXT")
     connection.execute(BY_DIAGNOSIS)
+    from_schema_5(connection)
+
+
+def from_schema_5(connection: sqlite3.Connection) -> None:
+    """Make room for what screens say."""
+    for statement in SCREENED:
+        connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
 
 

@@ -70,7 +70,7 @@ def delete_oldest(
     """
     with transaction(connection):
         ids = _oldest(connection, keep, now, count_turns(connection) if turns is None else turns)
-        for table in ("scores", "bodies", "evaluations"):
+        for table in ("scores", "screened", "bodies", "evaluations"):
             connection.executemany(f"DELETE FROM {table} WHERE record_id = ?", ids)
     if ids:
         connection.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page

@@ -19,9 +19,9 @@ from typing import Any, Final
 from steelyard._internal.json_pieces import json_pieces, json_value
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
-from steelyard.scores import Evaluation, Score, evaluation_from_dict, evaluation_to_dict
+from steelyard.scores import Evaluation, Score, clean_score, evaluation_from_dict, evaluation_to_dict
 
-SQLITE_SCHEMA: Final = 5
+SQLITE_SCHEMA: Final = 6
 """Version of the tables, kept in `PRAGMA user_version`."""
 APPLICATION_ID: Final = 0x53544C59
 """In `PRAGMA application_id` of every results database from schema 2 on: "STLY"."""
@@ -65,7 +65,17 @@ BY_DIAGNOSIS: Final = (
     "CREATE INDEX evaluations_by_diagnosis ON evaluations (diagnosis, happened_at, record_id) "
     "WHERE diagnosis IS NOT NULL"
 )
+SCREENED: Final = (
+    """CREATE TABLE screened (
+        record_id TEXT NOT NULL, metric TEXT NOT NULL, happened_at REAL NOT NULL, value REAL,
+        inclusion_probability REAL NOT NULL, judge TEXT NOT NULL, fitted TEXT NOT NULL,
+        PRIMARY KEY (record_id, metric)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX screened_by_metric_and_time ON screened (metric, happened_at)",
+)
+"""What screens said: beside `scores` and not among them, so that no figure takes one for the other."""
 RESULT_TABLES: Final = (
+    *SCREENED,
     """CREATE TABLE evaluations (
         turn INTEGER PRIMARY KEY, record_id TEXT NOT NULL UNIQUE,
         happened_at REAL NOT NULL, evaluated_at REAL NOT NULL, duration REAL NOT NULL,
@@ -128,6 +138,8 @@ def write_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> 
     ((turn,),) = written.fetchall()
     for row in rows:
         connection.execute(_upsert("scores", "id", row), {**row, "turn": turn, "body": body})
+    for row in screened_rows(evaluation, first):
+        connection.execute(_upsert("screened", "record_id, metric", row), row)
     # The body that was replaced, unless a score of another metric still rests on it.
     connection.execute(
         "DELETE FROM bodies WHERE record_id = :record_id AND id <> :body "
@@ -151,6 +163,27 @@ def rows_of(evaluation: Evaluation) -> tuple[dict[str, Any], list[dict[str, Any]
         return first, rows, pack(whole)
     except Exception as error:  # noqa: BLE001 - odd values may raise anything, out of their own methods too
         raise InvalidRecord(f"an evaluation cannot be stored: {type(error).__name__}") from None
+
+
+def screened_rows(evaluation: Evaluation, first: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the `screened` table: the value that a fitted screen expects of the judge, or its own.
+
+    Args:
+        evaluation: The turn.
+        first: Its row of the `evaluations` table.
+    """
+    return [
+        {
+            "record_id": first["record_id"],
+            "metric": score.metric,
+            "happened_at": first["happened_at"],
+            "value": score.value if score.calibrated_value is None else score.calibrated_value,
+            "inclusion_probability": score.inclusion_probability,
+            "judge": score.provenance.judge if score.provenance else "",
+            "fitted": score.calibration or "",
+        }
+        for score in map(clean_score, evaluation.screen)
+    ]
 
 
 def read_evaluation(
@@ -416,7 +449,7 @@ def _integer(value: Any) -> int:
 
 def _upsert(table: str, key: str, row: Mapping[str, Any]) -> str:
     """The statement that inserts a row or replaces the one with the same key."""
-    changes = ", ".join(f"{name} = excluded.{name}" for name in row if name != key)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key.split(", "))
     values = ", ".join(f":{name}" for name in row)
     insert = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})"
     return f"{insert} ON CONFLICT ({key}) DO UPDATE SET {changes}"

@@ -1,0 +1,347 @@
+"""Two judges: a screen that sees every turn, and a judge that sees a known share of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from online.helpers import FAITHFUL, check_law, turn
+from steelyard.errors import ConfigurationError, JudgeUnavailable
+from steelyard.judge.middleware import CircuitBreaker
+from steelyard.metrics import ContextRelevancy, Faithfulness, Metric
+from steelyard.online import Budget, Monitor, Rule, Selection, SpoolSettings, Suspicion
+from steelyard.questions import Answer, Question, Reply, Request, YesNo
+from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
+from steelyard.sinks import SQLiteSink, read_evaluations
+from steelyard.testing import MemorySink, ScriptedJudge
+
+_NUMBER = re.compile(r"number (\d+)")
+
+
+def number_of(request: Request) -> int:
+    (first, *_) = request.questions.values()
+    found = _NUMBER.search(getattr(first, "claim", "")) or _NUMBER.search(str(request.view.question))
+    return int(found[1]) if found else 1
+
+
+def judge_of(rate_of_no: int = 10, name: str = "dear") -> ScriptedJudge:
+    """Says no of every tenth turn."""
+
+    def script(question: Question, request: Request) -> Answer:
+        return YesNo(value=number_of(request) % rate_of_no != 0)
+
+    return ScriptedJudge(script, name=name)
+
+
+def unsure_screen() -> ScriptedJudge:
+    """Is sure of seven turns in ten, and right; of the others it says a probability that tells nothing."""
+
+    def script(question: Question, request: Request) -> Answer:
+        sure = number_of(request) % 10 >= 3
+        return YesNo(value=True, probability=0.95 if sure else 0.55)
+
+    return ScriptedJudge(script, name="cheap")
+
+
+def numbered(number: int, **changes: Any) -> Any:
+    return turn(f"t{number}", answer=f"Marie Curie found number {number}.", **changes)
+
+
+def run(monitor: Monitor, count: int, **changes: Any) -> None:
+    for number in range(count):
+        monitor.submit(numbered(number, **changes))
+    assert monitor.flush(60) == 0
+
+
+def test_the_screen_sees_every_turn_and_the_judge_a_share(tmp_path: Path) -> None:
+    sink, judge, screen = MemorySink(), judge_of(), unsure_screen()
+    path = tmp_path / "steelyard.db"
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=judge, screen=screen, sample_rate=0.3, sinks=[sink, SQLiteSink(path)]
+    )
+    run(monitor, 600)
+    monitor.close()
+    stats = monitor.stats()
+    check_law(stats)
+    judged = [one for one in sink.evaluations if one.scores]
+    assert stats.evaluated == len(sink.evaluations) == len(screen.requests) == 600
+    assert stats.screen is not None and stats.screen.seen == 600
+    assert stats.screen.judged == len(judged) == len(judge.requests)
+    assert 120 < len(judged) < 260
+    for one in sink.evaluations:
+        ((seen,), provenance) = one.screen, one.screen[0].provenance
+        assert provenance is not None and provenance.judge == "cheap" and seen.inclusion_probability == 1
+        assert one.usage.requests == 1 + len(one.scores)
+        # Nobody says what a turn suffers from by a screen alone.
+        assert (one.diagnosis is None) == (not one.scores)
+    for one in judged:
+        (score,) = one.scores
+        assert score.provenance is not None and score.provenance.judge == "dear"
+        assert 0.3 * 0.3 <= score.inclusion_probability <= 1
+    stored = {one.record_id: one for one in read_evaluations(path)}
+    assert stored == {one.record_id: one for one in sink.evaluations}
+
+
+def test_the_judge_looks_most_where_the_screen_tells_least() -> None:
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=judge_of(3), screen=two_kinds(), sample_rate=0.3, sinks=[sink], concurrency=1
+    )
+    run(monitor, 900)
+    monitor.close()
+    late = [one for one in sink.evaluations[400:] if one.scores]
+    rates = {
+        sure: [one.scores[0].inclusion_probability for one in late if (said_of(one) > 0.8) == sure]
+        for sure in (True, False)
+    }
+    assert min(rates[False]) > 1.5 * max(rates[True])
+    # The mean rate is the one that was asked for: weights add up to the turns there are.
+    weight = sum(1 / one.scores[0].inclusion_probability for one in sink.evaluations if one.scores)
+    assert weight == pytest.approx(900, rel=0.15)
+
+
+def said_of(one: Evaluation) -> float:
+    value = one.screen[0].value
+    assert value is not None
+    return value
+
+
+def two_kinds() -> ScriptedJudge:
+    """Knows the half of the turns that the judge calls good; of the rest it knows nothing."""
+
+    def script(question: Question, request: Request) -> Answer:
+        number = number_of(request)
+        return YesNo(value=True, probability=0.95 if number % 6 in (1, 2, 4) else 0.5)
+
+    return ScriptedJudge(script, name="cheap")
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.3, 1.0])
+def test_no_turn_becomes_impossible(floor: float, caplog: pytest.LogCaptureFixture) -> None:
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge_of(3),
+        screen=two_kinds(),
+        sample_rate=0.3,
+        screen_floor=floor,
+        sinks=[sink],
+    )
+    run(monitor, 400)
+    monitor.close()
+    judged = [one.scores[0].inclusion_probability for one in sink.evaluations if one.scores]
+    assert min(judged) >= 0.3 * max(floor, 0.1) - 1e-9
+    assert monitor.options.floor == pytest.approx(0.3 * max(floor, 0.1))
+    assert ("screen_floor is 0" in caplog.text) == (floor == 0)
+    if floor == 1:
+        assert set(judged) == {0.3}
+
+
+def test_rules_and_suspicion_hold_and_the_screen_moves_the_rest() -> None:
+    sink = MemorySink()
+    selection = Selection(
+        rate=0.2,
+        rules=[Rule(tags=["vip"], rate=1.0), Rule(tags=["none"], never=True)],
+        suspicion=Suspicion(rate=0.6),
+    )
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge_of(),
+        screen=unsure_screen(),
+        selection=selection,
+        screen_rate=0.5,
+        sinks=[sink],
+    )
+    for number in range(300):
+        monitor.submit(numbered(number, tags=(("vip",), ("none",), ("bad",), ())[number % 4]))
+    assert monitor.flush(60) == 0
+    monitor.close()
+    by_tag: dict[str, list[Evaluation]] = {"vip": [], "none": [], "bad": [], "": []}
+    for one in sink.evaluations:
+        assert one.record is not None
+        by_tag[one.record.tags[0] if one.record.tags else ""].append(one)
+    assert not by_tag["none"]
+    assert len(by_tag["vip"]) == 75 and all(one.scores for one in by_tag["vip"])
+    assert {one.scores[0].inclusion_probability for one in by_tag["vip"]} == {1.0}
+    assert {one.screen[0].inclusion_probability for one in by_tag[""]} == {0.5}
+    assert 20 < len(by_tag[""]) < 56
+    check_law(monitor.stats())
+
+
+def test_where_the_screen_fails_the_judge_goes_on_as_if_there_were_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(question: Question, request: Request) -> Answer:
+        raise RuntimeError("no")
+
+    sink = MemorySink()
+    screen = ScriptedJudge(broken, name="cheap")
+    monitor = Monitor(metrics=FAITHFUL, judge=judge_of(), screen=screen, sample_rate=0.3, sinks=[sink])
+    run(monitor, 100)
+    monitor.close()
+    assert {one.scores[0].inclusion_probability for one in sink.evaluations if one.scores} == {0.3}
+    assert {one.screen[0].status for one in sink.evaluations} == {"failed"}
+    assert caplog.text.count("has scored none of 20 turns") == 1
+    reading = monitor.stats().screen
+    assert reading is not None and reading.failed == reading.seen == 100
+
+
+def test_a_screen_that_does_not_come_to_an_end_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.online._worker._GRACE", 0.1)
+    release = threading.Event()
+
+    @dataclass
+    class Clings(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            while not release.is_set():
+                try:
+                    await asyncio.sleep(0.05)
+                except asyncio.CancelledError:
+                    continue
+            return await super().answer(request)
+
+    sink = MemorySink()
+    screen = Clings(lambda question, request: None, name="cheap")
+    monitor = Monitor(metrics=FAITHFUL, judge=judge_of(), screen=screen, sinks=[sink], deadline=0.2)
+    monitor.submit(numbered(1))
+    assert monitor.flush(60) == 0
+    release.set()
+    monitor.close()
+    (one,) = sink.evaluations
+    assert one.scores[0].status == "scored" and one.screen[0].status == "failed"
+
+
+def test_while_the_judge_is_down_turns_wait_with_what_the_screen_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.2)
+    refused = set[int]()
+
+    def script(question: Question, request: Request) -> Answer:
+        number = number_of(request)
+        if number not in refused:
+            refused.add(number)
+            raise JudgeUnavailable("away", cause="unreachable")
+        return YesNo(value=True)
+
+    sink, screen = MemorySink(), unsure_screen()
+    judge = CircuitBreaker(ScriptedJudge(script, name="dear"), failures=1000)
+    spool = SpoolSettings(path=tmp_path / "spool.db")
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=judge, screen=screen, sample_rate=0.5, sinks=[sink], spool=spool
+    )
+    run(monitor, 40)
+    monitor.close()
+    judged = {one.record_id for one in sink.evaluations if one.scores}
+    assert len(sink.evaluations) == len(screen.requests) == 40
+    # Who was drawn before the outage is judged after it, and nobody else.
+    assert judged == {f"t{number}" for number in refused} and 8 < len(judged) < 32
+    assert all(one.scores[0].status == "scored" for one in sink.evaluations if one.scores)
+    check_law(monitor.stats())
+
+
+def test_a_judge_that_stays_down_fails_by_name_beside_the_screen() -> None:
+    def script(question: Question, request: Request) -> Answer:
+        raise JudgeUnavailable("away", cause="unreachable")
+
+    sink, judge = MemorySink(), ScriptedJudge(script, name="dear")
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, screen=unsure_screen(), sample_rate=0.5, sinks=[sink])
+    run(monitor, 40)
+    monitor.close()
+    judged = [one.scores[0] for one in sink.evaluations if one.scores]
+    assert {one.status for one in judged} == {"failed"}
+    assert {one.screen[0].status for one in sink.evaluations} == {"scored"}
+    # Nothing was learnt, so that nothing moves.
+    assert {one.inclusion_probability for one in judged} == {0.5}
+
+
+def test_the_budget_binds_the_judge_and_the_screen_goes_on() -> None:
+    sink, judge = MemorySink(), judge_of()
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge,
+        screen=free_screen(),
+        sinks=[sink],
+        budget=Budget(requests_per_day=20),
+    )
+    run(monitor, 200)
+    monitor.close()
+    assert len(judge.requests) <= 20
+    reading = monitor.stats().screen
+    assert reading is not None and reading.seen == len(sink.evaluations)
+    check_law(monitor.stats())
+    cut = [one for one in sink.evaluations if one.scores and one.scores[0].status == "failed"]
+    assert all(one.scores[0].cause == "over_budget" for one in cut)
+
+
+def free_screen() -> ScriptedJudge:
+    """Costs nothing, as the local judge does."""
+
+    @dataclass
+    class Free(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            reply = await super().answer(request)
+            return replace(reply, usage=replace(reply.usage, requests=0))
+
+    return Free(lambda question, request: YesNo(value=True, probability=0.5), name="cheap")
+
+
+def test_texts_of_the_screen_are_left_out_with_all_others() -> None:
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=judge_of(), screen=unsure_screen(), sinks=[sink], store_content=False
+    )
+    monitor.submit(numbered(7))
+    assert monitor.flush(60) == 0
+    monitor.close()
+    (one,) = sink.evaluations
+    assert one.screen[0].value is not None and "Curie" not in evaluation_to_json(one)
+    assert evaluation_from_json(evaluation_to_json(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"screen": ScriptedJudge(lambda q, r: None, name="dear")}, "judge and screen are both 'dear'"),
+        ({"screen": "nothing:at-all"}, "nothing"),
+        ({"screen": "local", "screen_rate": 1.5}, "screen_rate must be a number from 0 to 1"),
+        ({"screen": "local", "screen_floor": -0.1}, "screen_floor must be a number from 0 to 1"),
+    ],
+)
+def test_what_a_screen_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        Monitor(metrics=FAITHFUL, judge=judge_of(), sinks=[], **options)
+
+
+def test_metrics_with_judges_of_their_own_are_not_screened() -> None:
+    own: list[Metric] = [Faithfulness(judge=judge_of(name="own"))]
+    with pytest.raises(ConfigurationError, match="nothing for a screen to see"):
+        Monitor(metrics=own, judge=judge_of(), screen="local", sinks=[])
+    sink = MemorySink()
+    mixed = [*own, ContextRelevancy()]
+    monitor = Monitor(metrics=mixed, judge=judge_of(), screen=unsure_screen(), sinks=[sink])
+    monitor.submit(numbered(5))
+    assert monitor.flush(60) == 0
+    monitor.close()
+    (one,) = sink.evaluations
+    assert [score.metric for score in one.screen] == ["context_relevancy"] and len(one.scores) == 2
+
+
+def test_the_local_judge_is_a_screen_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STEELYARD_SCREEN", "local")
+    monkeypatch.setenv("STEELYARD_SAMPLE_RATE", "0")
+    sink = MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=judge_of(), sinks=[sink])
+    monitor.submit(numbered(5))
+    assert monitor.flush(60) == 0
+    monitor.close()
+    (one,) = sink.evaluations
+    provenance = one.screen[0].provenance
+    assert provenance is not None and provenance.judge.startswith("local") and not one.scores
