@@ -1,4 +1,4 @@
-"""The tables of docs/explain/reading-scores.md: turns needed, naive means, what intervals cover and could.
+"""The tables of docs/check/measured.md: turns needed, naive means, what intervals cover and could.
 
 python benchmarks/intervals.py
 """

@@ -204,7 +204,7 @@ SkipReason = Literal[
     "throttled",
     "unreadable",
 ]
-"""Why a turn that a Monitor saw is not judged; docs/reference/production.md says what each means."""
+"""Why a turn that a Monitor saw is not judged; docs/how-to/tune.md says what each means."""
 
 DeadCause = Literal["poison", "unreadable", "unstorable"]
 """Why a picked turn cannot be evaluated, where no exception says it: it was leased again and again without

@@ -118,7 +118,7 @@ def asked_by_panels() -> list[str]:
 
 def documented() -> str:
     """The query that the documentation shows."""
-    page = (ROOT / "docs" / "reference" / "results.md").read_text()
+    page = (ROOT / "docs" / "reference" / "emitted.md").read_text()
     [query] = re.findall(r"```promql\n(.*?)```", page, re.DOTALL)
     return str(query)
 

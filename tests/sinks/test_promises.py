@@ -1,4 +1,4 @@
-"""docs/reference/promises.md names the tests that hold the promises of production, scaling and results."""
+"""docs/check/promises.md names the tests that hold the promises of production, scaling and results."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sinks.making import make_evaluation, make_score
 from steelyard.sinks import SQLiteSink, connect_readonly
 
 ROOT = Path(__file__).parents[2]
-REFERENCE = ROOT / "docs" / "reference"
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize("page", ["In production", "Scaling", "Where results go"])
 def test_each_test_that_the_document_names_exists(page: str) -> None:
-    text = (REFERENCE / "promises.md").read_text().partition(f"\n## {page}\n")[2].partition("\n## ")[0]
+    text = (DOCS / "check" / "promises.md").read_text().partition(f"\n## {page}\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(test_\w+)`", text))
     files = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("integrations/*/tests/**/test_*.py")]
     there = {
@@ -31,7 +31,7 @@ def test_each_test_that_the_document_names_exists(page: str) -> None:
 
 
 def test_the_query_of_the_document_gives_the_weighted_mean_and_can_change_nothing(tmp_path: Path) -> None:
-    [query] = re.findall(r"```sql\n(.*?)```", (REFERENCE / "results.md").read_text(), re.DOTALL)
+    [query] = re.findall(r"```sql\n(.*?)```", (DOCS / "reference" / "results.md").read_text(), re.DOTALL)
     rare = make_evaluation("a", make_score(value=1.0, inclusion_probability=0.1, id="a"))
     certain = make_evaluation("b", make_score(value=0.0, inclusion_probability=1.0, id="b"))
     asyncio.run(SQLiteSink(tmp_path / "results.db").write([rare, certain]))

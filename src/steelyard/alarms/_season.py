@@ -16,7 +16,7 @@ _BY_CHANCE = 0.4
 """As many standard errors of a day's mean are let through: see `Season.slack`.
 
 Chosen by simulation (`benchmarks/sessions.py`, weeks and delays; 200 turns a day), partly on the seeds of the
-tables in docs/explain/reading-scores.md: with more, a weekly swing sets off more alarms; with less, falls are
+tables in docs/check/measured.md: with more, a weekly swing sets off more alarms; with less, falls are
 told later.
 """
 

@@ -33,7 +33,7 @@ def weighted_mean(
     one kind are rare, the interval leans to the longer side by as much as makes it right to the second
     order (Johnson, JASA 73, 1978).
 
-    `benchmarks/sessions.py` measures what it covers; docs/explain/reading-scores.md has the table.
+    `benchmarks/sessions.py` measures what it covers; docs/check/measured.md has the table.
 
     Args:
         values: Each in 0..1.

@@ -1,4 +1,4 @@
-"""The fault table of docs/reference/production.md: what goes wrong around a Monitor; law 2 holds throughout.
+"""The fault table of docs/check/faults.md: what goes wrong around a Monitor; law 2 holds throughout.
 
 The faults of the spool are in ../queue, those of exit, fork and kill in ../processes.
 """

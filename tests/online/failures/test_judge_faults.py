@@ -1,4 +1,4 @@
-"""The fault table of docs/reference/production.md: what goes wrong at the judge's server."""
+"""The fault table of docs/check/faults.md: what goes wrong at the judge's server."""
 
 from __future__ import annotations
 
