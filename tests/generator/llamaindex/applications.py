@@ -177,7 +177,7 @@ class Found(Event):
 def workflow(choices: Choices) -> Application:
     """A workflow: retrieve, keep, then a synthesizer or a prompt filled in by hand."""
     look, keep, join = retriever(choices), kept(choices), JOINERS[choices["joining"]]
-    by_hand, own = choices["prompting"] == "template", choices["outside"] == "yes"
+    by_hand, own = choices["prompting"] != "own", choices["outside"] == "yes"
     key = choices["start_key"]
     template = prompt_template(choices)
 

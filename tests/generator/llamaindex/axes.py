@@ -18,7 +18,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "keeping": KEEPING,
         "mode": MODES,
         "model": ("completes", "chats"),
-        "prompting": ("own", "template"),
+        "prompting": ("own", "template", "bound"),
         "template": names(heldout),
         "joining": tuple(JOINERS),
         "chat": ("context", "condense_question", "condense_plus"),

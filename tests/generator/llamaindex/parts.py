@@ -101,12 +101,19 @@ class Sources(BaseNodePostprocessor):
         return nodes
 
 
+_ROLE = "You answer for the front desk of a small office, briefly and in plain words."
+
+
 def prompt_template(choices: Choices) -> PromptTemplate | None:
     """A template of the corpus as LlamaIndex takes it; none for the framework's own."""
     if choices["prompting"] == "own":
         return None
     text = template_of(choices).text().replace("{history}", "")
-    return PromptTemplate(text.replace("{context}", "{context_str}").replace("{question}", "{query_str}"))
+    text = text.replace("{context}", "{context_str}").replace("{question}", "{query_str}")
+    if choices["prompting"] == "bound":
+        # Filled in when the application was made: part of its instructions, and no evidence.
+        return PromptTemplate("{role}\n\n" + text).partial_format(role=_ROLE)
+    return PromptTemplate(text)
 
 
 def speaker(choices: Choices, role: str = "answer") -> LLM:

@@ -118,13 +118,22 @@ def _is_conversation(messages: object) -> bool:
 
 def _inputs(given: Any, got: Any) -> Any:
     """What a LangChain run was given, without what stands beside it; of a stream its output tells it."""
-    if not isinstance(given, Mapping) or "inputs" not in given:
+    if not isinstance(given, Mapping):
+        return given
+    if _is_template(given.get("prompt")):
+        # LlamaIndex hands a template over as an object; what it holds was bound before anything was found.
+        return {name: value for name, value in given.items() if name != "prompt"}
+    if "inputs" not in given:
         return given
     inputs = given["inputs"]
     late = got.get("kwargs") if isinstance(got, Mapping) else None
     if inputs == _STREAMED and isinstance(late, Mapping):
         inputs = late.get("inputs", inputs)
     return Words(inputs) if isinstance(inputs, str) else inputs
+
+
+def _is_template(prompt: object) -> bool:
+    return isinstance(prompt, Mapping) and "template_vars" in prompt
 
 
 def _outputs(got: Any) -> Any:
