@@ -19,12 +19,12 @@ from steelyard.testing import ScriptedJudge
 
 def test_what_an_application_does_wrong_is_said_by_name_and_the_rest_goes_on() -> None:
     questions = ("raise", "exit", "hang", "none", "number", "fine")
-    run = ask(apps.unsteady, *questions, app_timeout=1.5, concurrency=2)
+    run = ask(apps.unsteady, *questions, app_timeout=4.0, concurrency=2)
     found = {case.question: (case.asked, case.problem) for case in run}
     assert found["fine"] == ("answered", "")
     assert found["raise"] == ("error", "ValueError: the index is gone, key=***")
     assert found["exit"] == ("error", "SystemExit: 3")
-    assert found["hang"] == ("timeout", "no answer within 1.5 s")
+    assert found["hang"] == ("timeout", "no answer within 4 s")
     assert found["none"][0] == "odd_reply" and "returned None" in found["none"][1]
     assert found["number"][0] == "odd_reply" and "returned a int" in found["number"][1]
     assert not run.passed and len(run.problems) == 5

@@ -229,6 +229,6 @@ def test_a_loop_thread_that_hangs_is_not_waited_for() -> None:
     assert began.wait(120)
     started = time.monotonic()
     assert not thread.join(0.05)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 60
     release.set()
     assert thread.join(60)

@@ -232,7 +232,7 @@ def test_what_the_judge_cannot_answer_is_not_applicable_and_not_sent() -> None:
 
 def test_the_deadline_ends_everything() -> None:
     async def main() -> tuple[list[Score], float]:
-        with JudgeServer(latency=5) as server:
+        with JudgeServer(latency=120) as server:
             judge = ChatJudge("m", base_url=server.url)
             batcher = QuestionBatcher(judge=judge, deadline=time.monotonic() + 0.2)
             started = time.monotonic()
@@ -243,7 +243,7 @@ def test_the_deadline_ends_everything() -> None:
 
     (score,), took = asyncio.run(main())
     assert [score.status, score.cause] == ["failed", "deadline"]
-    assert took < 2
+    assert took < 60
 
 
 def test_a_long_retry_after_is_handed_up() -> None:

@@ -76,7 +76,7 @@ def test_drafts_are_built_in_the_background_and_only_when_picked() -> None:
     unpicked = TestDraft(turn())
     silent = Monitor(metrics=[], sinks=[], sample_rate=0.0)
     silent.submit(unpicked)
-    assert (silent.flush(1), unpicked.built, silent.stats().skipped) == (0, 0, {"sampled_out": 1})
+    assert (silent.flush(60), unpicked.built, silent.stats().skipped) == (0, 0, {"sampled_out": 1})
 
 
 def test_turns_that_cannot_be_judged_are_skipped_by_name() -> None:
@@ -169,13 +169,13 @@ def test_no_more_turns_at_once_than_allowed() -> None:
 
 
 def test_flush_says_what_is_left_and_close_gives_it_up() -> None:
-    monitor = Monitor(metrics=FAITHFUL, judge=SlowJudge(yes, seconds=30), sinks=[], concurrency=2)
+    monitor = Monitor(metrics=FAITHFUL, judge=SlowJudge(yes, seconds=150), sinks=[], concurrency=2)
     for _ in range(5):
         monitor.submit(turn())
     assert monitor.flush(0.1) == 5
     started = time.monotonic()
     assert monitor.close(0.1) == 5
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 60
     monitor.submit(turn())
     stats = monitor.stats()
     check_law(stats)

@@ -74,13 +74,13 @@ def test_code_comes_before_everything(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("STEELYARD_SAMPLE_RATE", "0")
     silent = Monitor(metrics=[], sinks=[])
     silent.submit(turn())
-    assert (silent.flush(5), silent.stats().skipped) == (0, {"sampled_out": 1})
+    assert (silent.flush(60), silent.stats().skipped) == (0, {"sampled_out": 1})
     vip = Monitor(metrics=[], sinks=[])
     vip.submit(turn(tags=("vip",)))
-    assert (vip.flush(5), vip.stats().evaluated) == (0, 1)
+    assert (vip.flush(60), vip.stats().evaluated) == (0, 1)
     loud = Monitor(metrics=[], sinks=[], sample_rate=1.0)
     loud.submit(turn())
-    assert (loud.flush(5), loud.stats().evaluated) == (0, 1)
+    assert (loud.flush(60), loud.stats().evaluated) == (0, 1)
     for monitor in (silent, vip, loud):
         monitor.close()
 

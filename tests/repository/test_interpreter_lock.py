@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import pytest
 from otel_parts import documents, messages, oi, span
 
+from slowness import slowness
 from steelyard.errors import MalformedReply
 from steelyard.judge import LocalJudge
 from steelyard.judge._replies import body_of
@@ -39,7 +40,6 @@ from steelyard.text import sentences, statements
 from steelyard_opentelemetry import read_spans
 
 LONGEST = 0.02
-_QUIET = 0.0026
 """Seconds that `_slowness` measures on a quiet core of the machine for which the bound is set."""
 TEXTS = {
     "prose": "The river city of old stone was built in 1432 by masons from Lyon. ",
@@ -154,13 +154,6 @@ def judged(text: str) -> object:
     return asyncio.run(LocalJudge().answer(asked))
 
 
-def _slowness() -> float:
-    """How many times slower a core is now, where others share its caches and its clock."""
-    text, began = "a\n" * 100_000, time.thread_time()
-    json.loads(json.dumps(text))
-    return max(1.0, (time.thread_time() - began) / _QUIET)
-
-
 WORK: dict[str, Callable[[str], object]] = {
     "a Record and its JSON": recorded,
     "a result in a file": written,
@@ -191,10 +184,10 @@ def check(work: Callable[[str], object], text: str) -> None:
     work(text[:100])  # what is imported or read at the first call
     found = []
     for _ in range(3):  # a call that is long each time
-        slowness = _slowness()
+        before = slowness()
         with profiled() as longest:
             work(text)
-        if longest.seconds < LONGEST * max(slowness, _slowness()):
+        if longest.seconds < LONGEST * max(before, slowness()):
             return
         found.append(f"{longest.seconds * 1000:.0f} ms after {longest.place}")
     raise AssertionError("; ".join(found))

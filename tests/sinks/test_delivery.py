@@ -36,11 +36,11 @@ KEY = "planted-key-5d1e"
 TEXT = "planted text of an answer"
 
 MAKERS: dict[str, Callable[[str], Any]] = {
-    "phoenix": lambda url: PhoenixSink(url, api_key=KEY, timeout=2),
-    "langfuse": lambda url: LangfuseSink(url, public_key=KEY, secret_key=KEY, timeout=2),
-    "mlflow": lambda url: MLflowSink(url, token=KEY, patience=0.2, timeout=2),
-    "langsmith": lambda url: LangSmithSink(url, api_key=KEY, patience=0.2, timeout=2),
-    "datadog": lambda url: DatadogSink("app", api_key=KEY, url=url, timeout=2),
+    "phoenix": lambda url: PhoenixSink(url, api_key=KEY, timeout=30),
+    "langfuse": lambda url: LangfuseSink(url, public_key=KEY, secret_key=KEY, timeout=30),
+    "mlflow": lambda url: MLflowSink(url, token=KEY, patience=0.2, timeout=30),
+    "langsmith": lambda url: LangSmithSink(url, api_key=KEY, patience=0.2, timeout=30),
+    "datadog": lambda url: DatadogSink("app", api_key=KEY, url=url, timeout=30),
 }
 every_vendor = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 one_by_one = pytest.mark.parametrize(
@@ -152,14 +152,12 @@ def test_unsampled_traces_are_not_asked_for(name: str) -> None:
 
 @one_by_one
 def test_scores_are_sent_side_by_side(make: Callable[[str], Any]) -> None:
-    turns = [turn(number, "a", "b", "c", "d") for number in range(40)]
+    turns = [turn(number, "a", "b", "c", "d") for number in range(20)]
     with VendorServer(lambda request: (200, {}), delay=0.15) as server:
         sink = make(server.url)
-        started = time.monotonic()
         write(sink, *turns)
-        seconds = time.monotonic() - started
-    assert sink.counts == ScoreCounts(written=160)
-    assert len(turns) / seconds >= 10  # 150 ms a request; one after the other it would be 1.5
+    assert sink.counts == ScoreCounts(written=80)
+    assert server.peak >= 8
 
 
 @one_by_one

@@ -35,6 +35,8 @@ class VendorServer:
     delay: float = 0.0
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
+    busy: int = 0
+    peak: int = 0
     headers: dict[str, str] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
@@ -58,7 +60,10 @@ class VendorServer:
                     body,
                 )
                 outer.requests.append(request)
+                outer.busy += 1
+                outer.peak = max(outer.peak, outer.busy)
                 time.sleep(outer.delay)
+                outer.busy -= 1
                 status, reply = outer.answer(request)
                 content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
                 self.send_response(status)

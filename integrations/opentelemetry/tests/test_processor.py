@@ -283,7 +283,7 @@ def test_a_flush_keeps_its_time_and_tells_the_truth() -> None:
         def submit(self, turn: Record | Draft, /) -> None:
             taken.set()
             if not self.records:
-                go_on.wait(20)
+                go_on.wait(150)
             super().submit(turn)
 
     processor = EvaluationSpanProcessor(receiver := Slow(), quiet=60)
@@ -293,7 +293,7 @@ def test_a_flush_keeps_its_time_and_tells_the_truth() -> None:
         run_turn(provider)
     started = time.monotonic()
     assert not processor.force_flush(50)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert taken.wait(60)
     # The first flush is still at it.
     assert not processor.force_flush(50)

@@ -38,18 +38,25 @@ pytestmark = pytest.mark.faults
 
 
 def test_12_a_producer_a_hundred_times_too_fast() -> None:
-    judge = SlowJudge(yes, seconds=0.01)
+    class Waits(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            while not submitted.is_set():  # noqa: ASYNC110 - set by another thread
+                await asyncio.sleep(0.01)
+            return await super().answer(request)
+
+    submitted, judge = threading.Event(), Waits(yes)
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], max_queue=200, concurrency=4)
     monitor.submit(turn(answer="x" * 20_000))
     before = _resident()
     for number in range(30_000):
         monitor.submit(turn(f"{number}", answer="Marie Curie found polonium, " * 400))
     assert _resident() - before < 60 * 2**20
+    submitted.set()
     assert monitor.flush(60) == 0
     stats = monitor.stats()
     check_law(stats)
     assert stats.seen == 30_001 == stats.evaluated + stats.skipped["queue_full"]
-    assert len(judge.requests) == stats.evaluated < 3000
+    assert len(judge.requests) == stats.evaluated < 300
     monitor.close()
 
 
@@ -95,7 +102,7 @@ def test_16_hostile_records(changes: dict[str, Any], tmp_path: Path) -> None:
         monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], **options)  # type: ignore[arg-type]
         started = time.thread_time()  # not what other programs take meanwhile
         monitor.submit(turn(**changes))
-        assert time.thread_time() - started < 0.5
+        assert time.thread_time() - started < 2
         monitor.submit(turn("fine"))
         assert monitor.flush(100) == 0
         stats = monitor.stats()
@@ -124,7 +131,7 @@ class Broken(MemorySink):
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
 def test_17_a_sink_that_is_down_or_hangs(seconds: float, caplog: pytest.LogCaptureFixture) -> None:
     good, broken = MemorySink(), Broken(seconds)
-    monitor = Monitor(metrics=[], sinks=[broken, good], sink_timeout=0.2)
+    monitor = Monitor(metrics=[], sinks=[broken, good], sink_timeout=1)
     with caplog.at_level(logging.WARNING, "steelyard"):
         for number in range(100):
             monitor.submit(turn(f"{number}"))
@@ -289,7 +296,7 @@ def test_24_a_slow_callback_holds_up_nobody(caplog: pytest.LogCaptureFixture) ->
     assert stats.callbacks_missed >= 199
     started = time.monotonic()
     monitor.flush(0.2)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 60
     release.set()
     monitor.close()
 

@@ -61,12 +61,12 @@ def test_3_a_third_of_all_requests_fail(server: JudgeServer) -> None:
     assert stats.usage.requests == len(server.received) == 25 + 13
 
 
-@pytest.mark.parametrize("fault", [Fault(hang=30), Fault(drip=0.2), Fault(drop=True)])
+@pytest.mark.parametrize("fault", [Fault(hang=120), Fault(drip=1), Fault(drop=True)])
 def test_4_timeout_hang_and_slow_drip(server: JudgeServer, fault: Fault) -> None:
     server.faults.append(fault)
     started = time.monotonic()
-    _, sink = run(chat(server, timeout=1.5, retries=0), turns=2)
-    assert time.monotonic() - started < 10
+    _, sink = run(chat(server, timeout=4, retries=0), turns=2)
+    assert time.monotonic() - started < 60
     assert sorted(map(str, causes(sink))) == ["None", "unreachable" if fault.drop else "timeout"]
 
 

@@ -187,7 +187,7 @@ def test_a_forked_child_opens_the_spool_for_itself(tmp_path: Path) -> None:
     for name in "abc":
         if os.fork() == 0:
             monitor.submit(Record(id=name, question="q"))
-            left = monitor.flush(5)
+            left = monitor.flush(60)
             os._exit(left)
     for _ in "abc":
         assert os.wait()[1] == 0

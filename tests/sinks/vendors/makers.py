@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sinks.making import TRACE, failed, make_evaluation, make_score
@@ -23,14 +23,18 @@ KEYS: dict[str, Any] = {"public_key": "pk-public", "secret_key": "sk-secret"}
 
 RUN = "0190d5ac-3d2e-7f31-9c53-0123456789ab"
 
+
+def _patient(more: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a sink; a busy machine may let a server wait for long."""
+    return {"timeout": 60.0, **more}
+
+
 MAKERS: dict[str, Callable[..., Sink]] = {
-    "phoenix": lambda url, **more: PhoenixSink(url, api_key="px-secret", timeout=0.5, **more),
-    "langfuse": lambda url, **more: LangfuseSink(url, **KEYS, timeout=0.5, **more),
-    "mlflow": lambda url, **more: MLflowSink(url, token="ml-secret", patience=0.2, timeout=0.5, **more),
-    "langsmith": lambda url, **more: LangSmithSink(
-        url, api_key="ls-secret", patience=0.2, timeout=0.5, **more
-    ),
-    "datadog": lambda url, **more: DatadogSink("app", api_key="dd-secret", url=url, timeout=0.5, **more),
+    "phoenix": lambda url, **more: PhoenixSink(url, api_key="px-secret", **_patient(more)),
+    "langfuse": lambda url, **more: LangfuseSink(url, **KEYS, **_patient(more)),
+    "mlflow": lambda url, **more: MLflowSink(url, token="ml-secret", patience=0.2, **_patient(more)),
+    "langsmith": lambda url, **more: LangSmithSink(url, api_key="ls-secret", patience=0.2, **_patient(more)),
+    "datadog": lambda url, **more: DatadogSink("app", api_key="dd-secret", url=url, **_patient(more)),
 }
 
 

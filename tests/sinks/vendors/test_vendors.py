@@ -234,11 +234,11 @@ def test_mlflow_feedback_whose_reply_was_lost_is_not_sent_again() -> None:
 
     def slow(request: Request) -> Answer:
         if request.method == "POST":
-            time.sleep(1.0)
+            time.sleep(3.0)
         return fake(request)
 
     with VendorServer(slow) as server:
-        sink = MLflowSink(server.url, timeout=0.5)
+        sink = MLflowSink(server.url, timeout=1.5)
         write(sink, traced())
     assert len(fake.kept) == 2
     assert sink.counts == ScoreCounts(written=2)

@@ -198,13 +198,13 @@ class _Slow(SpanProcessor):
 
 
 def test_a_flush_keeps_its_time_and_tells_the_truth() -> None:
-    slow = _Slow(10)
+    slow = _Slow(150)
     holding = HoldingSpanProcessor(slow)
     started = time.monotonic()
     assert not holding.force_flush(50)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     slow.done.set()
-    assert holding.force_flush(5_000)
+    assert holding.force_flush(60_000)
     holding.shutdown()
 
 

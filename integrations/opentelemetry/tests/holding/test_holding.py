@@ -113,7 +113,7 @@ def test_a_root_leaves_when_its_time_is_up() -> None:
     ref = rig.turn()
     assert rig.names == ["docs"]
     while "rag" not in rig.names:
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 60
         time.sleep(0.005)
     assert time.monotonic() - started >= 0.15
     assert not rig.holding.attach(scores(ref))
