@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from steelyard.record import Context, Record
-from steelyard.scores import Evaluation, Evidence, Score, Verdict
+from steelyard.scores import Evaluation, Evidence, Provenance, Score, Verdict
 from steelyard.sinks import SQLiteSink
 
 NOON = 1_760_000_000.0
@@ -66,6 +66,12 @@ def turn(
         evaluated_at=at,
         duration=1.0,
     )
+
+
+def by_judge(one: Evaluation, judge: str = "local-lexical") -> Evaluation:
+    """The same turn, whose scores say who made them."""
+    made = Provenance(judge=judge)
+    return one.replace(scores=tuple(replace(score, provenance=made) for score in one.scores))
 
 
 def results(path: Path, turns: Iterable[Evaluation]) -> Path:

@@ -16,7 +16,7 @@ from browsing import in_a_browser
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
-from report.parts import NOON, results, turn
+from report.parts import NOON, by_judge, results, turn
 from steelyard.report import report
 from steelyard.view import open_labels
 from view.serving import serving
@@ -178,6 +178,40 @@ def test_axe_has_no_serious_finding(
         view.evaluate(script.read_text())
         found = view.evaluate("axe.run()")["violations"]
         assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], url
+
+
+@in_a_browser
+def test_two_people_label_by_keys_at_once_and_lose_nothing(address: str, db: Path, browser: Any) -> None:
+    with ThreadPoolExecutor(1) as thread:  # as above
+        thread.submit(results, db, [by_judge(turn(n, n / 120)) for n in range(120)]).result()
+    pages = []
+    for who in ("Ann", "Bo"):
+        view, errors = opened(browser, 1280, "light")
+        view.goto(f"{address}/label")
+        view.locator("#asked .given").wait_for()
+        view.fill("#who", who)
+        view.locator("h1").click()
+        pages.append((view, errors))
+    (ann, _), (bo, _) = pages
+    first = ann.url
+    for view, key in ((ann, "g"), (bo, "b")):  # both have the same turn before them
+        with view.expect_response("**/api/labels"):
+            view.keyboard.press(key)
+        view.wait_for_function("url => location.href !== url", arg=first)
+        view.locator("#asked[aria-busy=false]").wait_for()
+    with bo.expect_response("**/api/labels"):
+        bo.keyboard.press("g")
+    skipped = bo.url
+    with ann.expect_response("**/api/labels"):
+        ann.keyboard.press("b")
+    ann.locator("#asked[aria-busy=false]").wait_for()
+    with ann.expect_response("**/api/queue/turn*"):
+        ann.keyboard.press("u")
+    ann.locator("#label-state", has_text="Taken back").wait_for()
+    ann.locator("#asked[aria-busy=false]").wait_for()
+    stored = [(one.who, one.value) for one in open_labels(str(db)) if one.drawn]
+    assert stored == [("Ann", "good"), ("Bo", "bad"), ("Bo", "good")]
+    assert skipped != first and [errors for _, errors in pages] == [[], []]
 
 
 FOCUSED = """async () => {

@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="starlette is not installed")
 
-from report.parts import NOON, results, turn
+from report.parts import NOON, by_judge, results, turn
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.judge import LocalJudge
 from steelyard.online import Monitor, Spool, SpoolSettings
@@ -223,6 +223,36 @@ async def test_a_label_is_stored_with_who_and_when_and_can_be_taken_back(db: str
         await http.post("/api/labels", json=label(value="none"), headers=headers)
         assert [one.claim for one in open_labels(db).of("r1")] == [1]
     assert mode(db) == before == 0o600
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> str:
+    return str(results(tmp_path / "s.db", [by_judge(turn(n, n / 10)) for n in range(9)]))
+
+
+async def test_the_queue_draws_turns_and_shows_them_without_a_word_of_the_judge(judged: str) -> None:
+    db = judged
+    async with client(db) as http:
+        headers = await csrf(http)
+        turns = (await http.get("/api/queue")).json()["turns"]
+        assert sorted(one["id"] for one in turns) == [f"r{n}" for n in range(9)]
+        first = turns[0]
+        shown = (await http.get("/api/queue/turn", params={"id": first["id"]})).json()
+        assert "It is Paris" in shown["html"] and "supported" not in shown["html"] and shown["who"] == []
+        given = label(record_id=first["id"], drawn=first["drawn"])
+        stored = (await http.post("/api/labels", json=given, headers=headers)).json()
+        assert stored["before"] is None and [name for name, _ in stored["judge"]] == ["faithfulness"]
+        assert open_labels(db).of(first["id"])[0].drawn == first["drawn"]
+        again = {**given, "value": "bad", "who": "Bo"}
+        for body in (again, {**again, "drawn": None}):
+            told = await http.post("/api/labels", json=body, headers=headers)
+        assert told.json()["before"]["drawn"] == first["drawn"] == open_labels(db).of(first["id"])[1].drawn
+        assert (await http.get("/api/queue/turn", params={"id": first["id"]})).json()["who"] == ["Ann", "Bo"]
+        assert first["id"] not in [one["id"] for one in (await http.get("/api/queue")).json()["turns"]]
+        far = (await http.get("/api/queue/so-far")).text
+        assert re.search("Ann</span> <b>good</b>, <span dir=.auto.>Bo</span> <b>bad</b>", far)
+        wrong = await http.post("/api/labels", json={**given, "drawn": 7}, headers=headers)
+        assert wrong.status_code == 400
 
 
 async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str) -> None:

@@ -85,7 +85,7 @@ def _steps(record: Record, used: frozenset[int]) -> list[tuple[str, _Found]]:
 
 
 def _retrieved(record: Record) -> list[tuple[str, _Found]]:
-    """What each inner step of the retrieval returned, and all of them together where that is another thing."""
+    """What each inner step of the retrieval returned, and all together where that is another thing."""
     stages: dict[str, list[Context]] = {}
     for stage in record.stages:
         stages.setdefault(shorten(stage.name, 40), []).extend(stage.contexts)

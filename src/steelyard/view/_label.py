@@ -18,6 +18,8 @@ from steelyard.view._guard import read_body
 from steelyard.view._site import Site
 
 _LONGEST = 16_384
+_BACK = "none"
+"""The value that takes a label back."""
 
 
 async def label(site: Site, request: Request) -> Response:
@@ -33,18 +35,12 @@ async def label(site: Site, request: Request) -> Response:
 def _store(site: Site, body: bytes) -> Response:
     try:
         data = json.loads(body)
-        names = ("record_id", "metric", "claim", "who")
-        what = {name: data.get(name) for name in names}
-        taken_back = data.get("value") == "none"
-        value: Any = data.get("value")
-        if taken_back:
-            # Any valid value: what is taken back is told by record, claim and person alone.
-            value = "good" if what["claim"] is None else "supported"
-        given = Label(**what, value=value, note=data.get("note", ""), labelled_at=time.time())
+        given = _label(data)
         found = site.evaluation(given.record_id)
         if found is None or not _has_claim(found, given):
             return PlainTextResponse("there is no such turn or claim", status_code=404)
-        if taken_back:
+        before = next((one for one in site.labels.of(given.record_id) if _is_same(one, given)), None)
+        if data.get("value") == _BACK:
             site.labels.remove(given.record_id, metric=given.metric, claim=given.claim, who=given.who.strip())
         else:
             site.labels.put([given])
@@ -55,7 +51,35 @@ def _store(site: Site, body: bytes) -> Response:
         return PlainTextResponse(str(error), status_code=503)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return PlainTextResponse("this is not a label", status_code=400)
-    return JSONResponse({"labels": [asdict(one) for one in stored]})
+    return JSONResponse(
+        {
+            "labels": [asdict(one) for one in stored],
+            "before": before and asdict(before),
+            "judge": [(score.metric, score.value) for score in found.scores if score.value is not None],
+        }
+    )
+
+
+def _label(data: dict[str, Any]) -> Label:
+    """The label that was sent; of one that is taken back only record, claim and person count."""
+    value: Any = data.get("value")
+    if value == _BACK:
+        value = "good" if data.get("claim") is None else "supported"
+    given: dict[str, Any] = {name: data.get(name) for name in ("record_id", "metric", "claim", "who")}
+    return Label(
+        **given,
+        value=value,
+        note=data.get("note", ""),
+        labelled_at=time.time(),
+        # The queue says with which probability it drew the turn; who picks one says nothing.
+        drawn=data.get("drawn"),
+    )
+
+
+def _is_same(one: Label, other: Label) -> bool:
+    """Whether one person says it of one thing."""
+    mine = (one.metric, one.claim, one.who)
+    return mine == (other.metric, other.claim, other.who.strip())
 
 
 def _has_claim(evaluation: Evaluation, given: Label) -> bool:

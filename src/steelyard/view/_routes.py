@@ -17,6 +17,7 @@ from steelyard.view._label import label
 from steelyard.view._list import new_turns, trace, turns
 from steelyard.view._overview import overview, slices, state
 from steelyard.view._pages import STATIC, static_file
+from steelyard.view._queue import drawn, drawn_turn, queue, so_far
 from steelyard.view._session import session
 from steelyard.view._site import Page, Site
 from steelyard.view._turn import turn
@@ -43,6 +44,10 @@ PAGES: Final = (
     Page(path="/turns", show=turns, name="Turns"),
     Page(path="/turn", show=turn),
     Page(path="/session", show=session),
+    Page(path="/label", show=queue, name="Label"),
+    Page(path="/api/queue", show=drawn),
+    Page(path="/api/queue/turn", show=drawn_turn),
+    Page(path="/api/queue/so-far", show=so_far),
     Page(path="/trace/{trace_id}", show=trace),
     Page(path="/api/new", show=new_turns),
     Page(path="/api/slices", show=slices),

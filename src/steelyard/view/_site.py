@@ -53,7 +53,7 @@ class Site:
         self.labels = open_labels(address)
         self.upkeep = Upkeep(address, writes=not read_only)
         self.navigation: tuple[tuple[str, str], ...] = ()
-        self._address = address
+        self.address = address
 
     def open(self) -> closing[ResultsReader]:
         """The results, until the block ends.
@@ -61,7 +61,7 @@ class Site:
         Raises:
             ConfigurationError: If they cannot be read.
         """
-        return closing(open_results(self._address))
+        return closing(open_results(self.address))
 
     def evaluation(self, record_id: str) -> Evaluation | None:
         """One turn; None where there is none of this id."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Literal, TextIO
 
 from steelyard.calibration import (
     Judged,
+    Labelled,
     Material,
     PersonLabel,
     chances_by,
@@ -22,7 +22,7 @@ from steelyard.calibration import (
     read_annotations,
 )
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.report import Label, open_labels, open_results
+from steelyard.report import Label, ResultsReader, open_labels, open_results
 from steelyard.scores import Evaluation
 
 _FIELDS = tuple(field.name for field in fields(Label))
@@ -121,6 +121,7 @@ def _label(data: Any) -> Label:
 # Results of so many turns fit into memory whatever their texts are.
 _PAGE = 500
 _LIMIT = 10_000
+_LABELLED = 2_000
 
 
 @dataclass
@@ -216,21 +217,41 @@ def turns_to_label(db: str, *, metric: str | None = None, limit: int = 20) -> Tu
         ConfigurationError: If there are no judged turns.
     """
     said = [label for label in open_labels(db) if label.metric == metric]
-    by_metric: defaultdict[str, list[Material]] = defaultdict(list)
-    for material in collect(LabelledResults(db, metric=metric).evaluations(), said):
-        by_metric[material.key.metric].append(material)
-    if not by_metric:
-        what = f"scored by {metric!r}" if metric else "with a score"
-        raise ConfigurationError(f"{db!r} holds no turn {what}")
-    turns = {name: _judged(parts) for name, parts in by_metric.items()}
-    first = max(turns, key=lambda name: (len(turns[name]), name == "faithfulness"))
-    known = {label.record_id for label in said} & turns[first].keys()
+    with closing(open_results(db)) as results:
+        counts = results.scored()
+        judged = {
+            name: _judged(results.judged(name, limit=_LIMIT))
+            for name in ([metric] if metric else _most(counts))
+        }
+        if not any(judged.values()):
+            what = f"scored by {metric!r}" if metric else "with a score"
+            raise ConfigurationError(f"{db!r} holds no turn {what}")
+        first = max(judged, key=lambda name: (len(judged[name]), name == "faithfulness"))
+        known = {label.record_id for label in said} & judged[first].keys()
+        pairs = _labelled(results, first, known, said)
     # What somebody picked may come again: drawn turns must tell of all, not of those nobody had picked.
     drawn = {label.record_id for label in said if label.drawn is not None}
-    chance = chances_by([pair for part in by_metric[first] for pair in part.labelled])
-    found = drawn_to_label(turns[first].values(), drawn, chance=chance, limit=limit)
+    found = drawn_to_label(judged[first].values(), drawn, chance=chances_by(pairs), limit=limit)
     return TurnsToLabel(metric=first, turns=found, labelled=len(known))
 
 
-def _judged(parts: Sequence[Material]) -> dict[str, Judged]:
-    return {one.record_id: one for part in parts for one in part.judged}
+def _most(counts: Mapping[str, int]) -> list[str]:
+    """The metrics with the most scores, `_LIMIT` counting as many as more do."""
+    most = min(max(counts.values(), default=0), _LIMIT)
+    return [name for name, count in counts.items() if count >= most]
+
+
+def _judged(rows: Iterable[tuple[str, float, float]]) -> dict[str, Judged]:
+    return {
+        record: Judged(record_id=record, value=value, worst=None, inclusion=inclusion, claims=0)
+        for record, value, inclusion in rows
+    }
+
+
+def _labelled(
+    results: ResultsReader, metric: str, records: Iterable[str], said: Sequence[Label]
+) -> list[Labelled]:
+    """The labelled turns with what people say of them, of the latest 2,000."""
+    turns = (results.evaluation(record) for record in sorted(records)[:_LABELLED])
+    found = collect((turn for turn in turns if turn is not None), said)
+    return [pair for one in found if one.key.metric == metric for pair in one.labelled]

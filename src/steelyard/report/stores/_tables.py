@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -27,6 +26,7 @@ from steelyard.report.queries import (
     TurnFilter,
     TurnRow,
 )
+from steelyard.report.stores._looks import Looks
 from steelyard.report.stores._turns import WITH_EVIDENCE, Choice, Place, page_of
 from steelyard.scores import Evaluation
 
@@ -39,7 +39,7 @@ SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 """The scores that have a value."""
 
 
-class ResultsReader(ABC):
+class ResultsReader(Looks):
     """Reads stored results. Every method may raise `ConfigurationError` for a database it cannot read.
 
     A subclass opens the database and has what SQLite and Postgres do differently: transactions, JSON, and
@@ -85,10 +85,6 @@ class ResultsReader(ABC):
         """Let go of the database."""
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Any]:
-        """A connection to read from; the database's errors become a ConfigurationError."""
-
-    @abstractmethod
     def stored(self, connection: Any, record_id: str) -> Evaluation | None:
         """One turn with all its scores.
 
@@ -97,20 +93,12 @@ class ResultsReader(ABC):
         """
 
     @abstractmethod
-    def grouping(self, by: str) -> tuple[str, str, str]:
-        """The column that holds the groups, what it is joined by, and the value of `:by`."""
-
-    @abstractmethod
     def attributes_reader(self) -> Callable[[Any, Any, Any], dict[str, list[str]]]:
         """From the stored tags, framework and metadata of a turn to what slices are cut by."""
 
     @abstractmethod
     def chosen(self, connection: Any, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
         """By what turns are found; None where it is sure that there are none."""
-
-    def statement(self, query: str) -> str:
-        """A query as the database's driver takes it."""
-        return query
 
     def explained(self, _connection: Any, example: Any) -> str:
         """The explanation that `example` stands for."""
