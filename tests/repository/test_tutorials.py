@@ -1,0 +1,110 @@
+"""The tutorials can be followed to their end: by their own commands, in an environment of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import programs
+from prose import reading_grade
+from tutorials import FOLDER, NAMES, Step, steps
+
+ROOT = FOLDER.parents[1]
+_MOST_WORDS = 1200
+_HARDEST = 9.0
+
+
+def test_every_tutorial_is_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.md")} - {"index"} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tutorial_is_short_and_easy_to_read(name: str) -> None:
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert len(page.split()) <= _MOST_WORDS
+    assert reading_grade(page) <= _HARDEST
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tutorials_application_is_recorded_and_its_gate_is_the_same_in_ci(
+    name: str, tmp_path: Path
+) -> None:
+    todo = steps(name)
+    files = [step for step in todo if step.file]
+    [application] = [step for step in files if step.file == "app.py"]
+    application.save(tmp_path)
+    # One metric of the four, so that this is over sooner.
+    env = {**os.environ, "STEELYARD_METRICS": "faithfulness", "STEELYARD_SINKS": "jsonl:scores.jsonl"}
+    done = programs.run(["app.py"], source=application.text, cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    scored = (tmp_path / "scores.jsonl").read_text().splitlines()
+    assert len(scored) == 60 and all('"status":"scored"' in line for line in scored)
+    [workflow] = [step for step in files if step.file.endswith(".yml")]
+    typed = [command for step in todo if not step.file for command in step.commands]
+    run = re.findall(r"- run: (.*)", workflow.text)
+    assert len(run) == 2 and set(run) <= set(typed)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as it would be published."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, timeout=600)
+    [made] = folder.glob("steelyard-*.whl")
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tutorial_is_done_by_its_own_commands_from_a_wheel(
+    name: str, wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = ["set -u", *(line for step in steps(name) for line in _typed(step, tmp_path))]
+    # `pip install steelyard` finds the wheel, as it would find a published one.
+    version = wheel.name.split("-")[1]
+    (tmp_path.parent / "wheel.txt").write_text(f"steelyard=={version}\n")
+    env = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTHON", "STEELYARD_", "VIRTUAL_ENV", "OTEL_"))
+        and not key.endswith("_API_KEY")
+    }
+    env |= {
+        "PIP_CONSTRAINT": str(tmp_path.parent / "wheel.txt"),
+        "PIP_FIND_LINKS": f"{wheel.parent} {env.get('PIP_FIND_LINKS', '')}",
+        "PATH": f"{Path(sys.base_prefix) / 'bin'}:{env['PATH']}",
+    }
+    started = time.monotonic()
+    shell = ["bash", "-c", "\n".join(script)]
+    done = subprocess.run(
+        shell, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=1700, check=False
+    )
+    said = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert done.returncode == 0, said
+    minutes = (time.monotonic() - started) / 60
+    with capsys.disabled():
+        sys.stdout.write(
+            f"{name}: {sum(not step.file for step in steps(name))} steps, {minutes:.1f} minutes\n"
+        )
+    assert "faithfulness has fallen" in done.stderr and (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def _typed(step: Step, folder: Path) -> list[str]:
+    """A step as lines of a shell; the first command that exits with something else ends it."""
+    if step.file:
+        kept = f"'{folder}/.{step.file.replace('/', '_')}'"
+        Path(kept.strip("'")).write_text(step.text)
+        made = f"mkdir -p \"$(dirname '{step.file}')\""
+        return [f"{made}; cat {kept} {'>>' if step.is_added else '>'} '{step.file}' || exit 99"]
+    *before, last = step.commands
+    expected = f"[ $? = {step.status} ] || {{ echo {shlex.quote(f'another status: {last}')}; exit 98; }}"
+    return [*(f"{command} || exit 97" for command in before), last, expected]
