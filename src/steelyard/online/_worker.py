@@ -80,7 +80,7 @@ class Worker:
             feedback=feedback,
             budget=self._budget,
             queue=self.spool or self._memory,
-            fallback=self._memory if self._judges else self.fallback.file if self.fallback else None,
+            fallback=self.fallback.file if self.fallback else self._memory if self._judges else None,
         )
 
     @property
@@ -93,7 +93,9 @@ class Worker:
             return 0
         opening = self._opening
         counts = self._judged.counts()
-        return counts.pending + counts.undelivered if counts else int(opening)
+        beside = self.fallback.file.counts() if self.fallback else None
+        there = counts.pending + counts.undelivered if counts else int(opening)
+        return there + (beside.pending if beside else 0)
 
     @property
     def left_behind(self) -> int:

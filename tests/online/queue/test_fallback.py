@@ -7,7 +7,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,10 +16,12 @@ import pytest
 
 from online.helpers import FAITHFUL, check_law, kind_judge, turn
 from servers import NatsServer, RabbitServer
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, SinkError
 from steelyard.online import Monitor, SpoolSettings, load_settings
 from steelyard.online.config._defaults import choose_spool, spool_settings
+from steelyard.scores import Evaluation
 from steelyard.sinks import SQLiteSink
+from steelyard.testing import MemorySink
 from waiting import until
 
 _HOST = """
@@ -121,6 +124,32 @@ def test_turns_wait_in_the_file_while_the_broker_is_down_and_all_reach_it(
     monitor.close()
 
 
+def test_a_host_that_judges_loses_nothing_while_broker_and_sink_are_away(tmp_path: Path) -> None:
+    class Away(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            if not there.is_set():
+                raise SinkError("it cannot be reached", cause="unreachable")
+            await super().write(evaluations)
+
+    there, sink, server = threading.Event(), Away(), NatsServer(tmp_path)
+    spool = SpoolSettings(path=server.queue(), fallback=tmp_path / "turns.db")
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], spool=spool)
+    monitor.start()
+    try:
+        submit(monitor, range(30))
+        until(lambda: waiting(monitor) == 30)
+        assert monitor.flush(0.1) == 30
+        server.start()
+        until(lambda: waiting(monitor) == 0)
+        there.set()
+        assert monitor.flush(60) == 0
+        assert sorted(one.record_id for one in sink.evaluations) == sorted(f"turn-{n}" for n in range(30))
+        assert monitor.stats().sinks["memory"].lost == 0
+    finally:
+        monitor.close(1)
+        server.stop(signal.SIGKILL)
+
+
 def test_a_host_that_was_killed_leaves_its_turns_in_the_file_for_the_next(
     server: NatsServer | RabbitServer, tmp_path: Path
 ) -> None:
@@ -209,7 +238,6 @@ def test_a_variable_names_the_file_and_a_worker_does_without(
 @pytest.mark.parametrize(
     "made",
     [
-        lambda folder: SpoolSettings(path="nats://127.0.0.1:9", fallback=folder / "f.db"),
         lambda folder: SpoolSettings(path=folder / "s.db", evaluate=False, fallback=folder / "f.db"),
         lambda folder: SpoolSettings(path="nats://h", evaluate=False, fallback="amqp://h"),
         lambda folder: SpoolSettings(path="nats://h", evaluate=False, fallback=folder / "no" / "f.db"),

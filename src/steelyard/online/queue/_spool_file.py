@@ -81,8 +81,9 @@ class SpoolSettings:
     evaluate: bool = True
     """Whether this process judges what is in it; False leaves that to `steelyard worker`."""
     fallback: str | Path | None = field(default=None, repr=False)
-    """Beside a broker, in a process that does not judge: a file that takes turns while the broker cannot be
-    used, and gives them to the broker afterwards."""
+    """Beside a broker: a file that takes turns while the broker cannot be used, and gives them to the broker
+    afterwards. Without one a process that judges goes on through memory, where results of a sink that is away
+    as well are lost."""
     address: BrokerAddress | None = field(init=False, repr=False, compare=False, default=None)
     """The broker's address, taken apart; None for a file."""
     shown: str = field(init=False, compare=False, default="")
@@ -104,8 +105,8 @@ class SpoolSettings:
     def _check_fallback(self) -> None:
         if self.fallback is None:
             return
-        if self.address is None or self.evaluate:
-            raise ConfigurationError("fallback is for a broker's address with evaluate=False")
+        if self.address is None:
+            raise ConfigurationError("fallback is for a broker's address; a file needs none")
         beside = SpoolSettings(
             path=self.fallback, max_bytes=self.max_bytes, lease_seconds=self.lease_seconds, evaluate=False
         )
