@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from steelyard.record import Context, Record
-from steelyard.scores import Evaluation, Evidence, Provenance, Score, Usage, Verdict
+from steelyard.scores import Diagnosis, Evaluation, Evidence, Provenance, Score, Usage, Verdict
 from steelyard.sinks import SQLiteSink
 
 TOPICS = {
@@ -73,7 +73,11 @@ def evaluation(number: int, count: int, draw: random.Random, now: float) -> Eval
         contexts=(Context(text=passage), Context(text="Our shops are open from nine to six.")),
         answer=" ".join(claim for claim, _ in claims),
         tags=("web" if number % 4 else "phone",),
-        metadata={"version": version, "language": draw.choice(["en", "en", "de"])},
+        metadata={
+            "version": version,
+            "language": draw.choice(["en", "en", "de"]),
+            "route": "/ask" if number % 5 else "/chat",
+        },
     )
     usage = Usage(requests=2, questions=6, prompt_tokens=900, completion_tokens=60, cost=0.0002, seconds=1.4)
     return Evaluation(
@@ -83,6 +87,10 @@ def evaluation(number: int, count: int, draw: random.Random, now: float) -> Eval
         usage=usage,
         evaluated_at=now - age,
         duration=draw.uniform(0.6, 2.5),
+        session=f"s{number // 3}",
+        diagnosis=Diagnosis(cause="invented", rule="no_passage", because="no passage says so")
+        if value < 1
+        else Diagnosis(),
     )
 
 

@@ -224,7 +224,7 @@ def looked_for(path: Path, wanted: TurnFilter) -> list[str]:
         "not_passed": "s.passed = 0",
         "failed": "s.status = 'failed'",
         "not_applicable": "s.status = 'not_applicable'",
-    }[wanted.status]
+    }[str(wanted.status)]
     with closing(connect(path)) as connection:
         return [
             row[0]

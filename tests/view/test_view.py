@@ -123,7 +123,7 @@ async def test_pages_tell_how_passages_are_known_and_list_turns_by_it(half_guess
         assert 'href="/turns?evidence=guessed"' in overview
         rows = (await http.get("/turns?evidence=guessed")).text
         assert "id=r1" in rows and "id=r0" not in rows
-        assert "<option selected>guessed</option>" in rows
+        assert 'aria-label="Take away passages guessed"' in rows
 
 
 async def test_a_turn_tells_what_was_taken_from_where_and_what_settles_each_doubt(half_guessed: str) -> None:
@@ -181,6 +181,29 @@ def test_a_conversation_turned_bad_where_most_turns_from_then_on_did_not_pass(
     passed: list[bool | None], place: int | None
 ) -> None:
     assert turning_point(passed) == place
+
+
+async def test_the_list_is_narrowed_by_links_and_given_as_a_file(db: str) -> None:
+    async with client(db) as http:
+        page = (await http.get("/turns?version=v1&sort=metric:faithfulness")).text
+        assert re.findall("id=(r\\d)&amp;version=v1&amp;sort", page) == ["r1", "r3", "r5", "r7"]
+        assert re.search('aria-sort="ascending"><a href="/turns[?]version=v1&amp;sort=-metric', page)
+        other = re.search('href="(/turns[?][^"]+)"><span dir="auto">v0', page)
+        assert other is not None
+        both = (await http.get(other[1].replace("&amp;", "&"))).text
+        assert len(re.findall('class="open"', both)) == 9
+        lines = (await http.get("/turns.csv?version=v1&sort=-time")).text.splitlines()
+        assert [line.partition(",")[0] for line in lines] == ["record_id", "r1", "r3", "r5", "r7"]
+        assert lines[0].endswith(",duration,faithfulness") and lines[1].endswith(",1.0,0.1")
+        given = [
+            json.loads(line) for line in (await http.get("/turns.jsonl?status=failed")).text.splitlines()
+        ]
+        assert [one["record_id"] for one in given] == ["r9"] and given[0]["question"] == HOSTILE[:400]
+        assert (await http.get("/turns.exe")).status_code == 404
+        assert (await http.get("/turns?since=monday")).status_code == 400
+        assert (await http.get("/turns?in.%22=x")).status_code == 400
+        odd = "&".join(f"in.{'.' * n}=x" for n in range(30))
+        assert (await http.get(f"/turns?{odd}&metric=%00&page=-1&before=x&columns=no")).status_code == 200
 
 
 async def test_another_host_name_is_refused(db: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
@@ -35,7 +36,7 @@ _HALF_LIFE = 7.0
 _FALSE_CHANGES = 0.02
 # The latest scores alone tell of sessions and changes beyond so many: reading them takes a second.
 _IN_TIME = 300_000
-_BRIEF = 60_000
+_BRIEF = 20_000
 
 
 def build_figures(
@@ -68,9 +69,10 @@ def build_figures(
     start = first // width * width
     sums = reader.sums(scope, start=start, width=width, by=by)
     funnel = reader.funnel(scope)
-    in_time = reader.in_time(scope, limit=_BRIEF if brief else _IN_TIME)
     missing = tuple(reader.missing(scope))
-    metrics = _metrics(sums.over_time, in_time, start, width, funnel, missing)
+    latest, spread = _in_time(reader, scope, sums.over_time, limit=_BRIEF if brief else _IN_TIME)
+    axis = _TimeAxis(start, width, latest, spread)
+    metrics = _metrics(sums.over_time, axis, funnel, missing)
     read = () if brief else _worst_turns(reader, scope, metrics, worst)
     findings, slices = ((), ()) if brief else look_closer(reader, scope, metrics)
     groups = _groups(sums.by_group, metrics)
@@ -97,6 +99,18 @@ def build_figures(
     )
 
 
+def _in_time(
+    reader: ResultsReader, scope: Scope, sums: Sequence[Sums], *, limit: int
+) -> tuple[Mapping[str, ScoresInTime], Mapping[str, ScoresInTime]]:
+    """The latest scores, and as many that are spread over the whole time."""
+    latest = reader.in_time(scope, limit=limit)
+    count = sum(one.values.n for one in sums)
+    if count <= limit:
+        return latest, latest
+    # What the latest say of how alike neighbours are holds for all; where anything changed, it does not.
+    return latest, reader.in_time(scope, limit=limit, every=math.ceil(count / limit))
+
+
 def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
     total = sum(counts.values())
     return tuple(
@@ -108,9 +122,7 @@ def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
 
 def _metrics(
     sums: Sequence[Sums],
-    in_time: Mapping[str, ScoresInTime],
-    start: float,
-    width: float,
+    axis: _TimeAxis,
     funnel: Funnel | None,
     missing: Sequence[Missing],
 ) -> tuple[MetricFigure, ...]:
@@ -120,23 +132,21 @@ def _metrics(
         by_name[one.metric].append(one)
     # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
     level = 1 - _FALSE_CHANGES / max(len(by_name), 1)
-    return tuple(
-        _metric(parts, in_time.get(name), _TimeAxis(start, width, level), floor, missing)
-        for name, parts in sorted(by_name.items())
-    )
+    return tuple(_metric(parts, axis, level, floor, missing) for _, parts in sorted(by_name.items()))
 
 
 @dataclass(frozen=True, slots=True)
 class _TimeAxis:
     start: float
     width: float
-    level: float
+    latest: Mapping[str, ScoresInTime]
+    spread: Mapping[str, ScoresInTime]
 
 
 def _metric(
     parts: Sequence[Sums],
-    scores: ScoresInTime | None,
     axis: _TimeAxis,
+    level: float,
     floor: float | None,
     missing: Sequence[Missing],
 ) -> MetricFigure:
@@ -145,6 +155,7 @@ def _metric(
         values.merge(part.values)
         passes.merge(part.passes)
     bars = np.sum([part.bars for part in parts], axis=0)
+    scores = axis.latest.get(parts[-1].metric)
     alike: Alike
     alike, units = ("no", None) if scores is None else alike_by(scores.units, scores.values, scores.inclusion)
     effect = 1.0 if scores is None else _design_effect(scores, units)
@@ -175,7 +186,7 @@ def _metric(
                 half_life=_HALF_LIFE,
             ).tolist()
         ),
-        changes=() if scores is None else _changes(scores, units, axis, ordered[-1].direction),
+        changes=_changes(axis.spread.get(parts[-1].metric), axis.width, level, ordered[-1].direction),
         shares=tuple((bars / values.weight).tolist()),
         stands_for=values.weight,
         unequal=values.effective_n < 0.999 * values.n,
@@ -229,15 +240,18 @@ def _design_effect(scores: ScoresInTime, units: Sequence[Hashable] | None) -> fl
 
 
 def _changes(
-    scores: ScoresInTime, units: Sequence[Hashable] | None, axis: _TimeAxis, direction: Direction
+    scores: ScoresInTime | None, width: float, level: float, direction: Direction
 ) -> tuple[ChangeFigure, ...]:
+    if scores is None:
+        return ()
+    _, units = alike_by(scores.units, scores.values, scores.inclusion)
     found = find_changes(
         scores.values,
         scores.times,
         inclusion=scores.inclusion,
         sessions=units,
-        width=axis.width,
-        level=axis.level,
+        width=width,
+        level=level,
     )
     return tuple(
         ChangeFigure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -21,37 +21,67 @@ EVIDENCE: Final = ("known", "told", "guessed", "none", "unknown")
 """How the passages of turns are known; `unknown` is of turns that were stored before this was kept."""
 
 
+Chosen = str | tuple[str, ...]
+"""One value, or several of which a turn has any; empty asks nothing."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnFilter:
     """Which turns are meant; an empty field asks nothing."""
 
-    metric: str = ""
+    metric: Chosen = ""
     """Turns with a score of this metric; `status` and `judge` are then asked of that score."""
-    status: Status = ""
+    status: Status | tuple[Status, ...] = ""
     """Turns with a score that passed, did not pass, failed or was not applicable."""
-    judge: str = ""
+    judge: Chosen = ""
     """Turns with a score by this judge."""
-    tag: str = ""
+    tag: Chosen = ""
     """Turns with this tag."""
-    version: str = ""
+    version: Chosen = ""
     """Turns whose metadata has this `version`."""
-    route: str = ""
+    route: Chosen = ""
     """Turns whose metadata has this `route`."""
-    evidence: str = ""
+    evidence: Chosen = ""
     """Turns whose passages are known in this way: one of `EVIDENCE`."""
-    cause: str = ""
+    cause: Chosen = ""
     """Turns that suffer from this: one of `steelyard.scores.CAUSES`, or `fine`."""
+    label: Chosen = ""
+    """Turns of which somebody says this: `good`, `bad`, or of a claim `supported`, `not_supported`."""
+    noted: bool = False
+    """Turns with a label that has a note."""
+    where: tuple[tuple[str, str], ...] = ()
+    """Turns with these values of `tenant`, `framework` or fields of the metadata; of several values of one
+    name any."""
+    since: float | None = None
+    """Turns that began at or after this Unix time."""
+    until: float | None = None
+    """Turns that began before this Unix time."""
     text: str = ""
     """Turns with these words in the question or the answer, whatever their case (of ASCII letters)."""
     trace: str = ""
     """Turns of this trace."""
-    session: str = ""
+    session: Chosen = ""
     """Turns of this session."""
 
+    def chosen(self, field: str) -> tuple[str, ...]:
+        """The values that are asked for, of a field that may have several."""
+        value: Chosen = getattr(self, field)
+        return value if isinstance(value, tuple) else (value,) if value else ()
+
     def parameters(self) -> dict[str, Any]:
-        """The fields by name, for a query; the text as the pattern of a `LIKE` whose escape is `!`."""
+        """The values by name, as `tag0` and `tag1`; the text is a `LIKE` pattern with the escape `!`."""
         escaped = self.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-        return {**asdict(self), "text": f"%{escaped}%"}
+        single = {"since": self.since, "until": self.until, "trace": self.trace, "text": f"%{escaped}%"}
+        return single | {
+            f"{field}{number}": value for field in CHOSEN for number, value in enumerate(self.chosen(field))
+        }
+
+
+CHOSEN: Final = (
+    *("metric", "status", "judge", "tag", "version", "route"),
+    *("evidence", "cause", "label", "session"),
+)
+"""The fields of a `TurnFilter` that may have several values."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,11 +96,47 @@ class TurnRow:
     """The start of the question; empty where content was not stored."""
     scores: tuple[tuple[str, float | None, bool | None, str], ...]
     """Metric, value, whether it passed, and status of each score."""
+    answer: str = field(default="", repr=False)
+    """The start of the answer."""
+    cause: str | None = None
+    """What it suffers from, or `fine`; None if it was not diagnosed."""
+    session: str | None = None
+    """Its session."""
+    cost: float | None = None
+    """US dollars that judging it cost, where prices are known."""
+    duration: float = 0.0
+    """Seconds that judging it took."""
+    attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Tags, tenant, framework and the user's metadata, as texts."""
 
     @property
     def key(self) -> tuple[float, str]:
         """Its place in the list: time, then id."""
         return self.happened_at, self.record_id
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facet:
+    """What some turns differ by, and how many have which value of it."""
+
+    name: str
+    """A field of `TurnFilter`, or a name in its `where`."""
+    counts: Mapping[str, int]
+    """Turns by value, most frequent first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facets:
+    """What a list of turns can be narrowed by."""
+
+    facets: tuple[Facet, ...]
+    """Those that have more than one value, or are asked for."""
+    turns: int
+    """How many turns were found; about so many where `every` is above 1."""
+    every: int = 1
+    """Counts are exact at 1; otherwise each counted turn stands for so many, of a part taken evenly."""
+    metrics: tuple[str, ...] = ()
+    """The metrics of these turns, most frequent first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,6 +13,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.view._asked import AskedWrongly
+from steelyard.view._export import exported
 from steelyard.view._label import label
 from steelyard.view._list import new_turns, trace, turns
 from steelyard.view._overview import overview, slices, state
@@ -42,6 +44,7 @@ def static(_: Site, request: Request) -> Response:
 PAGES: Final = (
     Page(path="/", show=overview, name="Overview"),
     Page(path="/turns", show=turns, name="Turns"),
+    Page(path="/turns.{form}", show=exported),
     Page(path="/turn", show=turn),
     Page(path="/session", show=session),
     Page(path="/label", show=queue, name="Label"),
@@ -73,6 +76,6 @@ def _answering(site: Site, page: Page) -> Callable[[Request], Response | Awaitab
         try:
             return page.show(site, request)
         except (ConfigurationError, InvalidRecord) as error:
-            return site.say(request, str(error), 503)
+            return site.say(request, str(error), 400 if isinstance(error, AskedWrongly) else 503)
 
     return answer

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -12,8 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from steelyard.report import ResultsReader, TurnFilter, TurnRow
-from steelyard.report.queries import STATUSES
 from steelyard.scores import Evaluation
+from steelyard.view._asked import filter_of, pairs_of
+from steelyard.view._list import number_of, order_of
 from steelyard.view._site import Site
 from steelyard.view._turn_view import turn_page
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 200
 _SESSION: Final = 50
 FIRST: Final = (float("-inf"), "")
 """Before every turn."""
-_OWN: Final = ("id", "show", "claim")
+_OWN: Final = ("id", "show", "claim", "at")
 """What an address says of the turn itself; the rest is the list it was opened from."""
 
 
@@ -29,10 +29,12 @@ _OWN: Final = ("id", "show", "claim")
 class Beside:
     """The turns around one."""
 
-    newer: TurnRow | None
+    above: TurnRow | None
     """The one above it in the list."""
-    older: TurnRow | None
+    below: TurnRow | None
     """The one below it."""
+    at: int | None
+    """Its place in the list, from 0, where that is not in order of time."""
     session: tuple[TurnRow, ...]
     """The turns of its conversation, in order; empty if it is alone."""
 
@@ -45,7 +47,7 @@ def turn(site: Site, request: Request) -> Response:
         found = results.evaluation(record_id)
         if found is None:
             return site.say(request, "There is no turn of this id.", 404)
-        beside = _beside(results, found, filter_of(given))
+        beside = _beside(results, found, request)
     focus = None
     with suppress(ValueError):
         focus = int(given["claim"]) if "claim" in given else None
@@ -55,7 +57,7 @@ def turn(site: Site, request: Request) -> Response:
         metric=given.get("show", given.get("metric", ""))[:_LONGEST],
         focus=focus,
     )
-    listed = {name: value[:_LONGEST] for name, value in given.items() if name not in _OWN and value}
+    listed = [pair for pair in pairs_of(request) if pair[0] not in _OWN]
     return site.render(
         request,
         "turn.html",
@@ -76,22 +78,24 @@ def _link(template: str, evaluation: Evaluation) -> str:
     return template
 
 
-def filter_of(given: Mapping[str, str]) -> TurnFilter:
-    """The turns that an address asks for."""
-    values = {field.name: given.get(field.name, "")[:_LONGEST] for field in fields(TurnFilter)}
-    status = values.pop("status")
-    # Taken from the fixed list, since conditions are chosen by it.
-    return TurnFilter(**values, status=next((one for one in STATUSES if one == status), ""))
-
-
-def _beside(results: ResultsReader, evaluation: Evaluation, wanted: TurnFilter) -> Beside:
-    key = (evaluation.at, evaluation.record_id)
+def _beside(results: ResultsReader, evaluation: Evaluation, request: Request) -> Beside:
+    wanted, (by, reverse) = filter_of(request), order_of(request)
     session = _of_session(results, evaluation.session) if evaluation.session else []
-    return Beside(
-        newer=next(iter(results.turns(wanted, after=key, limit=1)), None),
-        older=next(iter(results.turns(wanted, before=key, limit=1)), None),
-        session=tuple(session[:_SESSION]) if len(session) > 1 else (),
-    )
+    own = tuple(session[:_SESSION]) if len(session) > 1 else ()
+    if by:
+        at = number_of(request, "at")
+        near = results.ranked(wanted, by, reverse=reverse, offset=max(at - 1, 0), limit=3)
+        ids = [row.record_id for row in near]
+        place = ids.index(evaluation.record_id) if evaluation.record_id in ids else -1
+        above = near[place - 1] if place > 0 else None
+        below = near[place + 1] if 0 <= place < len(near) - 1 else None
+        return Beside(above=above, below=below, at=at, session=own)
+    key = (evaluation.at, evaluation.record_id)
+    newer = next(iter(results.turns(wanted, after=key, limit=1)), None)
+    older = next(iter(results.turns(wanted, before=key, limit=1)), None)
+    if reverse:
+        newer, older = older, newer
+    return Beside(above=newer, below=older, at=None, session=own)
 
 
 def _of_session(results: ResultsReader, name: str) -> list[TurnRow]:

@@ -43,7 +43,7 @@ def export_labels(labels: Iterable[Label], file: TextIO, *, form: Literal["csv",
     for label in labels:
         values = asdict(label)
         if form == "csv":
-            writer.writerow([_cell(values[name]) for name in _FIELDS])
+            writer.writerow([cell(values[name]) for name in _FIELDS])
         else:
             file.write(json.dumps(values, ensure_ascii=True) + "\n")
         count += 1
@@ -81,7 +81,8 @@ def _tell(problem: str, problems: list[str] | None) -> None:
     problems.append(problem)
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
+    """A value of a CSV file, with an apostrophe before what a spreadsheet would run as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 

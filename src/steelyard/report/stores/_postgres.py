@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ _NAMED = re.compile(r"(?<!:):([a-z][a-z0-9]*)")
 _BY = {
     "cause": ("e.diagnosis", ""),
     "framework": ("e.framework", ""),
+    "tenant": ("e.tenant", ""),
     "tag": (
         "t.value",
         "CROSS JOIN jsonb_array_elements_text("
@@ -30,9 +31,10 @@ _BY = {
 }
 _TAGGED = "e.tags @> jsonb_build_array(:tag::text)"
 _OF_TURN = {
-    "tag": _TAGGED,
-    "version": "e.metadata ->> 'version' = :version",
-    "route": "e.metadata ->> 'route' = :route",
+    "tag": "EXISTS (SELECT 1 FROM jsonb_array_elements_text("
+    "CASE jsonb_typeof(e.tags) WHEN 'array' THEN e.tags ELSE '[]' END) t(value) WHERE t.value {})",
+    "version": "e.metadata ->> 'version' {}",
+    "route": "e.metadata ->> 'route' {}",
     "text": "(e.question ILIKE :text ESCAPE '!' OR e.answer ILIKE :text ESCAPE '!')",
 }
 
@@ -41,6 +43,7 @@ class PostgresResults(ResultsReader):
     """A `ResultsReader` over a Postgres database; every call is a transaction that only reads."""
 
     tagged = _TAGGED
+    among = "e.turn = ANY(:turns)"
 
     def __init__(self, address: str) -> None:
         """Connect for reading.
@@ -115,11 +118,14 @@ class PostgresResults(ResultsReader):
 
     def statement(self, query: str) -> str:
         """A query with its values named as psycopg names them."""
-        return _NAMED.sub(r"%(\1)s", query)
+        return _NAMED.sub(r"%(\1)s", query.replace("%", "%%"))
 
     def grouping(self, by: str) -> tuple[str, str, str]:
         """A column or an entry of the metadata."""
         return (*_BY.get(by, ("e.metadata ->> :by::text", "")), by)
+
+    def given(self, turns: Sequence[int]) -> list[int]:
+        return list(turns)
 
     def attributes_reader(self) -> Callable[[Any, Any, Any], dict[str, list[str]]]:
         """Tags and metadata come as Python's own lists and mappings."""

@@ -33,7 +33,7 @@ from steelyard.report.stores._sqlite_hours import (
     count_scores,
     hours_of,
 )
-from steelyard.report.stores._sqlite_turns import chosen
+from steelyard.report.stores._sqlite_turns import chosen, has_labels
 from steelyard.report.stores._tables import CHUNK, SCORED, ResultsReader, owner_of, values_of, with_turns
 from steelyard.report.stores._turns import COUNTED, Choice, evidence_of, totals_of
 from steelyard.scores import Evaluation
@@ -122,6 +122,7 @@ def explanation_of(connection: sqlite3.Connection, row: int) -> str:
 _BY = {
     "cause": ("e.diagnosis", ""),
     "framework": ("e.framework", ""),
+    "tenant": ("e.tenant", ""),
     "tag": ("t.value", "JOIN json_each(CASE WHEN json_valid(e.tags) THEN e.tags ELSE '[]' END) t"),
 }
 
@@ -130,6 +131,7 @@ class SQLiteResults(ResultsReader):
     """A `ResultsReader` over a results file, which may still be written to."""
 
     tagged = TAGGED
+    among = "e.turn IN (SELECT value FROM json_each(:turns))"
     # The number of a row is in every index, its explanation in none.
     example = "min(s.rowid)"
 
@@ -231,6 +233,12 @@ class SQLiteResults(ResultsReader):
             )
         value = f"CAST(json_extract({self.metadata}, :by) AS TEXT)"
         return f"CASE WHEN json_valid({self.metadata}) THEN {value} END", "", f'$."{by}"'
+
+    def given(self, turns: Sequence[int]) -> str:
+        return json.dumps(list(turns))
+
+    def has_labels(self, connection: sqlite3.Connection) -> bool:
+        return has_labels(connection)
 
     def attributes_reader(self) -> Callable[[Any, Any, Any], dict[str, list[str]]]:
         """Tags and metadata come as JSON, the same for many turns, and slow to parse."""

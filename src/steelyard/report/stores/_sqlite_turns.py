@@ -27,7 +27,7 @@ _HOLDING: Final = f"SELECT e.record_id FROM evaluations e WHERE {_HAS_TEXT} LIMI
 
 def chosen(connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
     """By what the turns are found fastest; None where it is sure that no turn fits."""
-    metrics = [one for one in metrics_of(connection) if wanted.metric in ("", one)]
+    metrics = _metrics(connection, wanted)
     few = _few(connection, wanted, metrics)
     keys = _keys(connection, wanted)
     if few is None or keys is None:
@@ -35,38 +35,68 @@ def chosen(connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool
     where = _conditions(wanted, keys) + few
     values = wanted.parameters() | {"metrics": json.dumps(metrics)}
     if wanted.text and not (few or keys or is_after):
-        holding = [row[0] for row in connection.execute(_HOLDING, wanted.parameters())]
-        if not holding:
+        holding = _holding(connection, wanted)
+        if holding == []:
             return None
-        if len(holding) <= _FEW:
+        if holding is not None:
             where.append("e.record_id IN (SELECT value FROM json_each(:holding))")
             values["holding"] = json.dumps(holding)
-    if not keys:
+    if not keys or len(wanted.chosen(keys[0])) > 1:
         return Choice(where=where, values=values)
     source = "turn_keys k CROSS JOIN evaluations e ON e.record_id = k.record_id"
-    where.append(f"k.kind = '{keys[0]}' AND k.value = :{keys[0]}")
+    where.append(f"k.kind = '{keys[0]}' AND k.value = :{keys[0]}0")
     return Choice(where=where, values=values, source=source, ordered="k")
 
 
+def _holding(connection: sqlite3.Connection, wanted: TurnFilter) -> list[str] | None:
+    """The turns with a text, if they are few."""
+    holding = [row[0] for row in connection.execute(_HOLDING, wanted.parameters())]
+    return holding if len(holding) <= _FEW else None
+
+
+def has_labels(connection: sqlite3.Connection) -> bool:
+    """Whether anybody has ever labelled a turn of this file."""
+    return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'labels'").fetchone())
+
+
 def _keys(connection: sqlite3.Connection, wanted: TurnFilter) -> Sequence[str] | None:
-    """What is filtered by that has an index, rarest first; None if no turn has one of them."""
-    given = {kind: value for kind in _KEYED if (value := getattr(wanted, kind))}
+    """What is filtered by that has an index, rarest first; None if no turn has one of them.
+
+    One value leads to its turns in order of time, so that what has several comes last.
+    """
+    given = [kind for kind in _KEYED if wanted.chosen(kind)]
     if not given or not has_keys(connection):
         return ()
-    count = f"SELECT count(*) FROM (SELECT 1 FROM turn_keys WHERE kind = ? AND value = ? LIMIT {_FEW})"
-    counts = {kind: connection.execute(count, (kind, value)).fetchone()[0] for kind, value in given.items()}
-    return sorted(counts, key=counts.__getitem__) if all(counts.values()) else None
+    counts: dict[str, tuple[bool, int]] = {}
+    for kind in given:
+        values = wanted.chosen(kind)
+        held = ", ".join("?" * len(values))
+        some = f"SELECT 1 FROM turn_keys WHERE kind = ? AND value IN ({held}) LIMIT {_FEW}"
+        (found,) = connection.execute(f"SELECT count(*) FROM ({some})", (kind, *values)).fetchone()
+        if not found:
+            return None
+        counts[kind] = len(values) > 1, found
+    return sorted(counts, key=counts.__getitem__)
+
+
+def _metrics(connection: sqlite3.Connection, wanted: TurnFilter) -> list[str]:
+    """The metrics of the file among which a score is looked for."""
+    asked = wanted.chosen("metric")
+    return [one for one in metrics_of(connection) if not asked or one in asked]
 
 
 def _few(connection: sqlite3.Connection, wanted: TurnFilter, metrics: list[str]) -> list[str] | None:
     """A condition that finds the turns of a rare outcome by its index; None where no turn has it."""
     if wanted.metric and not metrics:
         return None
-    if wanted.status == "passed":
+    if (wanted.label or wanted.noted) and not has_labels(connection):
+        return None
+    statuses = wanted.chosen("status")
+    if statuses == ("passed",):
         return [] if _any_passed(connection, metrics) else None
-    which = _OF_INDEX.get(wanted.status)
-    if which is None:
+    if len(statuses) != 1 or statuses[0] not in _OF_INDEX:
         return []
+    which = _OF_INDEX[statuses[0]]
     rare = f"SELECT record_id FROM scores WHERE metric IN (SELECT value FROM json_each(:metrics)) AND {which}"
     count = f"SELECT count(*) FROM ({rare} LIMIT {_FEW + 1})"
     (found,) = connection.execute(count, {"metrics": json.dumps(metrics)}).fetchone()
@@ -85,17 +115,17 @@ def _any_passed(connection: sqlite3.Connection, metrics: list[str]) -> bool:
 
 def _conditions(wanted: TurnFilter, keys: Sequence[str]) -> list[str]:
     of_turn = {
-        "tag": "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE value = :tag)",
-        "version": "CAST(json_extract(e.metadata, '$.version') AS TEXT) = :version",
-        "route": "CAST(json_extract(e.metadata, '$.route') AS TEXT) = :route",
+        "tag": "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE value {})",
+        "version": "CAST(json_extract(e.metadata, '$.version') AS TEXT) {}",
+        "route": "CAST(json_extract(e.metadata, '$.route') AS TEXT) {}",
         "text": _HAS_TEXT,
     }
-    # The first key leads to the turns, the others are looked up.
-    of_turn |= dict.fromkeys(keys[:1], "")
-    of_turn |= {kind: _LOOKED_UP.format(kind=kind) for kind in keys[1:]}
+    of_turn |= {kind: _LOOKED_UP.format("{}", kind=kind) for kind in keys}
+    if keys and len(wanted.chosen(keys[0])) == 1:
+        of_turn[keys[0]] = ""  # leads to the turns
     # The plus keeps SQLite from looking a metric up for every turn: a turn has few scores, a metric many.
     return conditions_of(wanted, of_turn, plus="+")
 
 
-_LOOKED_UP: Final = """EXISTS (SELECT 1 FROM turn_keys WHERE kind = '{kind}' AND value = :{kind}
+_LOOKED_UP: Final = """EXISTS (SELECT 1 FROM turn_keys WHERE kind = '{kind}' AND value {}
     AND happened_at = e.happened_at AND record_id = e.record_id)"""

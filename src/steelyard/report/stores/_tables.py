@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -23,11 +23,9 @@ from steelyard.report.queries import (
     ScoresInTime,
     StoredRun,
     Totals,
-    TurnFilter,
-    TurnRow,
 )
-from steelyard.report.stores._looks import Looks
-from steelyard.report.stores._turns import WITH_EVIDENCE, Choice, Place, page_of
+from steelyard.report.stores._lists import Lists
+from steelyard.report.stores._turns import WITH_EVIDENCE
 from steelyard.scores import Evaluation
 
 CHUNK = 50_000
@@ -39,7 +37,7 @@ SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 """The scores that have a value."""
 
 
-class ResultsReader(Looks):
+class ResultsReader(Lists):
     """Reads stored results. Every method may raise `ConfigurationError` for a database it cannot read.
 
     A subclass opens the database and has what SQLite and Postgres do differently: transactions, JSON, and
@@ -91,14 +89,6 @@ class ResultsReader(Looks):
         Raises:
             InvalidRecord: If what is stored is not an Evaluation.
         """
-
-    @abstractmethod
-    def attributes_reader(self) -> Callable[[Any, Any, Any], dict[str, list[str]]]:
-        """From the stored tags, framework and metadata of a turn to what slices are cut by."""
-
-    @abstractmethod
-    def chosen(self, connection: Any, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
-        """By what turns are found; None where it is sure that there are none."""
 
     def explained(self, _connection: Any, example: Any) -> str:
         """The explanation that `example` stands for."""
@@ -209,27 +199,6 @@ class ResultsReader(Looks):
         except InvalidRecord:
             return None
 
-    def turns(
-        self, wanted: TurnFilter, *, before: Place = None, after: Place = None, limit: int = 50
-    ) -> list[TurnRow]:
-        """A page of turns, newest first by time of evaluation, then by id.
-
-        Args:
-            wanted: Which turns.
-            before: Only turns older than the one with this key (`TurnRow.key`).
-            after: Only turns newer than the one with this key; the oldest of these are given.
-            limit: At most so many.
-        """
-        with self.reading() as connection:
-            choice = self.chosen(connection, wanted, is_after=after is not None)
-            if choice is None:
-                return []
-
-            def rows(query: str, values: Mapping[str, Any]) -> list[Any]:
-                return list(connection.execute(self.statement(query), values))
-
-            return page_of(rows, choice, before=before, after=after, limit=limit)
-
     def position(self) -> int:
         """Where writing has got to: greater after every write, 0 where nothing was written yet."""
         with self.reading() as connection:
@@ -298,17 +267,22 @@ class ResultsReader(Looks):
             for value, inclusion, when, question, unit, record, diagnosis, tenant, *of_turn in reversed(rows)
         ]
 
-    def in_time(self, scope: Scope, *, limit: int) -> dict[str, ScoresInTime]:
-        """The latest scores by metric, at most so many in all, each with its session."""
+    def in_time(self, scope: Scope, *, limit: int, every: int = 1) -> dict[str, ScoresInTime]:
+        """The latest scores by metric, at most so many in all, each with its session.
+
+        With `every`, only those of every so many-th turn, so that they reach further back.
+        """
         # All metrics by turns, which have an index on time, and SQLite takes a cross join in its order; one
         # metric by its own index on time.
         table, join = ("e", "evaluations e CROSS JOIN scores s") if scope.metric is None else ("s", _JOINED)
         where, values = self._conditions(table, "s.metric = :metric", scope)
+        thinned = f"{table}.turn % :every = 0 AND" if every > 1 else ""
         query = f"""SELECT s.metric, s.happened_at, s.value, s.inclusion_probability, {UNIT} FROM {join}
-            WHERE s.record_id = e.record_id AND {SCORED} AND {where}
+            WHERE {thinned} s.record_id = e.record_id AND {SCORED} AND {where}
             ORDER BY {table}.happened_at DESC, {table}.record_id DESC LIMIT :limit"""
         with self.reading() as connection:
-            rows = connection.execute(self.statement(query), {**values, "limit": limit}).fetchall()
+            values |= {"limit": limit, "every": every}
+            rows = connection.execute(self.statement(query), values).fetchall()
         by_metric: defaultdict[str, list[Any]] = defaultdict(list)
         for metric, *rest in reversed(rows):
             by_metric[metric].append(rest)

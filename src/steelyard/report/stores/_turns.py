@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from steelyard.report.queries import EVIDENCE, Totals, TurnFilter, TurnRow
+from steelyard.report.queries import CHOSEN, EVIDENCE, Totals, TurnFilter, TurnRow
 
 COUNTED: Final = ", ".join(f"count(*) FILTER (WHERE e.evidence = '{kind}')" for kind in EVIDENCE[:-1])
 """Columns that count turns by how their passages are known."""
@@ -53,6 +53,10 @@ _STATUS = {
 }
 
 
+RANKS: Final = ("cost", "duration")
+"""What turns can be ranked by besides a metric, the most first."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
     """By what turns are found."""
@@ -67,41 +71,58 @@ class Choice:
     """The one of them that is read in order of time."""
 
 
+def among(wanted: TurnFilter, field: str) -> str:
+    """The rest of a condition: that something is one of the values asked for."""
+    names = [f":{field}{number}" for number in range(len(wanted.chosen(field)))]
+    return f"= {names[0]}" if len(names) == 1 else f"IN ({', '.join(names)})"
+
+
 def conditions_of(wanted: TurnFilter, of_turn: Mapping[str, str], *, plus: str = "") -> list[str]:
     """Conditions on `evaluations e`, of which databases have some of their own.
 
     Args:
         wanted: What is asked for.
-        of_turn: The conditions of one database, by the field of `wanted`; an empty one is met otherwise.
+        of_turn: The conditions of one database, by the field of `wanted`, with `{}` for `among`; an empty
+            one is met otherwise.
         plus: What keeps a database from an index on what most scores have in common.
     """
-    of_score = {
-        "metric": f"{plus}s.metric = :metric",
-        "status": _STATUS.get(wanted.status, "").format(plus=plus),
-        "judge": "s.judge = :judge",
-    }
+    labelled = "e.record_id IN (SELECT record_id FROM labels WHERE {})"
     where = _asked(
         wanted,
         {
             **of_turn,
             "trace": "e.trace_id = :trace",
-            "session": "e.session = :session",
-            "evidence": WITH_EVIDENCE,
-            "cause": "e.diagnosis = :cause",
+            "session": "e.session {}",
+            "evidence": "coalesce(e.evidence, 'unknown') {}",
+            "cause": "e.diagnosis {}",
+            "label": labelled.format("value {}"),
+            "noted": labelled.format("note <> ''"),
         },
     )
-    if matching := _asked(wanted, of_score):
+    matching = _asked(wanted, {"metric": f"{plus}s.metric {{}}", "judge": "s.judge {}"})
+    if statuses := wanted.chosen("status"):
+        matching.append(f"({' OR '.join(_STATUS[one].format(plus=plus) for one in statuses)})")
+    if matching:
         scores = " AND ".join(["s.record_id = e.record_id", *matching])
         where.insert(0, f"EXISTS (SELECT 1 FROM scores s WHERE {scores})")
     return where
 
 
 def _asked(wanted: TurnFilter, conditions: Mapping[str, str]) -> list[str]:
-    return [text for field, text in conditions.items() if text and getattr(wanted, field)]
+    return [
+        text.format(among(wanted, field)) if field in CHOSEN else text
+        for field, text in conditions.items()
+        if text and getattr(wanted, field)
+    ]
 
 
-def page_of(rows: Rows, choice: Choice, *, before: Place, after: Place, limit: int) -> list[TurnRow]:
-    """A page of turns, newest first; see `ResultsReader.turns`."""
+ROW: Final = """e.record_id, e.happened_at, substr(e.question, 1, 400), substr(e.answer, 1, 400), e.diagnosis,
+    e.session, e.cost, e.duration, e.tenant, e.tags, e.framework, e.metadata"""
+"""The columns of `evaluations e` that a row of the list is made of."""
+
+
+def page_of(rows: Rows, choice: Choice, *, before: Place, after: Place, limit: int) -> Sequence[Row]:
+    """A page of turns as `ROW`, newest first; see `ResultsReader.turns`."""
     where, turn = list(choice.where), choice.ordered
     values = {**choice.values, "limit": limit}
     if key := before or after:
@@ -109,22 +130,50 @@ def page_of(rows: Rows, choice: Choice, *, before: Place, after: Place, limit: i
         values |= {"time": key[0], "id": key[1]}
     # A page that ends at a place is read backwards from it, for where it begins is not known.
     order = "ASC" if after and not before else "DESC"
-    query = f"""SELECT e.record_id, e.happened_at, substr(e.question, 1, 400) FROM {choice.source}
-        WHERE {" AND ".join(where) or "true"}
+    query = f"""SELECT {ROW} FROM {choice.source} WHERE {" AND ".join(where) or "true"}
         ORDER BY {turn}.happened_at {order}, {turn}.record_id {order} LIMIT :limit"""
     found = rows(query, values)
+    return found[::-1] if order == "ASC" else found
+
+
+def ranked_page_of(
+    rows: Rows, choice: Choice, by: str, *, reverse: bool, offset: int, limit: int
+) -> Sequence[Row]:
+    """A page of turns as `ROW`, the worst by a metric first; see `ResultsReader.ranked`."""
+    rank, order, join = "e." + by, "DESC", ""
+    if by not in RANKS:
+        rank, order = "CASE s.direction WHEN 'lower' THEN -s.value ELSE s.value END", "ASC"
+        join = "JOIN scores s ON s.record_id = e.record_id AND s.metric = :by AND s.value IS NOT NULL"
+    if reverse:
+        order = "ASC" if order == "DESC" else "DESC"
+    query = f"""SELECT {ROW} FROM {choice.source} {join} WHERE {" AND ".join(choice.where) or "true"}
+        ORDER BY {rank} {order} NULLS LAST, e.happened_at DESC, e.record_id DESC
+        LIMIT :limit OFFSET :offset"""
+    return rows(query, {**choice.values, "by": by, "limit": limit, "offset": offset})
+
+
+def rows_with_scores(
+    rows: Rows, found: Sequence[Row], attributes: Callable[[Any, Any, Any], dict[str, list[str]]]
+) -> list[TurnRow]:
+    """Rows of the list out of `ROW` and the scores of these turns."""
     ids = {f"id{number}": row[0] for number, row in enumerate(found)}
     query = f"""SELECT record_id, metric, value, passed, status FROM scores
         WHERE record_id IN ({", ".join(f":{name}" for name in ids) or "NULL"}) ORDER BY record_id, position"""
-    turns = _with_scores(found, rows(query, ids))
-    return turns[::-1] if order == "ASC" else turns
-
-
-def _with_scores(found: Iterable[Row], scored: Iterable[Row]) -> list[TurnRow]:
     scores: defaultdict[str, list[tuple[str, float | None, bool | None, str]]] = defaultdict(list)
-    for record_id, metric, value, passed, status in scored:
+    for record_id, metric, value, passed, status in rows(query, ids):
         scores[record_id].append((metric, value, None if passed is None else bool(passed), status))
     return [
-        TurnRow(record_id=row[0], happened_at=row[1], question=row[2] or "", scores=tuple(scores[row[0]]))
+        TurnRow(
+            record_id=row[0],
+            happened_at=row[1],
+            question=row[2] or "",
+            scores=tuple(scores[row[0]]),
+            answer=row[3] or "",
+            cause=row[4],
+            session=row[5],
+            cost=row[6],
+            duration=row[7],
+            attributes={**({"tenant": [row[8]]} if row[8] else {}), **attributes(*row[9:])},
+        )
         for row in found
     ]
