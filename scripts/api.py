@@ -104,14 +104,18 @@ def choices(value: object) -> list[str]:
 
 def page() -> str:
     """The whole list."""
-    parts = [HEAD]
-    for package, names in PUBLIC.items():
-        rows = [
-            f"| [`{name}`]({file_of(package)}#{package}.{name}) | {described(package, name)} |"
-            for name in sorted(names.split(), key=str.lower)
-        ]
-        parts.append("\n".join([f"## `{package}`", "", "| | |", "|---|---|", *rows]) + "\n")
-    return "\n".join(parts)
+    rows = [
+        f"| `{package}` | "
+        + ", ".join(f"[`{name}`]({file_of(package)}#{package}.{name})" for name in listed(names))
+        + " |"
+        for package, names in PUBLIC.items()
+    ]
+    return "\n".join([HEAD, "| package | names |", "|---|---|", *rows]) + "\n"
+
+
+def listed(names: str) -> list[str]:
+    """The names of a package in order."""
+    return sorted(names.split(), key=str.lower)
 
 
 def file_of(package: str) -> str:
@@ -123,7 +127,7 @@ def pages() -> dict[str, str]:
     """What each file under docs/reference holds; the site puts docstrings where a line begins with `:::`."""
     shown = {
         file_of(package): f"# `{package}`\n\n"
-        + "\n\n".join(f"::: {package}.{name}" for name in sorted(names.split(), key=str.lower))
+        + "\n\n".join(f"::: {package}.{name}" for name in listed(names))
         + "\n"
         for package, names in PUBLIC.items()
     }

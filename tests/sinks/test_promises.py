@@ -1,4 +1,4 @@
-"""docs/check/promises.md names the tests that hold the promises of production, scaling and results."""
+"""docs/check/promises.md names the tests that hold the promises of the other pages."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
-@pytest.mark.parametrize("page", ["In production", "Scaling", "Where results go"])
-def test_each_test_that_the_document_names_exists(page: str) -> None:
-    text = (DOCS / "check" / "promises.md").read_text().partition(f"\n## {page}\n")[2].partition("\n## ")[0]
-    named = set(re.findall(r"`(test_\w+)`", text))
+def test_each_test_that_the_document_names_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (DOCS / "check" / "promises.md").read_text()))
     files = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("integrations/*/tests/**/test_*.py")]
     there = {
         name
         for file in files
         for name in re.findall(r"^ *(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE)
     }
-    assert len(named) >= 20
+    assert len(named) >= 200
     assert named <= there, named - there
 
 
