@@ -9,8 +9,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 NAMES = ("langchain", "llamaindex", "opentelemetry", "python")
-_BLOCK = re.compile(r'^```(\w+)(?: title="([^"]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-_AT_THE_END = ", at the end"
+_BLOCK = re.compile(r"^([^\n]+)\n\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""The line before a block, which says what to do with it, its language, and the block."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +37,16 @@ class Step:
 
 
 def steps(name: str) -> list[Step]:
-    """The blocks of a tutorial, in order; a block of a kind that nobody could follow is an error."""
+    """The blocks of a tutorial, in order; of a file, the line before it ends with its name."""
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
     found = []
-    for language, title, text in _BLOCK.findall((FOLDER / f"{name}.md").read_text(encoding="utf-8")):
+    for before, language, text in _BLOCK.findall(page):
         if language == "sh":
-            status = re.fullmatch(r"(?:exits with (\d))?", title)
-            assert status, title
-            found.append(Step(text=text, status=int(status[1] or 0)))
+            status = re.search(r"exits with (\d):$", before)
+            found.append(Step(text=text, status=int(status[1]) if status else 0))
         else:
-            assert title, text
-            is_added = title.endswith(_AT_THE_END)
-            found.append(Step(text=text, file=title.removesuffix(_AT_THE_END), is_added=is_added))
+            named = re.search(r"`([^`]+)`:$", before)
+            assert named, f"where does this go? {text}"
+            found.append(Step(text=text, file=named[1], is_added="to the end of" in before))
+    assert len(found) == page.count("\n```") // 2
     return found

@@ -8,15 +8,18 @@ import shlex
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import programs
 from prose import reading_grade
+from steelyard.online import Settings
 from tutorials import FOLDER, NAMES, Step, steps
 
 ROOT = FOLDER.parents[1]
+MOVING = [ROOT / "docs" / "moving" / f"{name}.md" for name in ("ragas", "deepeval", "langfuse", "langsmith")]
 _MOST_WORDS = 1200
 _HARDEST = 9.0
 
@@ -25,11 +28,31 @@ def test_every_tutorial_is_here() -> None:
     assert {path.stem for path in FOLDER.glob("*.md")} - {"index"} == set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_tutorial_is_short_and_easy_to_read(name: str) -> None:
-    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", [*FOLDER.glob("*.md"), *MOVING], ids=lambda path: path.stem)
+def test_a_page_to_begin_with_is_short_and_easy_to_read(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
     assert len(page.split()) <= _MOST_WORDS
     assert reading_grade(page) <= _HARDEST
+
+
+@pytest.mark.parametrize("path", MOVING, ids=lambda path: path.stem)
+def test_a_page_for_whoever_comes_from_elsewhere_shows_both_sides(path: Path) -> None:
+    """Its `python` blocks are run with those of all pages; here is what they leave out."""
+    page = path.read_text(encoding="utf-8")
+    assert "```py\n" in page and "```python\n" in page
+    assert re.search(r"^\| \w+ \| here \|$", page, re.MULTILINE)
+    for settings in re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        Settings(**tomllib.loads(settings))
+
+
+def test_the_test_on_the_page_about_deepeval_passes(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "moving" / "deepeval.md").read_text(encoding="utf-8")
+    [(name, written)] = re.findall(r"`(test_\w+\.py)`:\n\n```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / name).write_text(written)
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = ["-m", "pytest", "-q", "-p", "steelyard.pytest_plugin", "-p", "no:cacheprovider", name]
+    done = programs.run(command, source="", cwd=tmp_path, env=env)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
