@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from steelyard.scores import Direction
+
 Order = Literal["latest", "worst"]
 ORDERS: Final[tuple[Order, ...]] = ("latest", "worst")
 """How conversations are put in order."""
@@ -62,3 +64,5 @@ class GroupScore:
     """Its user, or else its session; None where neither is known."""
     question: str = field(repr=False)
     """The question, or empty."""
+    direction: Direction
+    """Which way is better."""

@@ -64,6 +64,7 @@ STATIC: Final = {
     "steelyard.css": ("steelyard.report.page", "text/css"),
     "view.js": ("steelyard.view", "text/javascript"),
     "turn.js": ("steelyard.view", "text/javascript"),
+    "plots.js": ("steelyard.view", "text/javascript"),
     "queue.js": ("steelyard.view", "text/javascript"),
     "turn.css": ("steelyard.view", "text/css"),
 }

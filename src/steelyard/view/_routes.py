@@ -14,6 +14,8 @@ from starlette.routing import Route
 
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.view._asked import AskedWrongly
+from steelyard.view._compare import compared
+from steelyard.view._coverage import coverage
 from steelyard.view._export import exported
 from steelyard.view._label import label
 from steelyard.view._list import new_turns, trace, turns
@@ -21,6 +23,7 @@ from steelyard.view._overview import overview, slices, state
 from steelyard.view._pages import STATIC, static_file
 from steelyard.view._queue import drawn, drawn_turn, queue, so_far
 from steelyard.view._session import session
+from steelyard.view._sessions import sessions
 from steelyard.view._site import Page, Site
 from steelyard.view._turn import turn
 
@@ -46,8 +49,11 @@ PAGES: Final = (
     Page(path="/turns", show=turns, name="Turns"),
     Page(path="/turns.{form}", show=exported),
     Page(path="/turn", show=turn),
+    Page(path="/sessions", show=sessions, name="Sessions"),
     Page(path="/session", show=session),
+    Page(path="/compare", show=compared, name="Compare"),
     Page(path="/label", show=queue, name="Label"),
+    Page(path="/coverage", show=coverage, name="Coverage"),
     Page(path="/api/queue", show=drawn),
     Page(path="/api/queue/turn", show=drawn_turn),
     Page(path="/api/queue/so-far", show=so_far),

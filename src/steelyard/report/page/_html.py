@@ -153,7 +153,7 @@ def _hash(text: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    return templates("steelyard.report.page", amount=_amount, when=_when, safe_text=visible, words=words)
+    return templates("steelyard.report.page", amount=_amount, when=_when, safe_text=visible)
 
 
 def templates(*rooms: str, **filters: Callable[..., Any]) -> Environment:
@@ -178,8 +178,14 @@ def templates(*rooms: str, **filters: Callable[..., Any]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shared = {"signed": _signed, "line": shorten, "people": describe_agreement, "change": change_words}
-    shared |= {"evidence": evidence_words, "bounds": bounds_words, "finding": finding_words}
+    shared = {
+        "words": words,
+        "signed": _signed,
+        "line": shorten,
+        "people": describe_agreement,
+        "change": change_words,
+    }
+    shared |= {"words": words, "evidence": evidence_words, "bounds": bounds_words, "finding": finding_words}
     made.filters.update({**shared, **filters})
     return made
 

@@ -78,7 +78,7 @@ class Looks(ABC):
             if getattr(scope, bound) is not None:
                 where += f" AND s.happened_at {sign} :{bound}"
         query = f"""SELECT s.record_id, s.value, s.inclusion_probability, {_UNIT},
-            substr(coalesce(e.question, ''), 1, 500)
+            substr(coalesce(e.question, ''), 1, 500), s.direction
             FROM scores s JOIN evaluations e ON e.record_id = s.record_id {join}
             WHERE s.metric = :metric AND s.status = 'scored' AND s.value IS NOT NULL AND {where}
             ORDER BY s.happened_at DESC, s.record_id LIMIT :limit"""
@@ -89,14 +89,26 @@ class Looks(ABC):
         return [
             # A metric of somebody's own may go beyond 0..1, which intervals do not.
             GroupScore(
-                record_id=row[0],
-                value=min(max(row[1], 0.0), 1.0),
-                inclusion=row[2],
-                unit=row[3],
-                question=row[4],
+                record_id=record,
+                value=min(max(score, 0.0), 1.0),
+                inclusion=inclusion,
+                unit=unit,
+                question=question,
+                direction=direction,
             )
-            for row in self._rows(query, values)
+            for record, score, inclusion, unit, question, direction in self._rows(query, values)
         ]
+
+    def groups_seen(self, by: str, *, limit: int = 40) -> list[str]:
+        """The groups there are, those with the latest turns first; of judges those with the most scores."""
+        if by == "judge":
+            query = """SELECT judge, count(*) FROM scores WHERE judge IS NOT NULL
+                GROUP BY judge ORDER BY 2 DESC, 1 LIMIT :limit"""
+            return [row[0] for row in self._rows(query, {"limit": limit})]
+        column, join, named = self.grouping(by)
+        query = f"""SELECT {column}, max(e.happened_at) FROM evaluations e {join}
+            WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT :limit"""
+        return [row[0] for row in self._rows(query, {"by": named, "limit": limit}) if row[0]]
 
     def spending(self) -> list[Spending]:
         """What judging cost, by the day (UTC) on which turns were judged."""

@@ -1,0 +1,154 @@
+"""The pages beside the first one: comparing, conversations, coverage and cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+pytest.importorskip("starlette", reason="starlette is not installed")
+
+from report.parts import DAY, NOON, by_judge, results, turn
+from steelyard.report import Scope, open_results
+from steelyard.report.compare import Side, compare
+from steelyard.scores import Evaluation, Usage
+from steelyard.view import app
+
+HOSTILE = "</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
+PAGES = ("/compare", "/compare?by=judge", "/compare?by=time", "/sessions", "/coverage", "/label")
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def client(db: str | Path) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app(db)), base_url="http://127.0.0.1")
+
+
+def fortnight(value: float) -> list[Evaluation]:
+    """Two versions with the same questions, of which the second is worse where it was asked about wine."""
+    return [
+        by_judge(
+            turn(
+                n,
+                value if n >= 60 and n % 3 == 0 else 0.9 - n % 7 / 50,
+                at=NOON + n * DAY / 10,
+                question="About wine?" if n % 3 == 0 else f"About {n % 5}?",
+                version="v2" if n >= 60 else "v1",
+            )
+        ).replace(session=f"s{n // 4}", usage=Usage(requests=2, prompt_tokens=90, cost=0.01))
+        for n in range(120)
+    ]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    return results(tmp_path / "s.db", fortnight(0.1))
+
+
+async def test_two_versions_are_compared_with_an_interval_and_what_moved(db: Path) -> None:
+    async with client(db) as http:
+        page = (await http.get("/compare")).text
+    assert "From v1 to v2: faithfulness is 0.2" in page and "lower (worse)." in page
+    assert "/turns?version=v2" in page
+    first, *_ = re.findall('<tr><td dir="auto">([^<]+)</td><td dir="auto">faithfulness', page)
+    assert first == "About wine?"
+    assert re.search("id=r\\d+&amp;show=faithfulness", page)
+
+
+async def test_times_and_groups_of_another_kind_are_compared_by_address(db: Path) -> None:
+    async with client(db) as http:
+        asked = {"by": "time", "a_until": "2025-10-15", "b_since": "2025-10-15"}
+        assert "faithfulness is 0.2" in (await http.get("/compare", params=asked)).text
+        wrong = await http.get("/compare", params={"by": "time", "a_since": "soon"})
+        assert wrong.status_code == 400 and "is not a time" in wrong.text
+        # Groups of another kind than before are forgotten.
+        kept = await http.get("/compare", params={"was": "judge", "by": "version", "a": "x", "b": "local"})
+        assert "From v1 to v2" in kept.text
+        assert "There is one of them only" in (await http.get("/compare?by=judge")).text
+        assert "No turn says any" in (await http.get("/compare?by=framework")).text
+
+
+def scored_twice(turns: Sequence[Evaluation]) -> list[Evaluation]:
+    """The same turns as another judge has them: all a tenth lower."""
+    lower = [by_judge(one, "other") for one in turns]
+    return [
+        one.replace(
+            scores=tuple(
+                replace(score, id=f"{one.record_id}-other", value=max((score.value or 0) - 0.1, 0.0))
+                for score in one.scores
+            )
+        )
+        for one in lower
+    ]
+
+
+def test_two_judges_of_the_same_turns_are_compared_turn_by_turn(tmp_path: Path) -> None:
+    turns = fortnight(0.1)
+    db = results(tmp_path / "s.db", [*turns, *scored_twice(turns)])
+    reader = open_results(db)
+    try:
+        sides = (Side(by="judge", value=name) for name in ("local-lexical", "other"))
+        (found,), moved = compare(reader, *sides)
+        times = (Side(scope=Scope(until=NOON + 6 * DAY)), Side(scope=Scope(since=NOON + 6 * DAY)))
+        (unpaired,), _ = compare(reader, *times)
+    finally:
+        reader.close()
+    assert found.same_turns and found.counts == (120, 120)
+    assert found.difference.value == pytest.approx(-0.1, abs=0.01) and found.difference.clear
+    # Turn by turn, what turns differ in by themselves does not count.
+    width = found.difference.high - found.difference.low
+    assert width < (unpaired.difference.high - unpaired.difference.low) / 4
+    assert moved[0].first_id == moved[0].second_id
+
+
+async def test_conversations_are_listed_by_time_or_by_bad_turns(db: Path) -> None:
+    async with client(db) as http:
+        latest = (await http.get("/sessions")).text
+        worst = (await http.get("/sessions?order=worst")).text
+        assert re.findall(r"session\?id=(s\d+)", latest)[:2] == ["s29", "s28"]
+        first = re.findall(r"session\?id=(s\d+)", worst)[0]
+        assert "2 of the first 4 turns did not pass" in worst and int(first[1:]) >= 15
+        assert "There are no further sessions" in (await http.get("/sessions?page=9")).text
+        assert (await http.get("/sessions?page=-1&order=odd")).status_code == 200
+
+
+async def test_money_is_told_by_day_and_by_metric(db: Path) -> None:
+    async with client(db) as http:
+        page = (await http.get("/coverage")).text
+    assert "$1.20" in page and "2025-10-09" in page and '"unit": "$"' in page
+    assert "No Monitor has stored here" in page
+    assert re.search(r"faithfulness</th><td[^>]*>120</td><td[^>]*>\$1.20", page)
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    long = HOSTILE + "x" * 100_000 + "\u05d0\u05d1"
+    texts = by_judge(turn(1, 0.5, question=long, answer=long, context=long, version=long))
+    bare = by_judge(turn(2, 0.5, content=False)).replace(session=long)
+    return results(tmp_path / "odd.db", [texts.replace(session=HOSTILE), bare])
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    return results(tmp_path / "empty.db", [])
+
+
+async def test_no_turns_and_hostile_ones_are_shown(empty: Path, odd: Path) -> None:
+    for place in (empty, odd):
+        async with client(place) as http:
+            for path in PAGES:
+                page = await http.get(path)
+                assert page.status_code == 200, path
+                assert "<img" not in page.text and "\u202e" not in page.text and len(page.text) < 500_000
+    async with client(odd) as http:
+        shown = (await http.get("/turn?id=r1&claim=9&show=none")).text
+        assert "<img" not in shown and "\u202e" not in shown and len(shown) < 500_000
+        assert "were not stored" in (await http.get("/turn?id=r2")).text
