@@ -19,6 +19,7 @@ from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
 
 _log = SafeLogger("steelyard.online")
+_LONGEST_LOOK = 0.16  # a thousand Monitors that look fifty times a second would take a core
 _LOOK = 0.02  # looking in is cheaper for the host than waking the loop at every turn
 _LINGER = 5.0  # traffic pauses; after this long it has ended, and the thread sleeps
 # So many are stored in one transaction, at most.
@@ -141,11 +142,12 @@ class Intake:
             await asyncio.sleep(_LOOK)
 
     async def _next(self, most: int) -> list[Queued]:
-        """The next turns. Looks in every 20 ms for some seconds, then sleeps until it is woken."""
-        idle_since = time.monotonic()
+        """The next turns. Looks in ever less often for some seconds, then sleeps until it is woken."""
+        idle_since, pause = time.monotonic(), _LOOK
         while not (taken := self._inbox.take(most)):
             if time.monotonic() - idle_since < _LINGER:
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_LOOK)
                 continue
             # Cleared before asking, so that a turn which comes in between is not missed.
             self._news.clear()

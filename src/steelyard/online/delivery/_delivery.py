@@ -16,7 +16,7 @@ from steelyard.scores import Evaluation, Usage
 from steelyard.sinks import Sink
 
 # How much later than its timeout a hanging sink is noticed.
-_LOOK = 0.1
+_LOOK = 0.25
 
 
 class Delivery:
