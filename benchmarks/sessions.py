@@ -1,6 +1,6 @@
 """Figures of turns that come in sessions: what intervals cover, when alarms are false, and how late.
 
-    python benchmarks/sessions.py [-n 200] [--only coverage|alarms|weeks|delays|changes]
+    python benchmarks/sessions.py [-n 200] [--only coverage|alarms|unknown|weeks|delays|changes]
     python benchmarks/sessions.py --month month.db [--falls]
 
 The second form writes a results file with a made-up month: conversations of four tenants, a budget that
@@ -103,6 +103,15 @@ def alarms(rounds: int) -> None:
         print(f"| {named(kind)} | " + " | ".join(cells) + " |", flush=True)
 
 
+def unknown(rounds: int) -> None:
+    """Alarms over 10,000 healthy turns, 200 a day, if no turn has a session."""
+    print(f"\nfalse alarms in {_TURNS:,} turns without sessions, {rounds} streams a cell")
+    print("| sessions | Alarm(below=.9) |\n|---|---:|")
+    for kind in kinds():
+        count = watched(Alarm(metric="m", below=0.9), kind, rounds, told=False)
+        print(f"| {named(kind)} | {share(count, rounds)} |", flush=True)
+
+
 def weeks(rounds: int) -> None:
     """Alarms over 10,000 healthy turns whose mean goes up and down in the course of a week."""
     print(f"\nfalse alarms in {_TURNS:,} turns, a weekly swing of .03, 200 a day, {rounds} streams a cell")
@@ -167,17 +176,17 @@ def false_alarms(traffic: Traffic, rounds: int) -> int:
     return count
 
 
-def watched(alarm: Alarm, traffic: Traffic, rounds: int) -> int:
+def watched(alarm: Alarm, traffic: Traffic, rounds: int, *, told: bool = True) -> int:
     """Streams that set off an alarm as a Monitor has it, which goes by the clock."""
     draw, count = np.random.default_rng(2), 0
     for _ in range(rounds):
         turns, places = picked(traffic, draw)
-        count += first_told(alarm, turns, places / traffic.a_day * 86_400) is not None
+        count += first_told(alarm, turns, places / traffic.a_day * 86_400, told=told) is not None
     return count
 
 
-def first_told(alarm: Alarm, turns: Turns, times: Array) -> int | None:
-    """The place of the turn that sets an alarm off."""
+def first_told(alarm: Alarm, turns: Turns, times: Array, *, told: bool = True) -> int | None:
+    """The place of the turn that sets an alarm off; it is told the sessions, or is not."""
     watch = Watch.start(alarm)
     parts = (turns.values, turns.inclusion, turns.sessions, times)
     for place, (value, inclusion, session, at) in enumerate(
@@ -185,7 +194,11 @@ def first_told(alarm: Alarm, turns: Turns, times: Array) -> int | None:
     ):
         score = Score(metric=alarm.metric, status="scored", value=value, inclusion_probability=inclusion)
         turn = Evaluation(
-            record_id=str(place), scores=(score,), session=str(session), happened_at=at, evaluated_at=at
+            record_id=str(place),
+            scores=(score,),
+            session=str(session) if told else "",
+            happened_at=at,
+            evaluated_at=at,
         )
         if watch.take(alarm, turn) is not None:
             return place
@@ -199,14 +212,19 @@ def delays(rounds: int) -> None:
     print(f"\nan oracle CUSUM at {_ORACLE_LIMIT}: false in {share(false, rounds)} of {_TURNS:,} turns")
     print(f"median turns until a fall from .9 to .8 is told, {rounds} streams a cell")
     print(
-        "| healthy turns before | oracle | FallAlarm | Alarm(below=.9), 200 turns a day |\n"
-        "|---:|---:|---:|---:|"
+        "| healthy turns before | oracle | FallAlarm | Alarm(below=.9), 200 a day | without sessions |\n"
+        "|---:|---:|---:|---:|---:|"
     )
     for before in (0, 500, 1_400, 3_000, 5_000, 8_000):
-        found: dict[str, list[int]] = {"oracle": [], "alarm": [], "watch": []}
+        found: dict[str, list[int]] = {"oracle": [], "alarm": [], "watch": [], "unknown": []}
         for _ in range(rounds):
             values = draw.random(before + 2_000) < np.where(np.arange(before + 2_000) < before, 0.9, 0.8)
-            for name, run in (("oracle", oracle), ("alarm", plain), ("watch", by_clock)):
+            for name, run in (
+                ("oracle", oracle),
+                ("alarm", plain),
+                ("watch", by_clock),
+                ("unknown", by_order),
+            ):
                 # The oracle begins with the fall: what came before is noise to it as to the others.
                 at = run(values[before:] if name == "oracle" else values)
                 since = None if at is None else at + 1 - (0 if name == "oracle" else before)
@@ -234,11 +252,17 @@ def plain(values: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
     return next((place for place, good in enumerate(values.tolist()) if alarm.add(float(good))), None)
 
 
-def by_clock(values: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
+def by_order(values: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
+    """When one goes off that has to find out that turns are independent."""
+    return by_clock(values, told=False)
+
+
+def by_clock(values: np.ndarray[tuple[int], np.dtype[np.bool_]], *, told: bool = True) -> int | None:
     """When an alarm goes off that knows days."""
     count = len(values)
     turns = Turns(values.astype(float), np.ones(count), np.arange(count))
-    return first_told(Alarm(metric="m", below=0.9), turns, 432.0 * np.arange(count, dtype=float))
+    times = 432.0 * np.arange(count, dtype=float)
+    return first_told(Alarm(metric="m", below=0.9), turns, times, told=told)
 
 
 def main() -> None:
@@ -248,6 +272,7 @@ def main() -> None:
     tables: dict[str, Callable[[int], None]] = {
         "coverage": coverage,
         "alarms": alarms,
+        "unknown": unknown,
         "weeks": weeks,
         "delays": delays,
         "changes": changes,

@@ -26,6 +26,7 @@ def scored(
     prompt: str = "3",
     **record: Any,
 ) -> Evaluation:
+    record = {"session": f"own {number}", **record}
     score = Score(
         metric=metric,
         status="failed" if value is None else "scored",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -190,7 +190,8 @@ def test_a_monitor_with_alarms_in_its_settings_tells_of_a_fall(
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[MemorySink()], concurrency=1)
     for number in range(60):
         good = number < 20
-        monitor.submit(turn(f"t{number}", answer="She found polonium." if good else "She found radium."))
+        answered = "She found polonium." if good else "She found radium."
+        monitor.submit(replace(turn(f"t{number}", answer=answered), session=f"s{number}"))
     assert monitor.flush(SHOWS_SOON) == 0
     assert ear.came.acquire(timeout=SHOWS_SOON)
     assert monitor.close() == 0

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 _HOUR, _DAY, _WEEK = 3600.0, 86400.0, 7 * 86400.0
 _SLOTS = 7 + 24
-_ENOUGH = 2
+_ENOUGH = 3
 """Weeks after which the difference between days is known."""
 _SWING = 0.03
-"""So far below the mean a day may be before that many weeks were seen."""
-_BY_CHANCE = 0.4
+"""So far below the mean a day may be in the first week."""
+_BY_CHANCE = 0.8
 """As many standard errors of a day's mean are let through: see `Season.slack`.
 
 Chosen by simulation (`benchmarks/sessions.py`, weeks and delays; 200 turns a day), partly on the seeds of the
@@ -77,8 +77,9 @@ class Season:
     def slack(self, at: float, *, variance: float) -> float:
         """By how much it may be off without a change: days after the first one while weeks are unknown.
 
-        The swing, half of it once a week was seen, less a part of what chance does to the mean of a day: with
-        few turns a day, a swing is too small for a bet to tell within days, and allowing for it hides falls.
+        The swing less a part of what chance does to the mean of a day, half of that once a week was seen, a
+        third after two: with few turns a day, a swing is too small for a bet to tell within days, and to
+        allow for it hides falls.
 
         Args:
             at: Now, as Unix time.
@@ -90,9 +91,9 @@ class Season:
         weight = sum(row[0] for row in rows)
         days = 7 * self.weeks + (0.0 if self.begins is None else (at - self.begins) / _DAY)
         if not weight or days < 1:
-            return _SWING
+            return _SWING / (self.weeks + 1)
         chance = variance * sum(row[2] for row in rows) / weight**2 * days
-        return max(_SWING / (self.weeks + 1) - _BY_CHANCE * math.sqrt(chance), 0.0)
+        return max(_SWING - _BY_CHANCE * math.sqrt(chance), 0.0) / (self.weeks + 1)
 
     def _close(self, variance: float) -> None:
         weight = sum(row[0] for row in self.now[:7])

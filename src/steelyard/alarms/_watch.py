@@ -14,7 +14,7 @@ from steelyard.alarms._alarm import Alarm
 from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
 from steelyard.alarms._season import Season
 from steelyard.scores import Evaluation, Provenance, Score
-from steelyard.stats import Blocking, Estimate, FallAlarm, Moments, OpenSums
+from steelyard.stats import Estimate, FallAlarm, Moments, Neighbours, OpenSums
 
 State = Literal["learning", "quiet", "fallen"]
 
@@ -56,7 +56,7 @@ class Watch:
     """The bet on a fall, or on a recovery."""
     alike: OpenSums = field(default_factory=OpenSums)
     """How far turns of one session are alike."""
-    order: Blocking = field(default_factory=Blocking)
+    order: Neighbours = field(default_factory=Neighbours)
     """How far neighbours are, which counts if no turn has a session."""
     season: Season = field(default_factory=Season)
     """The usual course of a week."""
@@ -101,10 +101,11 @@ class Watch:
             TypeError: If it has other fields.
             ValueError: If a field holds something else.
         """
-        # Of earlier versions, which did not count sessions: what it bet is void, what it learnt is not.
+        # Of earlier versions, which counted sessions or neighbours in another way: what it bet is void, what
+        # it learnt is not.
         stored = {name: value for name, value in data.items() if name not in ("steps", "stakes")}
-        bet = None
-        if stored.get("bet"):
+        bet, order = None, stored.get("order", {})
+        if stored.get("bet") and "power" in stored["bet"]:
             bet = FallAlarm(target=1)
             bet.resume(stored["bet"])
         return cls(
@@ -112,7 +113,7 @@ class Watch:
                 **stored,
                 "bet": bet,
                 "alike": OpenSums.resumed(stored["alike"]) if "alike" in stored else OpenSums(),
-                "order": Blocking(**stored.get("order", {})),
+                "order": Neighbours(**order) if "latest" in order else Neighbours(),
                 "season": Season(**stored.get("season", {})),
                 "before": Moments(**stored["before"]),
                 "since": Moments(**stored["since"]),
@@ -207,10 +208,9 @@ class Watch:
         at, session = evaluation.at, evaluation.user or evaluation.session
         usual = self.season.usual(at)
         self.alike.add(quality, inclusion, session=session)
-        effect = self.design_effect
-        # Only now: how far a bet on a turn counts is known before the turn is.
         if self.by_order and self.state != "fallen":
             self.order.add(quality, inclusion)
+        effect = self.design_effect
         variance = self._variance()
         slack = self.season.slack(at, variance=variance)
         if self.state != "fallen":
@@ -307,7 +307,7 @@ class Watch:
         # What the bet on the fall has won says nothing about the way back.
         self.bet, self.drift, self.changed_at = None, 0.0, None
         # A change of the level looks like turns that are alike.
-        self.order = Blocking()
+        self.order = Neighbours()
         self.season.forget_week()
         self.before, self.since, self.worst = self.since, Moments(), []
         self.judge_before = self.judge

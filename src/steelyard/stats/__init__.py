@@ -10,7 +10,6 @@ here turn such samples into figures with intervals; they need numpy alone and re
 0.927
 """
 
-from steelyard.stats._blocking import Blocking
 from steelyard.stats._changes import Change, find_changes
 from steelyard.stats._clusters import cluster, name_clusters
 from steelyard.stats._corrected import corrected_mean
@@ -31,6 +30,7 @@ from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
 from steelyard.stats._moments import Moments
+from steelyard.stats._neighbours import Neighbours
 from steelyard.stats._open_units import OpenSums
 from steelyard.stats._paired import holm, paired_difference, sign_flip_p
 from steelyard.stats._sample import Alike, Sample, alike_by, order_blocks, sample_of
@@ -41,7 +41,6 @@ from steelyard.stats._summary import MetricSummary, Summarizer
 __all__ = [
     "FEW",
     "Alike",
-    "Blocking",
     "Change",
     "ChangeAlarm",
     "ConfidenceSequence",
@@ -56,6 +55,7 @@ __all__ = [
     "Incident",
     "MetricSummary",
     "Moments",
+    "Neighbours",
     "OpenSums",
     "Sample",
     "Slice",

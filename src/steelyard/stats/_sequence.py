@@ -19,7 +19,11 @@ _MOST_BET = 0.5  # more would risk all evidence on one score
 # Small bets find small falls, large ones find deep falls sooner; which it will be is not known, nor how far
 # turns of a session are alike: the more they are, the smaller the best bet.
 _BETS = (0.02, 0.06, 0.15, 0.4, 0.8)
+_EFFECTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+"""Design effects for which the stakes are kept, so that evidence can be weighed anew."""
+_POWERS = 1 / _EFFECTS
 _HORIZON = 3_000.0  # scores after which half of the stake has been put on a fall
+_NOTHING = 1e-300
 _MOST_LOST = 0.9
 """No session may cost a bet more than this share of what it has become."""
 
@@ -159,6 +163,10 @@ class FallAlarm:
     reaches 1 / alpha, which by Ville's inequality happens on a healthy stream with a probability of at most
     alpha, ever. `benchmarks/sessions.py` measures it.
 
+    Where nobody knows sessions, evidence is worth as much less as neighbours are alike, all of it by what is
+    known of that now (`Neighbours`): the stakes are kept as if neighbours were alike to several degrees. What
+    is learnt later than a bet was made is not covered by Ville's inequality; simulation covers it.
+
     Of a session, a bet counts as many turns as it could pay for if all were perfect. After a hundred turns a
     session counts as another one, as it does if 500 others came since its last turn: one session for
     all turns is taken for sessions of a hundred turns.
@@ -181,7 +189,8 @@ class FallAlarm:
         """Probability of ever giving a false alarm."""
         self.smallest_inclusion = smallest_inclusion
         """The lowest probability with which any turn can be picked; it may be lowered before any score."""
-        self._stakes = [0.0] * len(_BETS)
+        self._stakes = np.zeros((len(_POWERS), len(_BETS)))
+        self._power = 1.0
         self._open: dict[str, _Sum] = {}
 
     def state(self) -> dict[str, Any]:
@@ -189,7 +198,7 @@ class FallAlarm:
         units = {
             key: (turns, round(most, 6), round(total, 6)) for key, (turns, most, total) in self._open.items()
         }
-        return {"n": self.n, "stakes": list(self._stakes), "open": units}
+        return {"n": self.n, "stakes": self._stakes.tolist(), "power": self._power, "open": units}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where another alarm with the same options stopped, in an earlier process say.
@@ -198,22 +207,24 @@ class FallAlarm:
             ValueError: If this cannot be what such an alarm had.
         """
         try:
-            n, stakes = int(state["n"]), [float(stake) for stake in state["stakes"]]
+            n, power, stakes = int(state["n"]), float(state["power"]), np.array(state["stakes"], float)
             units = {
                 str(key): (int(turns), float(most), float(total))
                 for key, (turns, most, total) in state["open"].items()
             }
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             raise ValueError("this is not the state of a fall alarm") from None
-        known = all(math.isfinite(stake) and stake >= 0 for stake in stakes)
-        if n < 0 or len(stakes) != len(_BETS) or not known:
+        known = stakes.shape == self._stakes.shape and bool((np.isfinite(stakes) & (stakes >= 0)).all())
+        if n < 0 or not known or not 0 < power <= 1:
             raise ValueError("this is not the state of a fall alarm")
-        self.n, self._stakes, self._open = n, stakes, units
+        self.n, self._power, self._stakes, self._open = n, power, stakes, units
 
     @property
     def evidence(self) -> float:
         """What a starting stake of 1 has become; at `1 / alpha` the alarm goes off."""
-        return sum(self._stakes) / len(_BETS) + _kept(self.n)
+        # Between two degrees the logarithm goes by the power, as that of a single bet does.
+        logs = np.log(np.maximum(self._stakes.mean(axis=1), _NOTHING))
+        return math.exp(float(np.interp(self._power, _POWERS[::-1], logs[::-1]))) + _kept(self.n)
 
     def add(
         self,
@@ -232,8 +243,8 @@ class FallAlarm:
             session: The session of the turn, or its user; None or empty for a turn of its own.
             usual: How far the mean usually is above the target's, -.15 to .15, at the time of this turn.
             design_effect: If nobody knows its session: how many times the variance of a mean of such turns is
-                what it would be if they were independent. Evidence counts for as much less, by the root of
-                that order: logarithms grow by the mean of independent turns, and vary by that of these.
+                what it would be if they were independent, as far as is known now. The logarithm of all
+                evidence counts for as much less.
 
         Raises:
             ValueError: If the inclusion probability is below the smallest one.
@@ -246,13 +257,12 @@ class FallAlarm:
             turns, most, total = 0, 0.0, 0.0
         most, before, total = most + share * max(1 - target, 0.0), total, total + share * (value - target)
         opened = _kept(self.n) - _kept(self.n + 1)
-        power = 1 / design_effect
-        self._stakes = [
-            (stake + opened) * ((1 - bet * total) / (1 - bet * before)) ** power
-            if bet * most <= _MOST_LOST or not turns
-            else stake + opened
-            for stake, bet in zip(self._stakes, _BETS, strict=True)
+        factors = [
+            (1 - bet * total) / (1 - bet * before) if bet * most <= _MOST_LOST or not turns else 1.0
+            for bet in _BETS
         ]
+        self._stakes = (self._stakes + opened) * np.array(factors) ** _POWERS[:, None]
+        self._power = 1 / design_effect
         if key is not None:
             remember(self._open, key, (turns + 1, most, total))
         self.n += 1
