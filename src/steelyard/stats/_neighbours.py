@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 _LAGS = 96
 _WINDOW = 5.0
 """Correlations are added up over so many times as many turns as their sum says (Sokal's window)."""
-_DOUBT = 0.5
+_DOUBT = 0.4
 """As many standard errors are taken off: with more, unknown sessions set off more alarms; with none, falls of
 independent turns are told later (simulated as in `benchmarks/sessions.py`, as are the other figures here)."""
 _FEWEST = 16
 _STEP, _BACK = 8, 16
 """What is known is looked at every 8 turns, and held against what was known 16 times that ago."""
-_MOST_GROWN = 3.0
+_MOST_GROWN = 4.0
 """By so many times it may have grown since: with more, deep falls are told later; with less, a first long
 session that goes wrong sets off more alarms."""
 _SMALL = 1e-9  # equal values differ from their mean by rounding alone
