@@ -63,6 +63,17 @@ def _leaves_docs(page: Path, link: str) -> bool:
     return not (page.parent / link).resolve().is_relative_to(ROOT / "docs")
 
 
+def test_pages_that_the_code_names_are_there() -> None:
+    named = {
+        name
+        for folder in ("src", "integrations", "scripts", "benchmarks", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) >= 10
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_every_note_and_every_family_of_shapes_is_explained() -> None:
     page = (ROOT / "docs" / "reference" / "recording.md").read_text()
     for name, meaning in NOTES.items():
