@@ -9,6 +9,7 @@ from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -132,12 +133,35 @@ def executor(choices: Choices) -> Application:
     return single(made, given(choices, key="input"), hops=hops, shows=all_found, batches=False)
 
 
+def supervisor(choices: Choices) -> Application:
+    """An agent whose only tool is another agent, which searches and puts what it found in its own words."""
+    hops, one = choices.number("hops"), tool(choices)
+    expert = create_agent(
+        Speaker(role="expert", tool=one.name, hops=hops), [one], system_prompt=instructions(choices) or None
+    )
+
+    def ask(query: str) -> str:
+        """Asks a colleague."""
+        state: Any = expert.invoke({"messages": [HumanMessage(query)]})
+        return str(state["messages"][-1].text)
+
+    async def ask_async(query: str) -> str:
+        """Asks a colleague."""
+        state: Any = await expert.ainvoke({"messages": [HumanMessage(query)]})
+        return str(state["messages"][-1].text)
+
+    colleague = StructuredTool.from_function(ask, coroutine=ask_async, name="colleague")
+    made = create_agent(Speaker(role="agent", tool=colleague.name), [colleague], checkpointer=saver(choices))
+    return single(made, given(choices), hops=hops, shows=all_found)
+
+
 AGENTS: dict[str, Callable[[Choices], Application]] = {
     "framework": framework,
     "nodes": of_nodes,
     "prompt": with_prompt,
     "before": before_the_model,
     "executor": executor,
+    "supervisor": supervisor,
 }
 
 

@@ -26,7 +26,7 @@ def now(manager: Any = None) -> Turn:
 
 
 class Speaker(BaseChatModel):
-    """Replies as its role does: `answer`, `rewrite`, `queries`, `grade`, `route`, `check`, `agent`."""
+    """Replies as its role does: `answer`, `rewrite`, `queries`, `grade`, `route`, `check`, `agent`, `expert`."""
 
     role: str
     tool: str = ""
@@ -50,7 +50,7 @@ class Speaker(BaseChatModel):
 
     def _reply(self, messages: list[BaseMessage], manager: Any) -> AIMessage:
         turn, prompt = now(manager), "\n\n".join(message.text for message in messages)
-        if self.role == "agent":
+        if self.role in ("agent", "expert"):
             return self._act(turn, messages, prompt)
         said = self._say(turn, prompt)
         if self.role != "answer" or self.form is None:
@@ -62,8 +62,7 @@ class Speaker(BaseChatModel):
         if self.role == "answer":
             return self._answer(turn, prompt)
         if self.role == "relay":
-            turn.relayed.append(prompt)
-            return f"{turn.draft} ({len(turn.relayed)})"
+            return self._relay(turn, prompt)
         if self.role == "grade":
             return "yes" if any(place(text, prompt) >= 0 for text in turn.shown) else "no"
         if self.role == "check":
@@ -80,6 +79,10 @@ class Speaker(BaseChatModel):
             "verify": '{"grounded": true, "score": 9}',
         }[self.role]
 
+    def _relay(self, turn: Turn, prompt: str) -> str:
+        turn.relayed.append(prompt)
+        return f"{turn.draft} ({len(turn.relayed)})"
+
     def _answer(self, turn: Turn, prompt: str) -> str:
         turn.tries += 1
         if self.drafts and turn.tries == 1:
@@ -93,7 +96,7 @@ class Speaker(BaseChatModel):
         asked = max(at for at, message in enumerate(messages) if message.type == "human")
         looked = sum(message.type == "tool" for message in messages[asked:])
         if looked >= self.hops:
-            return AIMessage(self._answer(turn, prompt))
+            return AIMessage((self._relay if self.role == "expert" else self._answer)(turn, prompt))
         call = {"name": self.tool, "args": {"query": turn.queries[looked]}, "id": f"{turn.id}-{looked}"}
         return AIMessage("", tool_calls=[{**call, "type": "tool_call"}])
 

@@ -39,7 +39,7 @@ class LookUps:
 
 
 def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
-    """Outermost retrievals, and tools without a retrieval in them.
+    """Outermost retrievals and tools, and the tools of an agent that is a tool itself.
 
     Args:
         turn: The turn.
@@ -50,13 +50,21 @@ def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
         if step.kind == "retrieval" and step in turn.retrievals:
             query = text_of(step.given) if isinstance(step.given, str) else None
             _add(made, step, list(step.contexts or ()), query)
-        elif step.kind == "tool" and not (step.is_within("tool", "retrieval") or _hands_over(step.name)):
+        elif step.kind == "tool" and not (_serves_another(turn, step) or _hands_over(step.name)):
             _add_tool(made, turn, step, tool_contexts)
     if not any(_has_ended(step) for step in turn.steps if step.kind == "tool"):
         _add_told(made, turn, tool_contexts)
     made.found = _without_joined(made)
     made.stages = tuple(_stages(turn))
     return made
+
+
+def _serves_another(turn: Turn, tool: Step) -> bool:
+    """Whether what a tool returns is for the code around it, not for a model: a part of another look-up."""
+    return any(
+        above.kind == "retrieval" or (above.kind == "tool" and not turn.inside(above, "model"))
+        for above in tool.above()
+    )
 
 
 def _hands_over(tool: str) -> bool:

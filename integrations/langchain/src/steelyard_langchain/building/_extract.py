@@ -76,7 +76,11 @@ def _unnamed_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[Model
     name, inner = next(iter(state.items()), ("", None))
     if len(state) == 1 and isinstance(inner, Mapping):
         return answer_of(inner, (state_of(inputs) or {}).get(name), None, calls=calls)
-    return _only_text(state, inputs, calls) or _only_conversation(state) or _only_form(state)
+    text = _only_text(state, inputs, calls)
+    if text and any(text.strip() in call.reply for call in calls):
+        return text
+    # Passages that a step joined are a text, too.
+    return _only_form(state) or text or _only_conversation(state)
 
 
 def _only_form(state: Mapping[str, Any]) -> str:
