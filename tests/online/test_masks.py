@@ -65,6 +65,27 @@ def test_a_mask_that_fails_drops_the_content(mask: Any, caplog: pytest.LogCaptur
     monitor.close()
 
 
+def test_a_turn_whose_mask_failed_may_come_again() -> None:
+    def mask(record: Record) -> Record:
+        if down.is_set():
+            raise ConnectionError
+        return record
+
+    down, sink = threading.Event(), MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], mask=mask)
+    down.set()
+    monitor.submit(turn("a"))
+    assert monitor.flush(60) == 0
+    down.clear()
+    monitor.submit(turn("a"))
+    monitor.submit(turn("a"))
+    assert monitor.flush(60) == 0
+    stats = monitor.stats()
+    assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 1, "duplicate": 1})
+    assert list(sink.by_record) == ["a"]
+    monitor.close()
+
+
 def test_equal_turns_are_judged_once_while_a_mask_is_at_work() -> None:
     """Also where the mask is through with one of them only after the other was judged and is forgotten."""
     masking, decided, judged = threading.Event(), threading.Event(), threading.Event()

@@ -181,7 +181,7 @@ class Preparer:
             self.undo(record.id)
             raise
         if masked is None:
-            self._budget.release(record.id)
+            self.undo(record.id)
             return Closed("skipped", "mask_failed")
         # With the record as it came: a mask may change what the two recorders are told apart by.
         self._recorders.look(record)

@@ -8,13 +8,14 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from online.helpers import FAITHFUL, Clock, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
-from steelyard.online import Budget, Monitor, Price, Rule, Selection
+from steelyard.online import Budget, Monitor, Price, Rule, Selection, SpoolSettings
 from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._protocol import QueueFailed
 from steelyard.online.queue._turns import Leased, Selected
@@ -235,6 +236,21 @@ def test_a_masked_out_turn_gives_its_reservation_back() -> None:
     assert monitor.flush(60) == 0
     stats = monitor.stats()
     assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 100})
+    check_law(stats)
+    monitor.close()
+
+
+def test_a_turn_that_the_queue_refuses_gives_its_reservation_back(tmp_path: Path) -> None:
+    forced = Selection(rules=[Rule(tags=["must"], force=True)])
+    spool = SpoolSettings(path=tmp_path / "s.db", max_bytes=20_000)
+    monitor = Monitor(metrics=[], sinks=[], throttle=10, selection=forced, spool=spool)
+    for number in range(10):
+        monitor.submit(turn(f"{number}", tags=("must",), answer="too long " * 5_000))
+    assert monitor.flush(60) == 0
+    monitor.submit(turn("fits"))
+    assert monitor.flush(60) == 0
+    stats = monitor.stats()
+    assert (stats.spooled, stats.skipped) == (1, {"spool_full": 10})
     check_law(stats)
     monitor.close()
 

@@ -14,6 +14,7 @@ import secrets
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from steelyard.questions import Answer, Predicate, Question, Request, Same, YesNo
 
@@ -62,15 +63,20 @@ KNOWN_ANSWERS: Mapping[str, bool] = {"q901": True, "q902": False}
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether some text has a word or a sign that one would use to tell a judge what to say."""
-    for text in texts:
-        for at in range(0, len(text), _PIECE):
-            piece = _folded(text[max(0, at - 40) : at + _PIECE])
-            plain = piece.isascii()
-            for stem in _PLAIN_STEMS if plain else _STEMS:
-                if stem in piece:
-                    return True
-            if _SIGNS.search(piece) or (not plain and _ALIKE.search(piece)):
+    return any(map(_speaks, texts))
+
+
+# The requests of one turn show the same passages.
+@lru_cache(maxsize=32)
+def _speaks(text: str) -> bool:
+    for at in range(0, len(text), _PIECE):
+        piece = _folded(text[max(0, at - 40) : at + _PIECE])
+        plain = piece.isascii()
+        for stem in _PLAIN_STEMS if plain else _STEMS:
+            if stem in piece:
                 return True
+        if _SIGNS.search(piece) or (not plain and _ALIKE.search(piece)):
+            return True
     return False
 
 
