@@ -118,7 +118,7 @@ class Monitor:
                 One that is not local is put behind a `CircuitBreaker`, unless it brings one.
             screen: A cheaper judge, such as `"local"`, that scores every turn; the judge then scores the
                 share of them that `sample_rate` says, most where the screen tells least. Its Scores are in
-                `Evaluation.screen`.
+                `Evaluation.screen`, and make the judge's figures more exact.
             screen_rate: With a screen: the share of turns that it scores.
             screen_floor: With a screen: the share of its own rate that every turn keeps, however sure the
                 screen is of it.

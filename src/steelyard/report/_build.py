@@ -13,6 +13,7 @@ import numpy as np
 from steelyard.diagnosis import MENDS
 from steelyard.report._findings import look_closer
 from steelyard.report._people import human_agreement
+from steelyard.report._screens import TimeAxis, change_figures, groups_with_screen, with_screen
 from steelyard.report.figures import (
     CauseFigure,
     ChangeFigure,
@@ -25,7 +26,7 @@ from steelyard.report.figures import (
 )
 from steelyard.report.labels import LabelStore
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import Funnel, Missing, Scope, ScoresInTime, Sums, Totals
+from steelyard.report.queries import Funnel, Missing, Scope, ScoresInTime, ScreenedTurns, Sums, Totals
 from steelyard.report.stores._tables import ResultsReader
 from steelyard.scores import CAUSES, Direction
 from steelyard.stats import FEW, Alike, Moments, alike_by, difference_of, ewma, find_changes, sample_of
@@ -37,6 +38,9 @@ _FALSE_CHANGES = 0.02
 # The latest scores alone tell of sessions and changes beyond so many: reading them takes a second.
 _IN_TIME = 300_000
 _BRIEF = 20_000
+_SCREENED = 1_000_000
+"""Turns that screens saw; beyond so many, figures are those of the judge alone."""
+_BRIEFLY_SCREENED = 200_000
 
 
 def build_figures(
@@ -73,9 +77,12 @@ def build_figures(
     latest, spread = _in_time(reader, scope, sums.over_time, limit=_BRIEF if brief else _IN_TIME)
     axis = _TimeAxis(start, width, latest, spread)
     metrics = _metrics(sums.over_time, axis, funnel, missing)
+    turns = _screened_turns(reader, scope, brief=brief)
+    metrics = _assisted(metrics, turns, start, width)
     read = () if brief else _worst_turns(reader, scope, metrics, worst)
-    findings, slices = ((), ()) if brief else look_closer(reader, scope, metrics)
+    findings, slices = ((), ()) if brief else look_closer(reader, scope, metrics, turns)
     groups = _groups(sums.by_group, metrics)
+    groups = groups_with_screen(groups, turns, lambda: reader.groups_of(scope, by), by=by)
     notes = _notes(scope, totals, metrics, missing)
     if by and not groups:
         notes.append(f"no turn has a {by}: nothing to compare")
@@ -109,6 +116,23 @@ def _in_time(
         return latest, latest
     # What the latest say of how alike neighbours are holds for all; where anything changed, it does not.
     return latest, reader.in_time(scope, limit=limit, every=math.ceil(count / limit))
+
+
+def _screened_turns(reader: ResultsReader, scope: Scope, *, brief: bool) -> dict[str, ScreenedTurns]:
+    return reader.screened(scope, limit=_BRIEFLY_SCREENED if brief else _SCREENED)
+
+
+def _assisted(
+    metrics: Sequence[MetricFigure], turns: Mapping[str, ScreenedTurns], start: float, width: float
+) -> tuple[MetricFigure, ...]:
+    """The figures with a screen's help, where one saw turns of a metric and all of them could be read."""
+    axis = TimeAxis(start, width, 1 - _FALSE_CHANGES / max(len(metrics), 1))
+    return tuple(
+        with_screen(one, turns[one.metric], axis)
+        if one.metric in turns and int(np.isfinite(turns[one.metric].judged).sum()) == one.estimate.n
+        else one
+        for one in metrics
+    )
 
 
 def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
@@ -253,15 +277,7 @@ def _changes(
         width=width,
         level=level,
     )
-    return tuple(
-        ChangeFigure(
-            since=change.since,
-            until=change.until,
-            difference=change.difference,
-            worse=(change.difference.value < 0) == (direction == "higher"),
-        )
-        for change in found
-    )
+    return change_figures(found, direction)
 
 
 def _groups(sums: Sequence[Sums], metrics: Sequence[MetricFigure]) -> tuple[GroupFigure, ...]:

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.report._columns import ABOUT, Columns, clusters_of, columns_of
+from steelyard.report._screens import sample_with_screen
 from steelyard.report.figures import FindingFigure, MetricFigure, SliceFigure
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import SampledScore, Scope
+from steelyard.report.queries import SampledScore, Scope, ScreenedTurns
 from steelyard.report.stores._tables import ResultsReader
 from steelyard.scores import CAUSES, Cause, Direction
 from steelyard.stats import (
@@ -33,6 +34,7 @@ from steelyard.stats import (
 
 _LOOK = 12_000
 """Scores of each metric that are looked at: one look takes a second."""
+_SCREENED = 200_000
 _LEAST = 40
 _SHOWN = 5
 # Of all metrics together; the changes of whole metrics are allowed the rest of one in twenty.
@@ -53,12 +55,26 @@ class Looked:
     scores: Sequence[SampledScore]
     columns: Columns
     clusters: Mapping[str, str]
+    screened: ScreenedTurns | None = None
+    """The same turns as a screen saw them, if one did."""
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The judge's values, with a screen's help if there is one."""
+        if self.screened is None:
+            values = [score.value for score in self.scores]
+            return sample_of(values, [score.inclusion for score in self.scores], self.units)
+        return sample_with_screen(self.screened, self.units)[1]
 
     @cached_property
     def units(self) -> Sequence[Hashable] | None:
         """What turns are alike by."""
-        values = np.array([score.value for score in self.scores])
-        inclusion = np.array([score.inclusion for score in self.scores])
+        if self.screened is None:
+            values = np.array([score.value for score in self.scores])
+            inclusion = np.array([score.inclusion for score in self.scores])
+        else:
+            alone = sample_with_screen(self.screened)[1]
+            values, inclusion = alone.values, 1 / alone.weights
         days = np.array([int(score.happened_at // 86400) for score in self.scores])
         _, place = np.unique(days, return_inverse=True)
         # Less each day's mean, or the fall that is looked for would itself make neighbours alike.
@@ -76,14 +92,19 @@ class Looked:
 
 
 def look_closer(
-    reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure]
+    reader: ResultsReader,
+    scope: Scope,
+    metrics: Sequence[MetricFigure],
+    turns: Mapping[str, ScreenedTurns] | None = None,
 ) -> tuple[tuple[FindingFigure, ...], tuple[SliceFigure, ...]]:
     """What changed, the most harmful first, and the slices that are unlike the rest at all times.
 
     Of each metric 12,000 scores are looked at, spread over the whole time if there are more. If nothing is
     wrong, anything is told in one of twenty looks at most.
     """
-    looked = _looked(reader, scope, metrics)
+    if turns is None and any(one.screen for one in metrics):
+        turns = reader.screened(scope, limit=_SCREENED)
+    looked = _looked(reader, scope, metrics, turns or {})
     found = findings_of(looked)
     is_local = any(one.judge.startswith("local") and not one.calibrated for one in reader.made(scope))
     named = {(one.metric, name) for one in found for name in one.names}
@@ -96,7 +117,12 @@ def look_closer(
     return found, tuple(sorted(slices, key=_harm_of_slice)[:_SHOWN])
 
 
-def _looked(reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure]) -> list[Looked]:
+def _looked(
+    reader: ResultsReader,
+    scope: Scope,
+    metrics: Sequence[MetricFigure],
+    turns: Mapping[str, ScreenedTurns],
+) -> list[Looked]:
     """The scores of each metric that has enough of them, and that vary."""
     looked: list[Looked] = []
     clusters: dict[str, str] | None = None
@@ -105,11 +131,34 @@ def _looked(reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure]
         scores = reader.sample(scope, metric.metric, limit=_LOOK, every=every)
         if len(scores) < _LEAST or all(score.value == scores[0].value for score in scores):
             continue
+        screened = None
+        if metric.screen is not None and metric.metric in turns:
+            scores, screened = _with_unjudged(
+                reader, scope, metric.metric, scores, turns[metric.metric], every
+            )
         if clusters is None:
             clusters = clusters_of([score.question for score in scores])
         columns = columns_of(scores, clusters)
-        looked.append(Looked(metric.metric, metric.direction, scores, columns, clusters))
+        looked.append(Looked(metric.metric, metric.direction, scores, columns, clusters, screened))
     return looked
+
+
+def _with_unjudged(
+    reader: ResultsReader,
+    scope: Scope,
+    metric: str,
+    scores: Sequence[SampledScore],
+    turns: ScreenedTurns,
+    judged_every: int,
+) -> tuple[list[SampledScore], ScreenedTurns]:
+    """The scores with turns that only a screen saw, in order of time, and what is known of all of them."""
+    every = math.ceil(len(turns.records) / _LOOK)
+    others = reader.unjudged(scope, metric, limit=_LOOK, every=every)
+    place = {record: index for index, record in enumerate(turns.records)}
+    found = {one.record_id: one for one in [*others, *scores] if one.record_id in place}
+    ordered = sorted(found.values(), key=lambda one: place[one.record_id])
+    places = [place[one.record_id] for one in ordered]
+    return ordered, turns.part(places, judged_every=judged_every, every=every)
 
 
 def findings_of(looked: Sequence[Looked]) -> tuple[FindingFigure, ...]:
@@ -119,35 +168,16 @@ def findings_of(looked: Sequence[Looked]) -> tuple[FindingFigure, ...]:
 
 
 def _of_metric(looked: Looked, metrics: int) -> list[FindingFigure]:
-    values = np.array([score.value for score in looked.scores])
     times = np.array([score.happened_at for score in looked.scores])
-    inclusion = [score.inclusion for score in looked.scores]
-    units = looked.units
-    sample = sample_of(values, inclusion, units)
+    sample = looked.sample
     width = bucket_width(max(float(times[-1] - times[0]), 1.0))
-    incidents = find_incidents(
-        values,
-        times,
-        looked.named,
-        inclusion=inclusion,
-        sessions=units,
-        width=width,
-        level=_FALSE_INCIDENTS / metrics,
-    )
-    left = ~np.any([one.inside for one in incidents], axis=0) if incidents else np.ones(len(values), bool)
+    incidents = find_incidents(sample, times, looked.named, width=width, level=_FALSE_INCIDENTS / metrics)
+    left = ~np.any([one.inside for one in incidents], axis=0) if incidents else np.ones(len(times), bool)
     # One that stayed as it was while all others changed is not what happened.
     found = [
         _incident(looked, sample, times, one) for one in incidents if one.difference.value * one.against > 0
     ]
-    rest = sample.part(left)
-    steps = find_changes(
-        rest.values,
-        times[left],
-        inclusion=1 / rest.weights,
-        sessions=None if rest.units is None else rest.units.tolist(),
-        width=width,
-        level=1 - _FALSE_CHANGES / metrics,
-    )
+    steps = find_changes(sample.part(left), times[left], width=width, level=1 - _FALSE_CHANGES / metrics)
     found += [_finding(looked, sample, times, step, left, ()) for step in steps if step.difference.clear]
     return found
 
@@ -199,7 +229,8 @@ def _finding(
 
 def _worst(scores: Sequence[SampledScore], direction: Direction) -> tuple[str, ...]:
     sign = 1.0 if direction == "higher" else -1.0
-    ordered = sorted(scores, key=lambda one: (sign * one.value, -one.happened_at, one.record_id))
+    judged = [one for one in scores if one.judged]
+    ordered = sorted(judged, key=lambda one: (sign * one.value, -one.happened_at, one.record_id))
     return tuple(one.record_id for one in ordered[:3] if one.record_id)
 
 
@@ -258,10 +289,8 @@ def _slices(looked: Looked, level: float, is_local: bool) -> list[SliceFigure]:
             judge=is_local and name in _LANGUAGES and not one.value.casefold().startswith("en"),
         )
         for one in find_slices(
-            [score.value for score in looked.scores],
+            looked.sample,
             looked.named,
-            inclusion=[score.inclusion for score in looked.scores],
-            sessions=looked.units,
             than_rest="lower" if looked.direction == "higher" else "higher",
             level=level,
         )

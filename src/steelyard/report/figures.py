@@ -39,6 +39,22 @@ class ChangeFigure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ScreenFigure:
+    """What a screen adds to one metric of the judge."""
+
+    screens: tuple[str, ...]
+    """The screens that scored turns; of fitted ones with their version."""
+    judges: tuple[str, ...]
+    """The judges that scored some of them."""
+    cheap: Estimate
+    """The mean of what the screen said, of all turns that it saw."""
+    dear: Estimate
+    """The mean of what the judge said, by its turns alone."""
+    worth: float
+    """As many turns judged at random without a screen would tell as much."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MetricFigure:
     """One metric over the whole period."""
 
@@ -73,6 +89,8 @@ class MetricFigure:
     missing: float = 0.0
     """The weighted share of turns without a value among those to which the metric applies, 0..1: judging
     failed, or found nothing to judge."""
+    screen: ScreenFigure | None = None
+    """What a screen adds, by which all figures of the metric are made more exact; None without one."""
     shows: Shown | None = None
     """Which value of a score it is of: the formula's expectation under the judge's probabilities, the formula
     on bare verdicts, or some of `both`, as the turns in `worst` have it; None if none were read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -327,6 +327,8 @@ class SampledScore:
     """The record's id."""
     diagnosis: str | None = None
     """What the turn suffers from, or `fine`; None if it was not diagnosed."""
+    judged: bool = True
+    """Whether the judge gave it a value; if not, `value` is 0 and only a screen saw it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -341,6 +343,40 @@ class ScoresInTime:
     """The probability with which each turn was picked."""
     units: Sequence[str | None] = field(repr=False)
     """The user of each, or else its session; None where neither is known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScreenedTurns:
+    """One metric's turns that a screen or the judge saw, in order of time; columns of one length."""
+
+    times: npt.NDArray[np.float64]
+    """When each turn began, as Unix time."""
+    said: npt.NDArray[np.float64]
+    """What the screen said; NaN where it said nothing."""
+    screened: npt.NDArray[np.float64]
+    """The probability with which the screen saw it."""
+    makes: npt.NDArray[np.object_]
+    """The screen's name and, if it was fitted, its version."""
+    units: npt.NDArray[np.object_] = field(repr=False)
+    """The user of each, or else its session; None where neither is known."""
+    records: npt.NDArray[np.object_] = field(repr=False)
+    """The id of each record."""
+    judges: npt.NDArray[np.object_]
+    """The judge's name; empty where none saw it."""
+    judged: npt.NDArray[np.float64]
+    """The judge's value; NaN where it has none."""
+    passed: npt.NDArray[np.float64]
+    """1 if it passed, 0 if not; NaN without a value or threshold."""
+    inclusion: npt.NDArray[np.float64]
+    """The probability with which the judge saw it; NaN where it did not, or failed."""
+
+    def part(self, places: Sequence[int], *, judged_every: int = 1, every: int = 1) -> ScreenedTurns:
+        """Some of the turns: one in so many of those that the judge saw, and of all others."""
+        columns = {one.name: getattr(self, one.name)[list(places)] for one in fields(self)}
+        seen = np.isfinite(columns["inclusion"])
+        columns["screened"] = columns["screened"] / np.where(seen, judged_every, every)
+        columns["inclusion"] = columns["inclusion"] / judged_every
+        return ScreenedTurns(**columns)
 
 
 def attributes_of(tags: object, framework: object, metadata: object) -> dict[str, list[str]]:

@@ -16,7 +16,13 @@ from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
 from steelyard.report.page._findings import finding_words
 from steelyard.report.page._html import headline
-from steelyard.report.page._turn import bounds_words, evidence_words, shown_words, turn_view
+from steelyard.report.page._turn import (
+    bounds_words,
+    evidence_words,
+    shown_words,
+    turn_view,
+    worth_words,
+)
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 
@@ -49,6 +55,7 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
         if not figures.findings:
             console.print(Text(headline(figures.metrics), style=_style(figures.metrics)))
     _section(console, "What changed", [Text(finding_words(one)) for one in figures.findings])
+    _section(console, "Two judges: screen, judge alone, corrected", _screens(figures))
     _section(console, f"By {figures.by}", _groups(figures))
     _section(console, "Why turns are bad", _causes(figures))
     _section(console, "What people say", _people(figures))
@@ -118,6 +125,16 @@ def _trend(points: Sequence[Point]) -> str:
     bottom = max(min(*means, top - _SPAN) if means else 0.0, 0.0)
     span = max(top - bottom, _SPAN)
     return "".join(_BARS[min(int((mean - bottom) / span * 8), 7)] for mean in means)
+
+
+def _screens(figures: ReportFigures) -> list[Text]:
+    rows = []
+    for one in figures.metrics:
+        if one.screen is not None:
+            parts = (one.screen.cheap, one.screen.dear, one.estimate)
+            told = " · ".join(f"{part.value:.2f} ({_interval(part)})" for part in parts)
+            rows.append(Text(f"{shorten(one.metric, 40)}  {told}, {worth_words(one)}"))
+    return rows
 
 
 def _groups(figures: ReportFigures) -> list[Text]:

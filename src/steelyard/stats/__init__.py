@@ -10,6 +10,7 @@ here turn such samples into figures with intervals; they need numpy alone and re
 0.927
 """
 
+from steelyard.stats._assisted import AssistedSample, assisted_sample
 from steelyard.stats._changes import Change, find_changes
 from steelyard.stats._clusters import cluster, name_clusters
 from steelyard.stats._corrected import corrected_mean
@@ -41,6 +42,7 @@ from steelyard.stats._summary import MetricSummary, Summarizer
 __all__ = [
     "FEW",
     "Alike",
+    "AssistedSample",
     "Change",
     "ChangeAlarm",
     "ConfidenceSequence",
@@ -61,6 +63,7 @@ __all__ = [
     "Slice",
     "Summarizer",
     "alike_by",
+    "assisted_sample",
     "auroc",
     "benjamini_hochberg",
     "cluster",

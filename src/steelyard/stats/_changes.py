@@ -51,7 +51,7 @@ class _Axis:
 
 
 def find_changes(
-    values: Iterable[float],
+    values: Iterable[float] | Sample,
     times: Sequence[float] | _Array,
     *,
     inclusion: Iterable[float] | None = None,
@@ -73,7 +73,7 @@ def find_changes(
     the step and the days have in common.
 
     Args:
-        values: In 0..1.
+        values: In 0..1; or a sample, which has its own probabilities and sessions.
         times: Unix time of each.
         inclusion: The probability with which each was picked; 1 if None.
         sessions: The session of each (see `weighted_mean`); independent turns if None.
@@ -84,7 +84,7 @@ def find_changes(
         No change if there are too few turns to tell; one that is not clear if nothing clearly changed.
     """
     sample, moments = sample_of(values, inclusion, sessions), np.asarray(times, float)
-    if len(sample) < 2 * FEW:
+    if sample.counted.sum() < 2 * FEW:
         return []
     start = math.floor(float(moments.min()) / width) * width
     axis = _axis(sample, ((moments - start) // width).astype(np.int64), start, width, level)
@@ -164,7 +164,8 @@ def _steps(axis: _Axis, first: int, last: int, most: int) -> list[tuple[int, Dif
 
 def _step(axis: _Axis, first: int, last: int) -> tuple[int, Difference] | None:
     part = axis.part(first, last)
-    counts = np.cumsum(np.bincount(part.pieces - first, minlength=last - first)) if len(part.sample) else [0]
+    seen = np.bincount(part.pieces - first, part.sample.counted, last - first) if len(part.sample) else [0]
+    counts = np.cumsum(seen)
     borders = [
         index
         for index in range(1, last - first)

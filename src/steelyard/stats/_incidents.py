@@ -98,7 +98,7 @@ class _Scan:
 
 
 def find_incidents(
-    values: Iterable[float],
+    values: Iterable[float] | Sample,
     times: Sequence[float] | _Array,
     attributes: Mapping[str, Sequence[str | None]],
     *,
@@ -121,7 +121,7 @@ def find_incidents(
     Probability and Statistics, 2010).
 
     Args:
-        values: In 0..1.
+        values: In 0..1; or a sample, which has its own probabilities and sessions.
         times: Unix time of each.
         attributes: For each attribute its value on each turn, None if a turn has none. If two slices are the
             same turns, the one whose attribute comes first gives the name.
@@ -270,6 +270,8 @@ def _curve(scan: _Scan, inside: _Mask) -> tuple[_Array, _Array] | None:
 
 def _units(scan: _Scan, place: _Codes, pieces: _Codes) -> tuple[_Codes, _Codes]:
     """How many sessions a slice has before and after the end of each piece but the last."""
+    told = scan.sample.counted[place] > 0
+    place, pieces = place[told], pieces[told]
     units = np.arange(len(place)) if scan.sample.units is None else scan.sample.units[place]
     borders = np.arange(scan.count - 1)
     first = np.sort(pieces[np.unique(units, return_index=True)[1]])

@@ -36,6 +36,11 @@ class Sample:
         units = None if self.units is None else self.units[where]
         return Sample(values=self.values[where], weights=self.weights[where], units=units)
 
+    @property
+    def counted(self) -> _Array:
+        """1 for each turn that tells something by itself."""
+        return np.ones(len(self.values))
+
     @cached_property
     def weight(self) -> float:
         """How many turns of the application these stand for."""
@@ -134,15 +139,17 @@ def _heaviness(deviations: _Array) -> float:
 
 
 def sample_of(
-    values: Iterable[float],
+    values: Iterable[float] | Sample,
     inclusion: Iterable[float] | None = None,
     sessions: Iterable[Hashable] | None = None,
 ) -> Sample:
-    """Values, probabilities and sessions as a sample.
+    """Values, probabilities and sessions as a sample; a sample as it is.
 
     Raises:
         ValueError: If they are not of one length, or a probability is not above 0.
     """
+    if isinstance(values, Sample):
+        return values
     data = np.fromiter(values, float)
     weights = np.ones_like(data) if inclusion is None else 1 / np.fromiter(inclusion, float)
     units = None if sessions is None else unit_codes(sessions)

@@ -58,7 +58,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
 
 def find_slices(
-    values: Sequence[float],
+    values: Sequence[float] | Sample,
     attributes: Mapping[str, Sequence[str | None]],
     *,
     inclusion: Sequence[float] | None = None,
@@ -70,7 +70,7 @@ def find_slices(
     """The slices that differ from the rest, most certain first; false discoveries kept to `level`.
 
     Args:
-        values: In 0..1.
+        values: In 0..1; or a sample, which has its own probabilities and sessions.
         attributes: For each attribute its value on each turn, None if a turn has none.
         inclusion: The probability with which each turn was picked; 1 if None.
         sessions: The session of each turn (see `weighted_mean`); independent turns if None. An attribute that
@@ -142,7 +142,8 @@ def _p_value(sample: Sample, inside: _Mask, minimum: int) -> float | None:
 
 
 def _units(sample: Sample, cell: _Mask) -> int:
-    return int(cell.sum()) if sample.units is None else len(np.unique(sample.units[cell]))
+    told = cell & (sample.counted > 0)
+    return int(told.sum()) if sample.units is None else len(np.unique(sample.units[told]))
 
 
 def _variance(sample: Sample, away: _Array, shares: _Array) -> float:
@@ -166,7 +167,7 @@ def _slice(name: str, value: str, p: float, q: float, sample: Sample, inside: _M
     return Slice(
         name=name,
         value=value,
-        n=int(inside.sum()),
+        n=int(sample.counted[inside].sum()),
         share=float(sample.weights[inside].sum() / sample.weights.sum()),
         difference=difference,
         p=p,

@@ -16,7 +16,13 @@ from steelyard.report._funnel import remaining_turns, words
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import ChangeFigure, MetricFigure, ReportFigures
 from steelyard.report.page._findings import finding_words
-from steelyard.report.page._turn import bounds_words, evidence_words, shown_words, turn_view
+from steelyard.report.page._turn import (
+    bounds_words,
+    evidence_words,
+    shown_words,
+    turn_view,
+    worth_words,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -186,6 +192,7 @@ def templates(*rooms: str, **filters: Callable[..., Any]) -> Environment:
         "change": change_words,
     }
     shared |= {"words": words, "evidence": evidence_words, "bounds": bounds_words, "finding": finding_words}
+    shared |= {"worth": worth_words}
     made.filters.update({**shared, **filters})
     return made
 

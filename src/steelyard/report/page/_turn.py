@@ -45,6 +45,16 @@ def bounds_words(metric: MetricFigure) -> str:
     return f"{low:.2f} to {high:.2f} whatever the {share} of turns without a value are"
 
 
+def worth_words(metric: MetricFigure) -> str:
+    """`as 4,100 turns judged by chat:gpt-4o; 1,350 were`; empty without a screen."""
+    if metric.screen is None:
+        return ""
+    by = shorten(", ".join(metric.screen.judges), 80)
+    return (
+        f"as {metric.screen.worth:,.0f} turns judged{f' by {by}' if by else ''}; {metric.estimate.n:,} were"
+    )
+
+
 def shown_words(metrics: Sequence[MetricFigure]) -> list[str]:
     """Which value of each score the figures are of, one sentence for each kind that there is."""
     sentences = {

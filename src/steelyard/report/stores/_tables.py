@@ -21,10 +21,12 @@ from steelyard.report.queries import (
     SampledScore,
     Scope,
     ScoresInTime,
+    ScreenedTurns,
     StoredRun,
     Totals,
 )
 from steelyard.report.stores._lists import Lists
+from steelyard.report.stores._screened import by_metric, seen_by_judge_alone, seen_by_screen
 from steelyard.report.stores._turns import WITH_EVIDENCE
 from steelyard.scores import Evaluation
 
@@ -122,6 +124,11 @@ class ResultsReader(Lists):
         where, values = self.of_turns(scope)
         query = f"SELECT e.record_id, {group} FROM evaluations e {join} WHERE {where}"
         return groups_of(connection.execute(self.statement(query), {**values, "by": name}))
+
+    def groups_of(self, scope: Scope, by: str | None) -> dict[str, tuple[str, ...]]:
+        """By record, the groups that it is in."""
+        with self.reading() as connection:
+            return self.groups(connection, scope, by)
 
     def missing(self, scope: Scope) -> list[Missing]:
         """Counts of scores without a value, most frequent first."""
@@ -241,17 +248,38 @@ class ResultsReader(Lists):
         """The latest scores of a metric, in order of time; only every so many-th turn, if asked."""
         where, values = self.of_scores(scope)
         thinned = "AND s.turn % :every = 0" if every > 1 else ""
-        query = f"""SELECT s.value, s.inclusion_probability, s.happened_at,
-            substr(coalesce(e.question, ''), 1, 500), {UNIT}, e.record_id, e.diagnosis, e.tenant,
-            e.tags, e.framework, {self.metadata}
+        query = f"""SELECT s.value, s.inclusion_probability, s.happened_at, {self._of_turn}
             FROM scores s JOIN evaluations e ON e.record_id = s.record_id
             WHERE s.metric = :sampled AND {SCORED} AND {where} {thinned}
             ORDER BY s.happened_at DESC, s.record_id LIMIT :limit"""
-        attributes = self.attributes_reader()
         with self.reading() as connection:
             rows = connection.execute(
                 self.statement(query), {**values, "sampled": metric, "limit": limit, "every": every}
             ).fetchall()
+        return self._sampled(rows[::-1])
+
+    def unjudged(self, scope: Scope, metric: str, *, limit: int, every: int = 1) -> list[SampledScore]:
+        """The latest turns of a metric that only a screen has scored; see `sample`."""
+        where, values = self._conditions("q", "q.metric = :metric", scope)
+        thinned = "AND e.turn % :every = 0" if every > 1 else ""
+        query = f"""SELECT 0.0, 1.0, q.happened_at, {self._of_turn}
+            FROM screened q JOIN evaluations e ON e.record_id = q.record_id
+            WHERE q.metric = :sampled AND q.value IS NOT NULL AND {where} {thinned} AND NOT EXISTS (
+            SELECT 1 FROM scores s WHERE s.record_id = q.record_id AND s.metric = q.metric AND {SCORED})
+            ORDER BY q.happened_at DESC, q.record_id LIMIT :limit"""
+        with self.reading() as connection:
+            rows = connection.execute(
+                self.statement(query), {**values, "sampled": metric, "limit": limit, "every": every}
+            ).fetchall()
+        return self._sampled(rows[::-1], judged=False)
+
+    @property
+    def _of_turn(self) -> str:
+        return f"""substr(coalesce(e.question, ''), 1, 500), {UNIT}, e.record_id, e.diagnosis, e.tenant,
+            e.tags, e.framework, {self.metadata}"""
+
+    def _sampled(self, rows: Sequence[Sequence[Any]], *, judged: bool = True) -> list[SampledScore]:
+        attributes = self.attributes_reader()
         return [
             SampledScore(
                 # A metric of somebody's own may go beyond 0..1, which intervals do not.
@@ -263,8 +291,9 @@ class ResultsReader(Lists):
                 record_id=record,
                 diagnosis=diagnosis,
                 attributes={**({"tenant": [tenant]} if tenant else {}), **attributes(*of_turn)},
+                judged=judged,
             )
-            for value, inclusion, when, question, unit, record, diagnosis, tenant, *of_turn in reversed(rows)
+            for value, inclusion, when, question, unit, record, diagnosis, tenant, *of_turn in rows
         ]
 
     def in_time(self, scope: Scope, *, limit: int, every: int = 1) -> dict[str, ScoresInTime]:
@@ -287,6 +316,18 @@ class ResultsReader(Lists):
         for metric, *rest in reversed(rows):
             by_metric[metric].append(rest)
         return {metric: _in_time(found) for metric, found in by_metric.items()}
+
+    def screened(self, scope: Scope, *, limit: int) -> dict[str, ScreenedTurns]:
+        """By metric, the latest turns that a screen saw, and those that only the judge saw."""
+        with self.reading() as connection:
+            if connection.execute("SELECT 1 FROM screened LIMIT 1").fetchone() is None:
+                return {}
+            rows = []
+            for table, query in (("q", seen_by_screen), ("s", seen_by_judge_alone)):
+                where, values = self._conditions(table, f"{table}.metric = :metric", scope)
+                statement = self.statement(query(where, UNIT))
+                rows += connection.execute(statement, {**values, "limit": limit}).fetchall()
+        return by_metric(rows)
 
 
 def _in_time(rows: Sequence[Sequence[Any]]) -> ScoresInTime:

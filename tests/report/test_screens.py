@@ -1,0 +1,157 @@
+"""Two judges in a report: cheap, dear and corrected side by side, and never mixed up."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from report.parts import DAY, NOON, results, turn
+from steelyard.report import Scope, TurnFilter, open_results, print_figures, render_html, report
+from steelyard.report.figures import ReportFigures
+from steelyard.scores import Evaluation, Provenance, Score, evaluation_from_json
+from steelyard.sinks import JSONLSink, SQLiteSink, prune, read_evaluations
+
+COUNT = 1200
+
+
+def traffic(*, judged: float = 0.15, worse: bool = True, seed: int = 1) -> list[Evaluation]:
+    """Three weeks of turns; those of one customer are worse, and the screen sees most of it."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for number in range(COUNT):
+        customer = ("a", "b", "c")[number % 3]
+        good = draw.beta(2, 1.5 if customer == "c" and worse else 0.4)
+        truth, said = float(draw.random() < good), float(np.clip(good + 0.1 * draw.normal(), 0, 1))
+        at = NOON + number * 21 * DAY / COUNT
+        evaluation = turn(number, truth, at=at, inclusion=judged, customer=customer)
+        (score,) = evaluation.scores
+        cheap = replace(
+            score,
+            value=said,
+            inclusion_probability=1.0,
+            provenance=Provenance(judge="cheap"),
+            verdicts=(),
+        )
+        dear = replace(score, provenance=Provenance(judge="chat:dear"))
+        seen = draw.random() < judged
+        found.append(evaluation.replace(scores=(dear,) if seen else (), screen=(cheap,)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return results(tmp_path_factory.mktemp("screens") / "s.db", traffic())
+
+
+@pytest.fixture(scope="module")
+def figures(path: Path) -> ReportFigures:
+    return report(path, by="customer").figures
+
+
+def alone(tmp_path: Path) -> ReportFigures:
+    """The figures of the same turns as if there had been no screen."""
+    judged = [one.replace(screen=()) for one in traffic() if one.scores]
+    return report(results(tmp_path / "alone.db", judged), by="customer").figures
+
+
+def test_the_judges_figures_are_narrower_and_rest_on_its_own_scores(
+    figures: ReportFigures, tmp_path: Path
+) -> None:
+    (one,), (bare,) = figures.metrics, alone(tmp_path).metrics
+    assert one.screen is not None and bare.screen is None
+    judged = sum(bool(evaluation.scores) for evaluation in traffic())
+    assert one.estimate.n == bare.estimate.n == one.screen.dear.n == judged
+    assert one.screen.dear == bare.estimate
+    assert one.estimate.margin < 0.92 * bare.estimate.margin
+    assert one.pass_rate is not None and bare.pass_rate is not None
+    assert one.pass_rate.margin < 0.92 * bare.pass_rate.margin
+    assert one.screen.cheap.n == COUNT and one.screen.screens == ("cheap",)
+    assert one.screen.judges == ("chat:dear",) and one.screen.worth > 1.2 * judged
+    assert one.stands_for == COUNT
+    # Each score is of the judge: the bars of its distribution have only its zeros and ones.
+    assert sum(share > 0 for share in one.shares) == 2
+    groups = zip(figures.groups, alone(tmp_path).groups, strict=True)
+    for group, other in groups:
+        assert (group.group, group.estimate.n) == (other.group, other.estimate.n)
+        assert group.estimate.margin < other.estimate.margin
+    assert len(one.points) == len(bare.points)
+
+
+def test_a_slice_is_found_that_the_judge_alone_would_leave_open(figures: ReportFigures) -> None:
+    found = {(one.attribute, one.value) for one in figures.slices}
+    assert ("customer", "c") in found
+    (slice_,) = [one for one in figures.slices if one.value == "c"]
+    assert slice_.n < COUNT / 3 * 0.25
+
+
+def test_the_screen_makes_no_slice_of_its_own(tmp_path: Path) -> None:
+    """The judge finds all customers alike; the screen dislikes one, and is wrong about it."""
+    turns = []
+    for number, one in enumerate(traffic(worse=False, seed=3)):
+        (cheap,) = one.screen
+        turns.append(one.replace(screen=(replace(cheap, value=0.1),) if number % 3 == 2 else one.screen))
+    found = report(results(tmp_path / "s.db", turns)).figures
+    assert not found.slices and not found.findings
+
+
+def test_the_page_and_the_terminal_show_cheap_dear_and_corrected(figures: ReportFigures) -> None:
+    (one,) = figures.metrics
+    assert one.screen is not None
+    words = f"as {one.screen.worth:,.0f} turns judged by chat:dear; {one.estimate.n:,} were"
+    page = render_html(figures)
+    assert 'id="screen"' in page and words in page and f"{COUNT:,} turns by cheap" in page
+    console = Console(file=io.StringIO(), width=200)
+    print_figures(console, figures)
+    assert isinstance(console.file, io.StringIO)
+    said = console.file.getvalue()
+    assert "Two judges" in said and words in said
+
+
+def test_lists_scores_and_files_keep_both_judges_apart(path: Path, tmp_path: Path) -> None:
+    judged = sum(bool(evaluation.scores) for evaluation in traffic())
+    with closing(open_results(path)) as reader:
+        assert [one.judge for one in reader.made(Scope())] == ["chat:dear"]
+        rows = reader.turns(TurnFilter(), limit=COUNT)
+        assert len(rows) == COUNT and sum(len(row.scores) for row in rows) == judged
+        assert not reader.turns(TurnFilter(metric="faithfulness", judge="cheap"))
+        worst = reader.worst(Scope(), "faithfulness", limit=5)
+        assert all(one.scores and one.screen for one in worst)
+        sums = reader.sums(Scope(), start=0.0, width=3600.0).over_time
+        assert sum(one.values.n for one in sums) == judged
+    stored = list(read_evaluations(path))
+    lines = tmp_path / "s.jsonl"
+    asyncio.run(JSONLSink(lines).write(stored))
+    assert [evaluation_from_json(line) for line in lines.read_text().splitlines()] == stored
+    assert sum(len(one.screen) for one in stored) == COUNT
+
+
+def test_what_is_pruned_takes_what_the_screen_said_along(tmp_path: Path) -> None:
+    pruned = results(tmp_path / "s.db", traffic()[:50])
+    assert prune(pruned, keep=10).left == 10
+    with closing(open_results(pruned)) as reader:
+        (turns,) = reader.screened(Scope(), limit=100).values()
+        assert len(turns.records) == 10
+
+
+def test_a_screen_that_said_nothing_changes_nothing(tmp_path: Path) -> None:
+    failed = Score.failed("faithfulness", cause="timeout", explanation="it did not answer")
+    turns = [one.replace(screen=(failed,)) for one in traffic()]
+    (one,), (bare,) = report(results(tmp_path / "s.db", turns)).figures.metrics, alone(tmp_path).metrics
+    assert one.estimate == bare.estimate and one.screen is None
+
+
+def test_turns_that_are_judged_later_take_the_place_of_those_that_were_not(tmp_path: Path) -> None:
+    turns = traffic()[:100]
+    target = results(tmp_path / "s.db", [one.replace(scores=()) for one in turns])
+    assert not report(target).figures.metrics
+    asyncio.run(SQLiteSink(target).write(turns))
+    (one,) = report(target).figures.metrics
+    assert one.screen is None or one.screen.cheap.n == 100
+    assert one.estimate.n == sum(bool(evaluation.scores) for evaluation in turns)
