@@ -50,7 +50,7 @@ def test_links_lead_somewhere(name: str, page: Path) -> None:
 
 @pytest.mark.parametrize(("name", "page"), list(zip(NAMES, PAGES, strict=True)), ids=NAMES)
 def test_pages_are_read_alike_on_the_site(name: str, page: Path) -> None:
-    """Its reader of Markdown knows a word and a title after a fence, and needs a line between a heading and a table."""
+    """There a fence has a word and a title at most, and a line stands between a heading and a table."""
     fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
     assert [fence for fence in fences if not re.fullmatch(r'\w*( title="[^"]*")?', fence)] == []
     assert re.findall(r"^#+ .*\n\|.*", page.read_text(), re.MULTILINE) == []
