@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -13,13 +16,18 @@ import pytest
 pytest.importorskip("starlette", reason="starlette is not installed")
 
 from report.parts import DAY, NOON, by_judge, results, turn
-from steelyard.report import Scope, open_results
+from steelyard.alarms import AlarmWatcher, alarms_from
+from steelyard.online import Settings
+from steelyard.report import Label, Scope, open_labels, open_results
 from steelyard.report.compare import Side, compare
 from steelyard.scores import Evaluation, Usage
 from steelyard.view import app
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
-PAGES = ("/compare", "/compare?by=judge", "/compare?by=time", "/sessions", "/coverage", "/label")
+PAGES = (
+    *("/compare", "/compare?by=judge", "/compare?by=time", "/sessions", "/coverage", "/label"),
+    *("/alarms", "/judges", "/api/queue/so-far"),
+)
 pytestmark = pytest.mark.anyio
 
 
@@ -28,8 +36,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def client(db: str | Path) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app(db)), base_url="http://127.0.0.1")
+def client(db: str | Path, settings: Settings | None = None) -> httpx.AsyncClient:
+    pages = app(db, settings=settings)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=pages), base_url="http://127.0.0.1")
 
 
 def fortnight(value: float) -> list[Evaluation]:
@@ -126,6 +135,65 @@ async def test_money_is_told_by_day_and_by_metric(db: Path) -> None:
     assert "$1.20" in page and "2025-10-09" in page and '"unit": "$"' in page
     assert "No Monitor has stored here" in page
     assert re.search(r"faithfulness</th><td[^>]*>120</td><td[^>]*>\$1.20", page)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Settings:
+    """An alarm that fell, and one without a turn."""
+    entries = [
+        {"metric": "faithfulness", "below": 0.6, "to": ["log"]},
+        {"metric": "none_of_these", "above": 0.5, "to": ["log"]},
+    ]
+    file = str(tmp_path / "alarms.db")
+    with closing(AlarmWatcher(alarms_from(entries), file=file)) as watcher:
+        told = watcher.take([turn(n, 0.1, at=NOON + n * 600) for n in range(40)])
+        assert [event.kind for event in told] == ["fell"]
+    return Settings(alarm=entries, alarm_file=file, calibration=str(tmp_path / "gone.json"))
+
+
+def drawn(page: str) -> list[dict[str, Any]]:
+    """The figures that the script of a page draws."""
+    found = re.search('<script type="application/json" id="plots">(.+?)</script>', page, re.DOTALL)
+    assert found is not None
+    plots: list[dict[str, Any]] = json.loads(found[1])
+    return plots
+
+
+async def test_an_alarm_is_shown_with_its_evidence_and_what_it_told(db: Path, watched: Settings) -> None:
+    async with client(db, watched) as http:
+        page = (await http.get("/alarms")).text
+    assert "✕ fallen" in page and "no turn yet" in page
+    assert "fell" in page and "/turn?id=r0&amp;show=faithfulness" in page
+    fallen, other = drawn(page)
+    # The last one is of the recovery, which has not begun.
+    assert fallen["bar"] == 20 and max(fallen["values"]) >= 20 and len(fallen["times"]) == 40
+    assert other["times"] == []
+
+
+async def test_a_look_at_alarms_makes_no_file(db: Path, tmp_path: Path) -> None:
+    entries = [{"metric": "faithfulness", "below": 0.5, "to": ["log"]}]
+    settings = Settings(alarm=entries, alarm_file=str(tmp_path / "none.db"))
+    async with client(db, settings) as http:
+        assert "no turn has come yet" in (await http.get("/alarms")).text
+        assert "Nothing is watched" not in (await http.get("/alarms")).text
+    assert not (tmp_path / "none.db").exists()
+    async with client(db) as http:
+        assert "Nothing is watched" in (await http.get("/alarms")).text
+
+
+async def test_a_judge_is_held_against_people(db: Path, watched: Settings) -> None:
+    said = [
+        Label(record_id=f"r{n}", value="bad" if n % 3 == 0 else "good", who="Ann", labelled_at=NOON)
+        for n in range(60, 100)
+    ]
+    open_labels(db).put(said)
+    async with client(db, watched) as http:
+        page = (await http.get("/judges")).text
+    assert "which steelyard.toml names, is not there" in page
+    assert "40 labelled turns" in page and "kappa <b>1.00</b>" in page
+    (chart,) = drawn(page)
+    shares = [(x, good) for x, good in zip(chart["x"], chart["good"], strict=True) if good is not None]
+    assert shares[0][1] == 0.0 and shares[-1][1] == 1.0
 
 
 @pytest.fixture

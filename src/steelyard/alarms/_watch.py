@@ -19,6 +19,7 @@ from steelyard.stats import Estimate, FallAlarm, Moments, Neighbours, OpenSums
 State = Literal["learning", "quiet", "fallen"]
 
 _WORST = 5
+_COURSE = 240
 _SEEN = 512
 """Result ids remembered, so that a turn that is delivered again counts once."""
 _LATE = 3600.0
@@ -80,6 +81,8 @@ class Watch:
     """How the last score was made."""
     seen: dict[str, None] = field(default_factory=dict)
     """The last results, by id, oldest first."""
+    course: list[tuple[float, float]] = field(default_factory=list)
+    """When, and what the stake of the bet had become then; thinned, the older the more."""
 
     @classmethod
     def start(cls, alarm: Alarm) -> Self:
@@ -120,6 +123,7 @@ class Watch:
                 "normal": Moments(**stored["normal"]),
                 "worst": [WorstTurn(**turn) for turn in stored["worst"]],
                 "seen": dict.fromkeys(stored["seen"]),
+                "course": [(float(at), float(stake)) for at, stake in stored.get("course", ())],
             }
         )
 
@@ -224,13 +228,21 @@ class Watch:
         # A recovery is a fall of the mirrored scores.
         usual = (-usual if self.state == "fallen" else usual) - slack
         effect = effect if self.by_order else 1.0
-        if not self._bet(alarm, quality, inclusion, session=session, usual=usual, effect=effect):
+        goes_off = self._bet(alarm, quality, inclusion, session=session, usual=usual, effect=effect)
+        self._note(at)
+        if not goes_off:
             return None
         kind: Literal["fell", "recovered"] = "recovered" if self.state == "fallen" else "fell"
         event = self._event(alarm, kind, at)
         self._turn_over(kind)
         self.late = 0
         return event
+
+    def _note(self, at: float) -> None:
+        assert self.bet is not None
+        self.course.append((round(at), round(self.bet.evidence, 4)))
+        if len(self.course) > _COURSE:
+            self.course = self.course[:-2:2] + self.course[-2:]
 
     def _variance(self) -> float:
         """Of one turn."""
@@ -293,8 +305,7 @@ class Watch:
         """Whether the scores have certainly left the side of the target they were on."""
         assert self.target is not None
         fallen = self.state == "fallen"
-        # The other half is spent on the target, which may be off (`_learn`).
-        alpha = alarm.alpha / 2 if alarm.falls_by is not None else alarm.alpha
+        alpha = 1 / bar_of(alarm)
         target = 1 - self.target if fallen else self.target
         bet = self.bet = self.bet or FallAlarm(target=target)
         bet.target, bet.alpha, bet.smallest_inclusion = target, alpha, self.smallest
@@ -356,6 +367,12 @@ class Watch:
 
     def _shown(self, alarm: Alarm, quality: float) -> float:
         return alarm.value(quality, lower_is_better=self.lower_is_better)
+
+
+def bar_of(alarm: Alarm) -> float:
+    """What a stake of 1 must have become for the alarm to go off."""
+    # The other half of alpha is spent on the target, which may be off (`_learn`).
+    return (2 if alarm.falls_by is not None else 1) / alarm.alpha
 
 
 def how_made(provenance: Provenance | None) -> str:

@@ -17,7 +17,7 @@ from steelyard.alarms._alarm import Alarm, distinct
 from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
 from steelyard.alarms._store import AlarmStore, Message, Transaction
 from steelyard.alarms._targets import shown, tell
-from steelyard.alarms._watch import State, Watch
+from steelyard.alarms._watch import State, Watch, bar_of
 from steelyard.errors import SteelyardError
 from steelyard.scores import Evaluation
 
@@ -49,6 +49,11 @@ class AlarmStatus:
     """Since when, as Unix time."""
     last_at: float | None
     """When the last turn was scored."""
+    course: Sequence[tuple[float, float]]
+    """When, and what a stake of 1 on a fall had become then, after a fall one on the recovery; at `bar` the
+    alarm goes off."""
+    bar: float
+    """1 / alpha, or twice that where what is normal is learned."""
     messages: Sequence[Message]
     """The last messages, newest first."""
 
@@ -163,6 +168,8 @@ class AlarmWatcher:
                         before=watch.range_of(alarm, watch.before),
                         since=watch.changed_at,
                         last_at=watch.last_at,
+                        course=tuple(sorted(watch.course)),
+                        bar=bar_of(alarm),
                         messages=file.messages(alarm.label),
                     )
                 )

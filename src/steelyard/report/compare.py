@@ -14,7 +14,7 @@ from steelyard.report.stores._tables import ResultsReader
 from steelyard.scores import Direction
 from steelyard.stats import Difference, unpaired_difference
 
-_LIMIT = 12_000
+_LIMIT = 6_000
 """Scores of each metric and side: one look takes a tenth of a second."""
 _LEAST_PAIRS = 10
 _MOVED = 20
@@ -61,7 +61,7 @@ class Compared:
     direction: Direction
     """Which way is better."""
     counts: tuple[int, int]
-    """Scores on each side, the latest 12,000 at most."""
+    """Scores on each side, the latest 6,000 at most."""
     difference: Difference
     """The second side - the first; clear for a difference that chance makes in one of twenty comparisons, all
     metrics together."""

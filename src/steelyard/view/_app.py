@@ -15,6 +15,7 @@ from steelyard.report import open_results
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from steelyard.online import Settings
     from steelyard.sinks import ObservedMonitor
 
 
@@ -27,6 +28,7 @@ def app(
     monitor: ObservedMonitor | None = None,
     spool: str | os.PathLike[str] | None = None,
     trace_url: str = "",
+    settings: Settings | None = None,
 ) -> ASGIApp:
     """An ASGI application that shows a results database, to be served or mounted.
 
@@ -43,6 +45,8 @@ def app(
         spool: A spool file, whose ledger the overview shows.
         trace_url: Where a turn's trace is, to link to: an address with `{trace_id}`, and `{span_id}` or
             `{record_id}` where the tool wants them.
+        settings: What `steelyard.toml` says, as `load_settings().settings`: its alarms and its calibration
+            are shown.
 
     Raises:
         ConfigurationError: If there are no results there, the token is too short, or `trace_url` is not an
@@ -76,6 +80,7 @@ def app(
         asks_token=token is not None,
         live=live,
         trace_url=trace_url,
+        settings=settings,
     )
     return Guard(application(site), token=token, hosts=hosts, csrf=site.csrf)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import identity_of
 from steelyard.errors import ConfigurationError
-from steelyard.online import QueueCounts, Spool, SpoolSettings
+from steelyard.online import CanaryReading, QueueCounts, Spool, SpoolSettings
 from steelyard.report import ResultsReader
 from steelyard.sinks import ObservedMonitor
 
@@ -86,6 +86,11 @@ class LiveLook:
             rows.insert(0, LiveRow(where="this process", age=None, counts=_turns(stats)))
             spool = spool or stats.spool
         return LiveState(at=at, rows=tuple(rows), spool=spool, problem=problem)
+
+    def canaries(self) -> CanaryReading | None:
+        """What probes with a known answer say of the judge of the Monitor in this process."""
+        found = None if self._monitor is None else getattr(self._monitor.stats(), "canaries", None)
+        return found if isinstance(found, CanaryReading) else None
 
     def _counts(self) -> tuple[QueueCounts | None, str]:
         if self._path is None:

@@ -13,10 +13,12 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.view._alarms import alarms
 from steelyard.view._asked import AskedWrongly
 from steelyard.view._compare import compared
 from steelyard.view._coverage import coverage
 from steelyard.view._export import exported
+from steelyard.view._judges import judges
 from steelyard.view._label import label
 from steelyard.view._list import new_turns, trace, turns
 from steelyard.view._overview import overview, slices, state
@@ -53,6 +55,8 @@ PAGES: Final = (
     Page(path="/session", show=session),
     Page(path="/compare", show=compared, name="Compare"),
     Page(path="/label", show=queue, name="Label"),
+    Page(path="/alarms", show=alarms, name="Alarms"),
+    Page(path="/judges", show=judges, name="Judges"),
     Page(path="/coverage", show=coverage, name="Coverage"),
     Page(path="/api/queue", show=drawn),
     Page(path="/api/queue/turn", show=drawn_turn),

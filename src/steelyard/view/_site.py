@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from steelyard.online import Settings
 from steelyard.report import ResultsReader, open_labels, open_results
 from steelyard.scores import Evaluation
 from steelyard.view._live import LiveLook
@@ -43,12 +44,13 @@ class Site:
         asks_token: bool,
         live: LiveLook,
         trace_url: str = "",
+        settings: Settings | None = None,
     ) -> None:
         """Name the database, and what is looked at beside it."""
         # New with each start: pages of an earlier one say that they are out of date.
         self.csrf = secrets.token_urlsafe(32)
         self.name, self.read_only, self.asks_token = name, read_only, asks_token
-        self.live, self.trace_url = live, trace_url
+        self.live, self.trace_url, self.settings = live, trace_url, settings
         self.closer = CloserLooks(address)
         self.labels = open_labels(address)
         self.upkeep = Upkeep(address, writes=not read_only)

@@ -17,7 +17,7 @@
       ...quiet, width: box.clientWidth, height: 180, tzDate: utc,
       scales: { x: { range: [times[0] - DAY, times.at(-1) + DAY] }, y: { range: (_, low, high) => [0, high * 1.05 || 1] } },
       axes: [
-        axis({ values: (_, ticks) => ticks.map((tick) => new Date(tick * 1e3).toISOString().slice(5, 10)), space: 60, incrs: [DAY, 2 * DAY, 7 * DAY, 30 * DAY, 90 * DAY] }),
+        axis({ size: 26, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1e3).toISOString().slice(5, 10)), space: 60, incrs: [DAY, 2 * DAY, 7 * DAY, 30 * DAY, 90 * DAY] }),
         axis({ size: 64, values: (_, ticks) => ticks.map((tick) => data.unit + (+tick.toPrecision(3)).toLocaleString("en")) }),
       ],
       series: [{}, { ...line, width: 1, fill: token("--band"), paths: uPlot.paths.bars({ size: [0.7, 48] }) }],
@@ -30,7 +30,7 @@
     new uPlot({
       ...quiet, width: box.clientWidth, height: 240,
       scales: { x: { time: false, range: [0, 1] }, y: { range: [0, 1] } },
-      axes: [axis({ values: share }), axis({ size: 36, values: share })],
+      axes: [axis({ size: 26, values: share }), axis({ size: 36, values: share })],
       series: [
         {},
         { stroke: token("--soft"), dash: [4, 4], width: 1, points: { show: false } },
@@ -63,8 +63,8 @@
       ...quiet, width: box.clientWidth, height: 160, tzDate: utc,
       scales: { x: {}, y: { distr: 3, range: [0.05, Math.max(data.bar * 2, ...data.values)] } },
       axes: [
-        axis({ values: (_, ticks) => ticks.map((tick) => new Date(tick * 1e3).toISOString().slice(5, 16).replace("T", " ")), space: 110 }),
-        axis({ size: 44, values: (_, ticks) => ticks.map((tick) => (Math.log10(tick) % 1 ? "" : tick)) }),
+        axis({ size: 26, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1e3).toISOString().slice(5, 16).replace("T", " ")), space: 110 }),
+        axis({ size: 44, splits: () => [0.1, 1, 10, 100, 1000], values: (_, ticks) => ticks }),
       ],
       series: [{}, line, { stroke: token("--bad"), dash: [6, 4], width: 1.5, points: { show: false } }],
     }, [data.times, data.values, data.times.map(() => data.bar)], box);

@@ -62,9 +62,17 @@ def serve(
         _collecting(host) if collect else nullcontext(None) as endpoint,
         _following(db) if alarms else nullcontext(),
     ):
+        from steelyard.online import load_settings
         from steelyard.view import app
 
-        pages = app(db, token=token, read_only=read_only, spool=spool or None, trace_url=trace_url)
+        pages = app(
+            db,
+            token=token,
+            read_only=read_only,
+            spool=spool or None,
+            trace_url=trace_url,
+            settings=load_settings().settings,
+        )
         results = redacted_url(db) if "://" in db else db
         serve_until_stopped(
             pages if endpoint is None else _beside(pages, endpoint),

@@ -1,0 +1,126 @@
+"""Who judged, how far people agree, what a calibration makes of scores, and what canaries say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from steelyard.calibration import Calibration, Judged, Key, Labelled, collect
+from steelyard.errors import ConfigurationError
+from steelyard.report import Label, ResultsReader, Scope
+from steelyard.stats import Estimate, auroc, cohen_kappa, weighted_mean
+from steelyard.view._site import Site
+
+_LABELLED: Final = 2_000
+_BINS: Final = 10
+_ENDS: Final = {"good": "value", "low": "low", "high": "high"}
+_GRID: Final = tuple(step / 20 for step in range(21))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldAgainst:
+    """One metric by one judge, held against people's labels."""
+
+    key: Key
+    """Which."""
+    n: int
+    """Labelled turns."""
+    kappa: Estimate | None
+    """Agreement beyond chance, a score of at least one half read as good; None where all say the same."""
+    area: Estimate | None
+    """AUROC of the score for what people call good; None where labels are of one kind."""
+
+
+def judges(site: Site, request: Request) -> Response:
+    """The judges, their agreement with people and its drawing, the calibration file, the canaries."""
+    calibration, problem = _calibration(site.settings.calibration if site.settings else "")
+    with site.open() as results:
+        made = results.made(Scope())
+        found = _labelled(results, site.labels)
+    keys = sorted(found, key=lambda key: -len(found[key]))
+    return site.render(
+        request,
+        "judges.html",
+        made=made,
+        held=[_held(key, found[key]) for key in keys],
+        charts=[_chart(key, found[key], calibration) for key in keys],
+        calibration=calibration,
+        problem=problem,
+        canaries=site.live.canaries(),
+    )
+
+
+def _calibration(path: str) -> tuple[Calibration | None, str]:
+    """The calibration that `steelyard.toml` names, and why it cannot be read."""
+    if not path or not Path(path).is_file():
+        return None, f"{path!r}, which steelyard.toml names, is not there." if path else ""
+    try:
+        return Calibration.load(path), ""
+    except ConfigurationError as error:
+        return None, str(error)
+
+
+def _labelled(results: ResultsReader, labels: Iterable[Label]) -> dict[Key, Sequence[Labelled]]:
+    """The labelled turns of each metric and judge; of the latest 2,000."""
+    said: defaultdict[str, list[Label]] = defaultdict(list)
+    for label in labels:
+        said[label.record_id].append(label)
+    latest = nlargest(_LABELLED, said, key=lambda record: said[record][-1].labelled_at)
+    turns = (results.evaluation(record) for record in latest)
+    materials = collect(
+        (turn for turn in turns if turn is not None), (one for record in latest for one in said[record])
+    )
+    return {one.key: one.labelled for one in materials if one.labelled}
+
+
+def _held(key: Key, pairs: Sequence[Labelled]) -> HeldAgainst:
+    good = [pair.good for pair in pairs]
+    values = [pair.judged.value for pair in pairs]
+    said = [value >= 0.5 for value in values]
+    return HeldAgainst(
+        key=key,
+        n=len(pairs),
+        kappa=cohen_kappa(said, good) if len({*said, *good}) > 1 else None,
+        area=auroc(values, good) if len(set(good)) > 1 else None,
+    )
+
+
+def _chart(key: Key, pairs: Sequence[Labelled], calibration: Calibration | None) -> dict[str, Any]:
+    """Tenths of the score: their mean, the share that people call good with its interval; and the map."""
+    points = _tenths(pairs)
+    xs = sorted({*_GRID, *points})
+    shares = [points.get(x) for x in xs]
+    return {
+        "kind": "calibration",
+        "x": xs,
+        "map": [_mapped(calibration, key, x) if x in _GRID else None for x in xs],
+        **{name: [one and getattr(one, end) for one in shares] for name, end in _ENDS.items()},
+    }
+
+
+def _tenths(pairs: Sequence[Labelled]) -> dict[float, Estimate]:
+    """By the mean score of each tenth, the share of its turns that people call good."""
+    bins: defaultdict[int, list[Labelled]] = defaultdict(list)
+    for pair in pairs:
+        bins[min(int(pair.judged.value * _BINS), _BINS - 1)].append(pair)
+    points = {}
+    for part in bins.values():
+        share = weighted_mean([float(pair.good) for pair in part])
+        assert share is not None
+        points[sum(pair.judged.value for pair in part) / len(part)] = share
+    return points
+
+
+def _mapped(calibration: Calibration | None, key: Key, value: float) -> float | None:
+    """What the map says; None without one, or where it goes by something else than the score."""
+    if calibration is None:
+        return None
+    judged = Judged(record_id="", value=value, worst=None, inclusion=1.0, claims=0)
+    return calibration.chance(key, judged)
