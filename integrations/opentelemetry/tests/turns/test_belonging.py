@@ -192,6 +192,20 @@ def test_a_record_has_the_session_that_its_spans_name(name: str) -> None:
     assert one(list(pieces_in_two_traces({name: _LONG}, {name: _LONG}))).session == _LONG
 
 
+@pytest.mark.parametrize(
+    ("name", "session"),
+    [
+        ("traceloop.association.properties.thread_id", "ride-7"),
+        ("copilot.chat_session.conversationId", "ride-7"),
+        ("thread.id", None),
+        ("db.session.id", None),
+    ],
+)
+def test_a_name_that_ends_like_a_conversations_id_is_one(name: str, session: str | None) -> None:
+    linked: dict[str, object] = {"gen_ai.response.id": _LONG, name: "ride-7"}
+    assert one(list(pieces_in_two_traces(linked, linked))).session == session
+
+
 def test_a_record_has_the_tenant_that_its_spans_name() -> None:
     half, call = pieces_in_two_traces({"session.id": _LONG}, {"session.id": _LONG, "tenant.id": "acme"})
     assert one([half, call]).tenant == "acme"

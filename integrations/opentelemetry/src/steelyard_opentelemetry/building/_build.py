@@ -10,7 +10,7 @@ from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import Provenance, find_passages, sentence
 from steelyard_opentelemetry.building._evidence import Evidence
-from steelyard_opentelemetry.building._identity import SESSION, TENANT, USER
+from steelyard_opentelemetry.building._identity import TENANT, USER, session_of
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
@@ -53,7 +53,7 @@ def record_of(turn: Turn, found: Evidence) -> Record:
         ),
         timings=_timings(turn),
         tags=_tags(span),
-        session=_first([node.span.attributes for node in turn.nodes], SESSION) or None,
+        session=session_of(turn),
         tenant=_first([node.span.attributes for node in turn.nodes], TENANT) or None,
         metadata=_metadata(turn, traced.contexts),
         origins=origins_of(

@@ -23,6 +23,10 @@ SESSION = (
     *("langsmith.trace.session_id", "spring.ai.chat.client.conversation.id"),
 )
 """Attributes that name a session or a conversation."""
+_CONVERSATION = re.compile(r"(?:^|[._-])(?:session|conversation|thread|chat)[._-]?id$", re.IGNORECASE)
+"""How other attributes end that name one: `copilot_chat.chat_session_id`, `threadId` below a prefix."""
+_OF_THE_SYSTEM = ("thread.id", "db.session.id")
+"""An operating system's thread, a database's session."""
 USER = (
     *("user.id", "enduser.id", "traceloop.association.properties.user_id", "langfuse.user.id"),
     *("mlflow.trace.user", "ai.telemetry.metadata.userId"),
@@ -99,6 +103,24 @@ class WaitingPieces:
         return sorted(
             (p for p in found.values() if not _differ(p, other)), key=lambda piece: piece.root.span.start
         )
+
+
+def session_of(piece: Turn) -> str | None:
+    """The conversation that a turn's spans name; a usual name before one that only ends like it."""
+    every = [node.span.attributes for node in piece.nodes]
+    for name in SESSION:
+        if found := next(filter(None, (attributes.get(name) for attributes in every)), None):
+            return str(found)
+    named = (
+        value
+        for attributes in every
+        for name, value in attributes.items()
+        if _CONVERSATION.search(name)
+        and name not in _OF_THE_SYSTEM
+        and isinstance(value, (str, int))
+        and value
+    )
+    return next(map(str, named), None)
 
 
 def is_certain(piece: Turn, other: Turn) -> bool:
