@@ -80,6 +80,7 @@ COMMANDS: dict[str, list[str]] = {
     "prune": ["--keep", NAME],
     "explain": [f"1{NAME[:80]}", "--db", "steelyard.db"],
     "gaps": ["--db", "steelyard.db"],
+    "plan": ["--db", "steelyard.db"],
 }
 
 

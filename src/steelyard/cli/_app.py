@@ -43,6 +43,7 @@ _COMMANDS = {
         "serve": "Show the same in a browser, live, with every claim and its evidence.",
         "alarms": "Show each alarm, where it stands, and what it has told.",
         "explain": "Say why one turn is bad, and try what would have made it good.",
+        "plan": "Say what an interval costs a day: with the judge alone, and with a screen.",
         "gaps": "List the questions that your documents do not answer.",
         "label": "Say of turns whether they are good; the most useful come first.",
         "labels": "Export people's labels, or import them.",

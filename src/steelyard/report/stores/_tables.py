@@ -317,6 +317,17 @@ class ResultsReader(Lists):
             by_metric[metric].append(rest)
         return {metric: _in_time(found) for metric, found in by_metric.items()}
 
+    def spent(self, scope: Scope) -> list[tuple[bool, bool, float, float | None]]:
+        """By whether the judge and whether a screen scored a turn: its requests and dollars, on average."""
+        where, values = self.of_turns(scope)
+        query = f"""SELECT judged, seen, avg(requests), avg(cost) FROM (SELECT
+            EXISTS (SELECT 1 FROM scores s WHERE s.record_id = e.record_id AND {SCORED}) AS judged,
+            EXISTS (SELECT 1 FROM screened q WHERE q.record_id = e.record_id) AS seen,
+            e.requests AS requests, e.cost AS cost FROM evaluations e WHERE {where}) AS turns GROUP BY 1, 2"""
+        with self.reading() as connection:
+            rows = connection.execute(self.statement(query), values).fetchall()
+        return [(bool(judged), bool(seen), float(asked), cost) for judged, seen, asked, cost in rows]
+
     def screened(self, scope: Scope, *, limit: int) -> dict[str, ScreenedTurns]:
         """By metric, the latest turns that a screen saw, and those that only the judge saw."""
         with self.reading() as connection:
