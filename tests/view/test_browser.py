@@ -57,7 +57,7 @@ def test_pages_draw_fit_and_take_labels(
 ) -> None:
     view, errors = opened(browser, width, scheme)
     view.goto(f"{address}/")
-    view.locator(".chart canvas").nth(2).wait_for()
+    view.locator(".plot canvas").first.wait_for()
     picture(view, f"overview-{scheme}")
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     view.goto(f"{address}/turns")
@@ -103,15 +103,76 @@ def fallen(tmp_path: Path) -> Iterator[str]:
 
 
 @in_a_browser
-def test_from_what_changed_to_the_passage_in_two_clicks(fallen: str, browser: Any) -> None:
+def test_two_clicks_lead_from_what_fell_to_the_claim_and_back_keeps_the_place(
+    fallen: str, browser: Any
+) -> None:
     view, errors = opened(browser, 1280, "light")
     view.goto(f"{fallen}/")
-    view.locator(".changed a").first.wait_for()
-    assert "faithfulness fell from 0.90 to 0.2" in view.locator(".changed li").first.text_content()
-    assert view.locator(".headline").count() == 0
-    view.locator(".changed a").first.click()
+    view.locator(".light.worse .told .what a").first.wait_for()
+    assert "faithfulness got worse" in view.locator("h1").text_content()
+    fell = view.locator(".light.worse .told .what a").first
+    assert "faithfulness fell from 0.90 to 0.2" in fell.text_content()
+    assert "in team: t1" in fell.text_content()
+    fell.click()
+    view.wait_for_url(re.compile("/turns[?]since=2025-.*in.team=t1"))
+    values = view.locator("#rows td[data-name=faithfulness]").all_text_contents()
+    assert len(values) == 50 and all("0.20" in value for value in values)
+    first = view.locator("#rows a.open").first
+    opened_turn = first.get_attribute("href")
+    first.click()
     view.wait_for_url(re.compile("/turn[?]id=r2"))
     assert view.locator("mark.lit[data-claims]").all_text_contents() == ["It has nine million people."]
+    view.keyboard.press("j")  # the next of the same list, in its order
+    view.wait_for_url(re.compile("at=1"))
+    view.keyboard.press("k")
+    view.wait_for_url(re.compile("at=0"))
+    assert opened_turn in view.url
+    view.go_back()
+    view.go_back()
+    view.go_back()
+    view.wait_for_url(re.compile("/turns[?]since="))
+    assert view.locator("#rows a.open").first.get_attribute("href") == opened_turn
+    assert errors == []
+
+
+@in_a_browser
+def test_a_time_that_is_dragged_over_a_chart_is_in_the_address_and_all_follows(
+    fallen: str, browser: Any
+) -> None:
+    view, errors = opened(browser, 1280, "light")
+    view.goto(f"{fallen}/")
+    plot = view.locator(".plot .u-over").first
+    plot.wait_for()
+    box = plot.bounding_box()
+    view.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 40)
+    view.mouse.down()
+    view.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 40, steps=4)
+    view.mouse.up()
+    view.wait_for_url(re.compile("since=2025-10-1.*until=2025-10-1"))
+    assert view.locator(".light").first.text_content().count("Holds") == 1
+    view.locator(".plots figcaption a").first.click()
+    view.wait_for_url(re.compile("/turns[?]metric=faithfulness.*since=2025-10-1"))
+    view.locator(".facets a", has_text="t1").click()
+    view.wait_for_url(re.compile("in.team=t1"))
+    assert 0 < view.locator("#rows tr").count() < 50
+    assert errors == []
+
+
+SHIFTED = """() => new Promise((done) => {
+  let sum = 0;
+  new PerformanceObserver((list) => { for (const one of list.getEntries()) sum += one.value; })
+    .observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => done(sum), 300);
+})"""
+
+
+@in_a_browser
+def test_nothing_moves_while_what_is_found_later_comes_in(fallen: str, browser: Any) -> None:
+    view, errors = opened(browser, 1280, "light")
+    view.goto(f"{fallen}/?since=2025-10-08")
+    view.locator(".light.worse").first.wait_for()
+    view.wait_for_load_state("networkidle")
+    assert view.evaluate(SHIFTED) == 0
     assert errors == []
 
 

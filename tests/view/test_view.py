@@ -152,7 +152,7 @@ async def test_a_conversation_is_shown_in_order_with_its_worst_turn_and_where_it
 ) -> None:
     async with client(conversations) as http:
         turned = (await http.get("/turn?id=r3")).text
-        link = re.search('href="(/session[^"]+)"', turned)
+        link = re.search('href="(/session[?][^"]+)"', turned)
         assert link is not None
         page = (await http.get(link[1])).text
         assert re.findall("question (\\d)", page) == list("012345")

@@ -46,6 +46,11 @@ _LANGUAGES = frozenset({"language", "lang", "locale"})
 _Mask = npt.NDArray[np.bool_]
 
 
+def worth_of(metric: str) -> float:
+    """How much a metric counts beside others, in 0..1."""
+    return _WORTH if metric.startswith(_OF_RETRIEVAL) else 1.0
+
+
 @dataclass(frozen=True)
 class Looked:
     """The scores of one metric, in order of time."""
@@ -203,7 +208,6 @@ def _finding(
     weight = float(sample.weights[later].sum())
     # By how much it got worse.
     fall = change.difference.value * (1.0 if looked.direction == "lower" else -1.0)
-    worth = _WORTH if looked.metric.startswith(_OF_RETRIEVAL) else 1.0
     versions = _versions(looked, {name for name, _ in names}, inside)
     before, after = looked.part(earlier), looked.part(later)
     kinds = ([_kind(looked, one) for one in before], [_kind(looked, one) for one in after])
@@ -218,7 +222,7 @@ def _finding(
         difference=change.difference,
         share=float(sample.weights[inside].sum()) / sample.weight,
         turns=weight,
-        harm=weight * worth * fall,
+        harm=weight * worth_of(looked.metric) * fall,
         within=within_kinds(sample.part(earlier), sample.part(later), kinds) if looked.clusters else None,
         cause=_cause(before, after) if fall > 0 else None,
         deploys=tuple(deploys),
@@ -299,5 +303,4 @@ def _slices(looked: Looked, level: float, is_local: bool) -> list[SliceFigure]:
 
 def _harm_of_slice(one: SliceFigure) -> float:
     """What the turns that are worse cost; what the judge may be to blame for comes last."""
-    worth = _WORTH if one.metric.startswith(_OF_RETRIEVAL) else 1.0
-    return float(one.judge) - one.share * worth * abs(one.difference.value)
+    return float(one.judge) - one.share * worth_of(one.metric) * abs(one.difference.value)

@@ -140,6 +140,18 @@ class Facets:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Marks:
+    """What stands on the time axis beside scores."""
+
+    deploys: tuple[tuple[float, str], ...] = ()
+    """When each `version` came into use, as Unix time, and its name; the latest ones, in order."""
+    more: int = 0
+    """How many came into use earlier."""
+    labels: tuple[tuple[float, int], ...] = ()
+    """How many labels people gave in which piece of time, by its beginning."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Scope:
     """Which results are meant."""
 

@@ -14,8 +14,8 @@ from steelyard._internal.text import shorten
 from steelyard.report._funnel import remaining_turns, words
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
+from steelyard.report.page._changes import headline
 from steelyard.report.page._findings import finding_words
-from steelyard.report.page._html import headline
 from steelyard.report.page._turn import (
     bounds_words,
     evidence_words,

@@ -1,60 +1,65 @@
-"""The first page: how every metric does, over a time."""
+"""The first page: is it fine, what changed, since when, where and why; then every metric on one time axis."""
 
 from __future__ import annotations
 
-import time
+from dataclasses import asdict
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
-from steelyard.errors import ConfigurationError
-from steelyard.report import Scope, build_figures, remaining_turns
-from steelyard.report.page import chart_of, headline
-from steelyard.report.period import moment
+from steelyard.report import Scope, build_figures
+from steelyard.report.figures import MetricFigure, ReportFigures
+from steelyard.report.page import Light, Told, chart_of, lights_of, verdict_of
+from steelyard.report.queries import Marks
+from steelyard.view._asked import Pairs, changed, in_address, pairs_of, parameter_of, ranges, times_of
+from steelyard.view._pages import Closer
 from steelyard.view._site import Site
 
-_LONGEST = 200
+_ASKED: Final = ("since", "until", "metric", "tag")
+_PATIENCE: Final = 0.15
+"""Seconds that a page waits for a closer look; small files need no more."""
+_A_CLOSER_LOOK: Final = 60.0
+_MARKS: Final = 12
+"""Deploys that are marked, the latest ones: more lines than that say nothing."""
 
 
 def overview(site: Site, request: Request) -> Response:
-    """Means, pass rates and charts of every metric, over a time."""
-    asked = _asked(request)
-    try:
-        scope = _scope(asked)
-    except ConfigurationError as error:
-        return site.say(request, str(error), 400)
+    """A light and a sentence for each metric, and their charts, over a time."""
+    pairs, scope = _asked(request)
     # Looked at by whoever opens the overview, so that no thread runs while nobody looks.
     site.upkeep.look()
+    closer = site.closer.get(tuple(pairs), scope, wait=_PATIENCE)
     with site.open() as results:
         figures = build_figures(results, scope, brief=True)
-    charts = [chart_of(metric) for metric in figures.metrics]
+        marks = results.marks(scope, width=figures.width, deploys=_MARKS)
+        state = site.live.now(results)
+    labelled = sum(count for _, count in marks.labels)
     return site.render(
         request,
         "overview.html",
+        **_answer(request, figures.metrics, closer, pairs),
         figures=figures,
-        charts=charts,
-        headline=headline(figures.metrics),
-        asked=asked,
-        query=urlencode({name: value for name, value in asked.items() if value}),
-        rest=remaining_turns(figures.funnel) if figures.funnel else [],
+        charts={"metrics": [chart_of(one) for one in figures.metrics], **asdict(marks), "alarms": []},
+        marks=marks,
+        alarms=[],
+        labelled=labelled,
+        axis=_axis(figures, scope, marks),
+        chips=_chips(pairs),
+        ranges=ranges(pairs),
+        query=urlencode(pairs),
+        time=_time(pairs),
+        state=state,
     )
 
 
-def slices(site: Site, request: Request) -> Response:
-    """What stands out, as a piece of the overview."""
-    try:
-        found = site.closer.get(_scope(_asked(request)))
-    except ConfigurationError as error:
-        return PlainTextResponse(str(error), status_code=400)
-    return site.render(
-        request,
-        "slices.html",
-        findings=found.findings,
-        slices=found.slices,
-        people=found.people,
-        at=found.at,
-    )
+def closer_look(site: Site, request: Request) -> Response:
+    """What a closer look finds, as the pieces of the overview that it fills."""
+    pairs, scope = _asked(request)
+    closer = site.closer.get(tuple(pairs), scope, wait=_A_CLOSER_LOOK)
+    metrics = closer.metrics if closer else ()
+    return site.render(request, "closer.html", **_answer(request, metrics, closer, pairs))
 
 
 def state(site: Site, request: Request) -> Response:
@@ -64,11 +69,57 @@ def state(site: Site, request: Request) -> Response:
     return site.render(request, "state.html", state=found)
 
 
-def _asked(request: Request) -> dict[str, str]:
-    return {name: request.query_params.get(name, "")[:_LONGEST] for name in ("since", "metric", "tag")}
+def _asked(request: Request) -> tuple[Pairs, Scope]:
+    pairs = [pair for pair in pairs_of(request) if pair[0] in _ASKED]
+    asked = dict(pairs)
+    since, until = times_of(asked)
+    return pairs, Scope(since=since, until=until, metric=asked.get("metric"), tag=asked.get("tag"))
 
 
-def _scope(asked: dict[str, str]) -> Scope:
-    # To the minute, so that what was found a moment ago is found again.
-    since = moment(asked["since"], now=time.time() // 60 * 60)
-    return Scope(since=since, metric=asked["metric"] or None, tag=asked["tag"] or None)
+def _answer(
+    request: Request, metrics: tuple[MetricFigure, ...], closer: Closer | None, pairs: Pairs
+) -> dict[str, Any]:
+    lights = lights_of(metrics, closer.findings if closer else ())
+    root = request.scope.get("root_path", "")
+
+    def to(light: Light, told: Told) -> str:
+        return f"{root}/turns?{_turns_of(light, told, pairs)}"
+
+    return {"lights": lights, "verdict": verdict_of(lights), "closer": closer, "to": to}
+
+
+def _turns_of(light: Light, told: Told, pairs: Pairs) -> str:
+    """The list of what is told: those turns alone, since then, the worst first."""
+    kept = [pair for pair in pairs if pair[0] != "metric"]
+    if told.since is not None:
+        kept = [*(pair for pair in kept if pair[0] != "since"), ("since", in_address(told.since))]
+    # Clusters of questions are made while looking; nothing in the results tells which turns they hold.
+    if told.slice is not None and told.slice[0] != "questions about":
+        kept.append((parameter_of(told.slice[0]), told.slice[1]))
+    name = light.metric.metric
+    return urlencode([*kept, ("metric", name), ("sort", f"metric:{name}")])
+
+
+def _axis(figures: ReportFigures, scope: Scope, marks: Marks) -> tuple[float, float]:
+    """From when to when all charts reach."""
+    first, last = figures.totals.first or 0.0, figures.totals.last or 0.0
+    return scope.since or first // figures.width * figures.width, scope.until or last + figures.width / 20
+
+
+def _chips(pairs: Pairs) -> list[tuple[str, str, str]]:
+    """What the page is narrowed to: a name, a value, and the address without it."""
+    asked = dict(pairs)
+    found: list[tuple[str, str, str]] = []
+    if "until" in asked:
+        shown = " to ".join(asked.get(name, "")[:16].replace("T", " ") for name in ("since", "until"))
+        found.append(("time", shown, changed(pairs, since="", until="")))
+    narrowed = [name for name in ("metric", "tag") if name in asked]
+
+    found += [(name, asked[name], changed(pairs, drop=(name,))) for name in narrowed]
+    return found
+
+
+def _time(pairs: Pairs) -> str:
+    """The time that is asked for and the tag, to be put behind a query; with the `&` as a page has it."""
+    kept = urlencode([pair for pair in pairs if pair[0] != "metric"])
+    return f"&{kept}" if kept else ""

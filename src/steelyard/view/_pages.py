@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Hashable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from steelyard.report import (
     open_results,
     refresh_results,
 )
-from steelyard.report.figures import FindingFigure, PeopleFigure, SliceFigure
+from steelyard.report.figures import FindingFigure, MetricFigure, PeopleFigure, SliceFigure
 from steelyard.report.page import templates
 from steelyard.view._turn_view import speaks
 
@@ -59,7 +60,7 @@ class Upkeep:
 
 STATIC: Final = {
     "uPlot.iife.min.js": ("steelyard.report.page", "text/javascript"),
-    "report.js": ("steelyard.report.page", "text/javascript"),
+    "overview.js": ("steelyard.view", "text/javascript"),
     "uPlot.min.css": ("steelyard.report.page", "text/css"),
     "steelyard.css": ("steelyard.report.page", "text/css"),
     "view.js": ("steelyard.view", "text/javascript"),
@@ -91,49 +92,72 @@ def environment() -> Environment:
 class Closer:
     """What a closer look at the latest scores of a scope finds."""
 
-    findings: tuple[FindingFigure, ...]
+    metrics: tuple[MetricFigure, ...] = ()
+    """The metrics that were looked at."""
+    findings: tuple[FindingFigure, ...] = ()
     """What changed."""
-    slices: tuple[SliceFigure, ...]
+    slices: tuple[SliceFigure, ...] = ()
     """What stands out."""
-    people: tuple[PeopleFigure, ...]
+    people: tuple[PeopleFigure, ...] = ()
     """What people's labels say."""
     at: float
     """When it was looked for, as Unix time."""
+    problem: str = ""
+    """Why the database could not be read; empty if it could."""
 
 
 class CloserLooks:
-    """What stands out in a few scopes, each looked for at most once a minute.
+    """What a closer look at a few scopes finds, each looked at again behind the page after a minute.
 
-    It takes a second whatever the size of the database, so it is not part of a page: the page asks for it,
-    and says when it was looked for. Thread-safe.
+    It takes a second whatever the size of the database, so a page shows what was found last, and says when
+    that was; only the first look at a scope is waited for. Thread-safe.
     """
 
     def __init__(self, address: str) -> None:
         """Name the database."""
         self._address = address
-        self._lock = threading.Lock()
-        self._found: BoundedDict[Scope, Closer] = BoundedDict(max_items=_KEPT)
+        self._lock, self._one_at_a_time = threading.Lock(), threading.Lock()
+        self._found: BoundedDict[Hashable, Closer] = BoundedDict(max_items=_KEPT)
+        self._running: dict[Hashable, threading.Event] = {}
 
-    def get(self, scope: Scope) -> Closer:
-        """What was found in a scope a minute ago at most.
+    def get(self, asked: Hashable, scope: Scope, *, wait: float) -> Closer | None:
+        """What was found last; None if nobody has looked, and it takes longer than may be waited.
 
-        Raises:
-            ConfigurationError: If the database cannot be read.
+        Args:
+            asked: What the scope was made of: a time such as `24h` is another one every minute.
+            scope: What to look at.
+            wait: Seconds to wait for the first look.
         """
-        with self._lock:  # one search at a time, however many pages ask
-            found = self._found.get(scope)
-            if found is None or time.time() - found.at > _FRESH:
-                with closing(open_results(self._address)) as reader:
-                    metrics = build_figures(reader, scope, brief=True).metrics
-                    findings, slices = look_closer(reader, scope, metrics)
-                    found = Closer(
-                        findings=findings,
-                        slices=slices,
-                        people=human_agreement(reader, open_labels(self._address), scope, metrics),
-                        at=time.time(),
-                    )
-                self._found[scope] = found
-            return found
+        with self._lock:
+            found, running = self._found.get(asked), self._running.get(asked)
+            if running is None and (found is None or time.time() - found.at > _FRESH):
+                running = self._running[asked] = threading.Event()
+                arguments = (asked, scope, running)
+                threading.Thread(target=self._run, args=arguments, daemon=True, name="steelyard-look").start()
+        if found is None and running is not None:
+            running.wait(wait)
+            found = self._found.get(asked)
+        return None if found is None or found.problem else found
+
+    def _run(self, asked: Hashable, scope: Scope, done: threading.Event) -> None:
+        found = Closer(at=time.time(), problem="it failed")
+        try:
+            with self._one_at_a_time:  # however many pages ask
+                found = self._look(scope)
+        except ConfigurationError as error:
+            found = Closer(at=time.time(), problem=str(error))  # a page that reads the database says it too
+        finally:
+            with self._lock:
+                self._found[asked] = found
+                del self._running[asked]
+            done.set()
+
+    def _look(self, scope: Scope) -> Closer:
+        with closing(open_results(self._address)) as reader:
+            metrics = build_figures(reader, scope, brief=True).metrics
+            findings, slices = look_closer(reader, scope, metrics)
+            people = human_agreement(reader, open_labels(self._address), scope, metrics)
+        return Closer(metrics=metrics, findings=findings, slices=slices, people=people, at=time.time())
 
 
 def _when(at: float | None) -> str:

@@ -21,7 +21,7 @@ from steelyard.view._export import exported
 from steelyard.view._judges import judges
 from steelyard.view._label import label
 from steelyard.view._list import new_turns, trace, turns
-from steelyard.view._overview import overview, slices, state
+from steelyard.view._overview import closer_look, overview, state
 from steelyard.view._pages import STATIC, static_file
 from steelyard.view._queue import drawn, drawn_turn, queue, so_far
 from steelyard.view._session import session
@@ -63,7 +63,7 @@ PAGES: Final = (
     Page(path="/api/queue/so-far", show=so_far),
     Page(path="/trace/{trace_id}", show=trace),
     Page(path="/api/new", show=new_turns),
-    Page(path="/api/slices", show=slices),
+    Page(path="/api/closer", show=closer_look),
     Page(path="/api/state", show=state),
     Page(path="/api/labels", show=label, methods=("POST",)),
     Page(path="/login", show=login),

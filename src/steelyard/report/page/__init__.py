@@ -1,6 +1,7 @@
 """The report as one HTML file, and a turn cut into what its claims rest on; the live view shows the same."""
 
-from steelyard.report.page._html import chart_of, headline, templates
+from steelyard.report.page._html import chart_of, templates
+from steelyard.report.page._lights import Light, Told, lights_of, verdict_of
 from steelyard.report.page._turn import (
     ClaimView,
     PassageView,
@@ -14,14 +15,17 @@ from steelyard.report.page._words import words_of
 
 __all__ = [
     "ClaimView",
+    "Light",
     "PassageView",
+    "Told",
     "Piece",
     "chart_of",
     "claim",
-    "headline",
+    "lights_of",
     "in_answer",
     "in_context",
     "passage",
     "templates",
+    "verdict_of",
     "words_of",
 ]

@@ -13,28 +13,40 @@ _DAY = 86400.0
 
 def finding_words(finding: FindingFigure) -> str:
     """What changed, since when, where, from what cause and with which version, and what nothing tells."""
+    return " ".join(filter(None, (what_words(finding), cause_words(finding), deploy_words(finding))))
+
+
+def what_words(finding: FindingFigure) -> str:
+    """What changed, in which turns, since when and by how much."""
     found = finding.difference
     least, most = sorted((abs(found.low), abs(found.high)))
     verb = "fell" if found.value < 0 else "rose"
-    said = [
+    return (
         f"{shorten(finding.metric, 80)} {verb} from {found.first:.2f} to {found.second:.2f} (by {least:.2f} "
         f"to {most:.2f}) {_where(finding)} since {_time(finding.since)}{_span(finding)}: about "
         f"{finding.turns:,.0f} turns since then."
-    ]
-    if finding.cause is not None:
-        cause, before, since = finding.cause
-        said.append(
-            f"More of them suffer from {cause.replace('_', ' ')}: {100 * before:.0f} % before, "
-            f"{100 * since:.0f} % since. {MENDS[cause]}"
-        )
+    )
+
+
+def cause_words(finding: FindingFigure) -> str:
+    """What more turns suffer from, and what mends it; empty where nothing tells."""
+    if finding.cause is None:
+        return ""
+    cause, before, since = finding.cause
+    return (
+        f"More of them suffer from {cause.replace('_', ' ')}: {100 * before:.0f} % before, "
+        f"{100 * since:.0f} % since. {MENDS[cause]}"
+    )
+
+
+def deploy_words(finding: FindingFigure) -> str:
+    """That other questions are asked, or else which version came into use then, and what nothing tells."""
     if finding.by_mix and finding.within is not None:
-        said.append(
+        return (
             f"Most of it is that other questions are asked: asked in the earlier mix, it would have changed "
             f"by {finding.within.value:+.2f} ({finding.within.low:+.2f} to {finding.within.high:+.2f})."
         )
-    else:
-        said.append(_deploy_words(finding))
-    return " ".join(said)
+    return _deploy_words(finding)
 
 
 def _where(finding: FindingFigure) -> str:

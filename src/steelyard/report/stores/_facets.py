@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from steelyard.report.queries import CHOSEN, Facet, Facets, TurnFilter
+from steelyard.report.stores._turns import THINNED, Choice
 
 if TYPE_CHECKING:
     from steelyard.report.stores._lists import Lists
-    from steelyard.report.stores._turns import Choice
 
 LOOK: Final = 5_000
 """Turns that are counted."""
@@ -84,9 +84,8 @@ class FacetCounter:
 
     def _part(self, choice: Choice, every: int) -> Sequence[Sequence[Any]]:
         columns = "e.turn, e.evidence, e.diagnosis, e.session, e.tenant, e.tags, e.framework, e.metadata"
-        # Multiplied and cut (Knuth, The Art of Computer Programming 3, 6.4), a turn's number says nothing of
-        # what comes round regularly; looked at first, it spares the other conditions most turns.
-        part = ["((e.turn * 2654435761) & 4294967295) / 65536 % :every = 0"] if every > 1 else []
+        # Looked at first, it spares the other conditions most turns.
+        part = [THINNED.format(table="e")] if every > 1 else []
         where = " AND ".join((*part, *choice.where)) or "true"
         query = f"SELECT {columns} FROM {choice.source} WHERE {where} LIMIT {4 * LOOK}"
         return self._rows(query, {**choice.values, "every": every})

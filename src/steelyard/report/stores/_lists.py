@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from steelyard.report.queries import Facets, TurnFilter, TurnRow
+from steelyard.report.queries import Facets, Marks, Scope, TurnFilter, TurnRow
 from steelyard.report.stores._facets import FacetCounter
 from steelyard.report.stores._looks import Looks
 from steelyard.report.stores._turns import (
@@ -34,6 +35,10 @@ class Lists(Looks):
     @abstractmethod
     def given(self, turns: Sequence[int]) -> Any:
         """The value of `:turns`."""
+
+    @abstractmethod
+    def versions(self, connection: Any) -> Sequence[tuple[str, float | None]]:
+        """Each `version` of the metadata, 400 at most, and when it was first used."""
 
     def has_labels(self, _connection: Any) -> bool:
         """Whether there is a table of labels."""
@@ -114,6 +119,32 @@ class Lists(Looks):
             column = column.replace(":by", f":by{at}")
             where.append(f"{column} IN ({', '.join(f':{one}' for one in held)})")
         return replace(found, where=where, values=values)
+
+    def marks(self, scope: Scope, *, width: float, deploys: int) -> Marks:
+        """Deploys and labels on the time axis.
+
+        Args:
+            scope: Since and until when; nothing else of it counts.
+            width: Seconds of the pieces of time by which labels are counted.
+            deploys: At most so many, the latest ones.
+        """
+        values = {"since": -1e300 if scope.since is None else scope.since}
+        values["until"] = 1e300 if scope.until is None else scope.until
+        given: Counter[float] = Counter()
+        with self.reading() as connection:
+            rows = self.rows(connection)
+            used = sorted((at, str(name)) for name, at in self.versions(connection) if at is not None)
+            if self.has_labels(connection):
+                query = """SELECT labelled_at FROM labels WHERE labelled_at >= :since
+                    AND labelled_at < :until ORDER BY labelled_at DESC LIMIT 20000"""
+                given.update(at // width * width for (at,) in rows(query, values))
+        # With the first one nothing changed.
+        found = [one for one in used[1:] if values["since"] <= one[0] < values["until"]]
+        return Marks(
+            deploys=tuple(found[-deploys:]),
+            more=max(len(found) - deploys, 0),
+            labels=tuple(sorted(given.items())),
+        )
 
     def facets(self, wanted: TurnFilter) -> Facets:
         """What the turns that are asked for can be narrowed by, with counts.

@@ -38,6 +38,9 @@ _OF_TURN = {
     "text": "(e.question ILIKE :text ESCAPE '!' OR e.answer ILIKE :text ESCAPE '!')",
 }
 
+_VERSIONS = """SELECT metadata ->> 'version', min(happened_at) FROM evaluations
+    WHERE metadata ->> 'version' IS NOT NULL GROUP BY 1 ORDER BY 2 DESC LIMIT 400"""
+
 
 class PostgresResults(ResultsReader):
     """A `ResultsReader` over a Postgres database; every call is a transaction that only reads."""
@@ -126,6 +129,9 @@ class PostgresResults(ResultsReader):
 
     def given(self, turns: Sequence[int]) -> list[int]:
         return list(turns)
+
+    def versions(self, connection: Any) -> Sequence[tuple[str, float | None]]:
+        return list(connection.execute(_VERSIONS).fetchall())
 
     def attributes_reader(self) -> Callable[[Any, Any, Any], dict[str, list[str]]]:
         """Tags and metadata come as Python's own lists and mappings."""

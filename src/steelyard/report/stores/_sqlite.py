@@ -33,7 +33,7 @@ from steelyard.report.stores._sqlite_hours import (
     count_scores,
     hours_of,
 )
-from steelyard.report.stores._sqlite_turns import chosen, has_labels
+from steelyard.report.stores._sqlite_turns import VERSIONS, chosen, has_labels
 from steelyard.report.stores._tables import CHUNK, SCORED, ResultsReader, owner_of, values_of, with_turns
 from steelyard.report.stores._turns import COUNTED, Choice, evidence_of, totals_of
 from steelyard.scores import Evaluation
@@ -239,6 +239,9 @@ class SQLiteResults(ResultsReader):
 
     def has_labels(self, connection: sqlite3.Connection) -> bool:
         return has_labels(connection)
+
+    def versions(self, connection: sqlite3.Connection) -> Sequence[tuple[str, float | None]]:
+        return connection.execute(VERSIONS).fetchall() if has_keys(connection) else []
 
     def attributes_reader(self) -> Callable[[Any, Any, Any], dict[str, list[str]]]:
         """Tags and metadata come as JSON, the same for many turns, and slow to parse."""

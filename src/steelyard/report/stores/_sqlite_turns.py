@@ -17,6 +17,14 @@ _OF_INDEX: Final = {
     "not_applicable": "status = 'not_applicable' AND status != 'scored'",
 }
 """How an index finds the scores of a status; that they passed has none, as most do."""
+# From each to the next by the index: what a version has does not matter, only how many there are.
+VERSIONS: Final = """WITH RECURSIVE version(name) AS (
+        SELECT min(value) FROM turn_keys WHERE kind = 'version'
+        UNION ALL SELECT (SELECT min(value) FROM turn_keys WHERE kind = 'version' AND value > name)
+        FROM version WHERE name IS NOT NULL LIMIT 400)
+    SELECT name, (SELECT min(happened_at) FROM turn_keys WHERE kind = 'version' AND value = name)
+    FROM version WHERE name IS NOT NULL"""
+"""Each version, and when it was first used."""
 _KEYED: Final = ("tag", "version", "route", "judge")
 _FEW: Final = 2_000
 """So many are looked up one by one; of more, one is near the newest turn."""

@@ -27,7 +27,7 @@ from steelyard.report.queries import (
 )
 from steelyard.report.stores._lists import Lists
 from steelyard.report.stores._screened import by_metric, seen_by_judge_alone, seen_by_screen
-from steelyard.report.stores._turns import WITH_EVIDENCE
+from steelyard.report.stores._turns import THINNED, WITH_EVIDENCE
 from steelyard.scores import Evaluation
 
 CHUNK = 50_000
@@ -247,7 +247,7 @@ class ResultsReader(Lists):
     def sample(self, scope: Scope, metric: str, *, limit: int, every: int = 1) -> list[SampledScore]:
         """The latest scores of a metric, in order of time; only every so many-th turn, if asked."""
         where, values = self.of_scores(scope)
-        thinned = "AND s.turn % :every = 0" if every > 1 else ""
+        thinned = f"AND {THINNED.format(table='s')}" if every > 1 else ""
         query = f"""SELECT s.value, s.inclusion_probability, s.happened_at, {self._of_turn}
             FROM scores s JOIN evaluations e ON e.record_id = s.record_id
             WHERE s.metric = :sampled AND {SCORED} AND {where} {thinned}
@@ -261,7 +261,7 @@ class ResultsReader(Lists):
     def unjudged(self, scope: Scope, metric: str, *, limit: int, every: int = 1) -> list[SampledScore]:
         """The latest turns of a metric that only a screen has scored; see `sample`."""
         where, values = self._conditions("q", "q.metric = :metric", scope)
-        thinned = "AND e.turn % :every = 0" if every > 1 else ""
+        thinned = f"AND {THINNED.format(table='e')}" if every > 1 else ""
         query = f"""SELECT 0.0, 1.0, q.happened_at, {self._of_turn}
             FROM screened q JOIN evaluations e ON e.record_id = q.record_id
             WHERE q.metric = :sampled AND q.value IS NOT NULL AND {where} {thinned} AND NOT EXISTS (
@@ -305,7 +305,7 @@ class ResultsReader(Lists):
         # metric by its own index on time.
         table, join = ("e", "evaluations e CROSS JOIN scores s") if scope.metric is None else ("s", _JOINED)
         where, values = self._conditions(table, "s.metric = :metric", scope)
-        thinned = f"{table}.turn % :every = 0 AND" if every > 1 else ""
+        thinned = f"{THINNED.format(table=table)} AND" if every > 1 else ""
         query = f"""SELECT s.metric, s.happened_at, s.value, s.inclusion_probability, {UNIT} FROM {join}
             WHERE {thinned} s.record_id = e.record_id AND {SCORED} AND {where}
             ORDER BY {table}.happened_at DESC, {table}.record_id DESC LIMIT :limit"""

@@ -53,6 +53,9 @@ _STATUS = {
 }
 
 
+THINNED: Final = "((({table}.turn * 2654435761) & 4294967295) / 65536) % :every = 0"
+"""A condition that holds of every so many-th turn. Multiplied and cut (Knuth, The Art of Computer
+Programming 3, 6.4), a turn's number says nothing of what comes round regularly among turns."""
 RANKS: Final = ("cost", "duration")
 """What turns can be ranked by besides a metric, the most first."""
 

@@ -66,17 +66,23 @@
     }
     setTimeout(watch, again);
   }
-  if (state) watch();
-  const slices = document.getElementById("slices");
+  if (state) setTimeout(watch, PERIOD);
   // Looked for behind the page; the server escapes every text in it.
-  if (slices) fetch(`${root}/api/slices?${slices.dataset.query}`)
+  const answer = document.querySelector("#answer[data-query]");
+  if (answer) fetch(`${root}/api/closer?${answer.dataset.query}`)
     .then(async (reply) => {
       if (!reply.ok) return;
-      slices.innerHTML = await reply.text();
-      // What changed belongs above all figures; it says more than the sentence there.
-      const changed = slices.querySelector(".changed");
-      if (changed) document.querySelector(".headline")?.replaceWith(changed);
+      // What stands below stays where it is.
+      const first = document.querySelector(".first");
+      first.style.minHeight = `${first.offsetHeight}px`;
+      first.classList.remove("pending");
+      const found = new DOMParser().parseFromString(await reply.text(), "text/html");
+      for (const piece of found.querySelectorAll("[data-for]")) {
+        const place = document.getElementById(piece.dataset.for);
+        // Not while somebody reads it with the keyboard: the focus would be lost.
+        if (!place.contains(document.activeElement)) place.replaceChildren(...piece.childNodes);
+      }
     })
-    .catch(() => { /* the page is complete without it */ });
+    .catch(() => { /* the page says all but what a closer look finds */ });
   if (rows?.dataset.live) follow(rows.dataset.live);
 })();
