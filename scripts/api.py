@@ -43,7 +43,7 @@ PUBLIC: dict[str, str] = {
     "steelyard.questions": """
         Answer Choose Claims Contradicted Embedder Entities GeneratedQuestions Judge Noncommittal
         Question Rating Relevant Reply Request Same ScoreOf Supported Texts Useful View YesNo""",
-    "steelyard.diagnosis": "MENDS diagnose",
+    "steelyard.diagnosis": "Experiments MENDS diagnose",
     "steelyard.probing": "JudgeCheck ProbeSet check_judge load_probes",
     "steelyard.online": """
         Budget Canaries Monitor MonitorOptions Price Rule Selection SpoolSettings Stats Suspicion
@@ -56,7 +56,7 @@ PUBLIC: dict[str, str] = {
     "steelyard.view": "app export_labels import_labels",
     "steelyard.alarms": "Alarm AlarmEvent AlarmSink AlarmStatus AlarmWatcher alarms_from",
     "steelyard.stats": """
-        Change ChangeAlarm ConfidenceSequence Difference Estimate FallAlarm FlipAlarm GatePlan
+        Change ChangeAlarm ConfidenceSequence Difference Estimate FallAlarm GatePlan
         Sample auroc cohen_kappa corrected_mean find_changes find_slices paired_difference pass_rate
         plan_gate turns_needed unpaired_difference weighted_mean""",
     "steelyard.calibration": "Agreement Calibration fit read_annotations",

@@ -14,14 +14,14 @@ from faults.chains import langchain
 from faults.corpus import likeness
 from faults.faults import EXPECTED, FAULTS, Setting, settings
 from faults.judging import perfect
-from steelyard.diagnosis import Experiments, Laboratory, Tried, experiment
+from steelyard.diagnosis import Experiments, Laboratory, experiment
 from steelyard.engine import evaluate_one
 from steelyard.judge import LocalJudge
 from steelyard.metrics import ContextSufficiency, Faithfulness
 from steelyard.questions import Judge
 from steelyard.record import Context, Record
 from steelyard.recording import is_unrecorded
-from steelyard.scores import Evaluation
+from steelyard.scores import Diagnosis, Evaluation
 
 
 def replays(setting: Setting) -> Experiments:
@@ -38,16 +38,18 @@ def replays(setting: Setting) -> Experiments:
     return Experiments(replay=replay, retrieve=retrieve)
 
 
-def tried(record: Record, options: Experiments, judge: Judge) -> tuple[Tried, Laboratory]:
+def tried(record: Record, options: Experiments, judge: Judge) -> tuple[Diagnosis, Laboratory]:
     """What experiments say of a turn, and who made them."""
     laboratory = Laboratory(options)
 
-    async def run() -> Tried:
+    async def run() -> Diagnosis:
         async def score(turn: Record) -> Evaluation:
             metrics = [Faithfulness(claims="sentences"), ContextSufficiency()]
             return await evaluate_one(turn, metrics, judge=judge)
 
-        return await experiment(await score(record), laboratory, score)
+        made = (await experiment(await score(record), laboratory, score)).diagnosis
+        assert made is not None
+        return made
 
     return asyncio.run(run()), laboratory
 
@@ -59,7 +61,7 @@ def right(fault: Any, number: int, *, judge: str) -> float:
         chosen = perfect(setting) if judge == "perfect" else LocalJudge()
         made, laboratory = tried(langchain(setting), replays(setting), chosen)
         assert laboratory.replays <= 6
-        found += made.diagnosis.cause in EXPECTED[fault]
+        found += made.cause in EXPECTED[fault]
     return found / number
 
 
@@ -86,8 +88,8 @@ def test_what_comes_and_goes_is_unknown() -> None:
     record, options, judge = altered_turn()
     (setting,) = settings("altered", 1, seed=3)
     made, _ = tried(record, replace(options, replay=lambda _q, _c: setting.case.answer), judge)
-    assert (made.diagnosis.cause, made.trials[0].good) == ("unknown", True)
-    assert "it answers well" in made.diagnosis.because
+    assert (made.cause, made.trials[0].good) == ("unknown", True)
+    assert "it answers well" in made.because
 
 
 def test_a_replay_that_raises_says_so_and_loses_nothing() -> None:
@@ -97,8 +99,8 @@ def test_a_replay_that_raises_says_so_and_loses_nothing() -> None:
         raise ValueError("with a secret")
 
     made, _ = tried(record, replace(options, replay=broken), judge)
-    assert made.diagnosis.cause in EXPECTED["altered"]
-    assert made.diagnosis.because.endswith("no experiment: replay raised ValueError")
+    assert made.cause in EXPECTED["altered"]
+    assert made.because.endswith("no experiment: replay raised ValueError")
 
 
 def test_a_replay_that_hangs_is_left_alone() -> None:
@@ -111,7 +113,7 @@ def test_a_replay_that_hangs_is_left_alone() -> None:
 
     made, _ = tried(record, replace(options, replay=hangs, timeout=0.2), judge)
     ended.set()
-    assert "replay took longer than 0.2 s" in made.diagnosis.because
+    assert "replay took longer than 0.2 s" in made.because
 
 
 def test_the_calls_of_a_turn_and_of_a_day_are_bounded() -> None:
@@ -120,4 +122,4 @@ def test_the_calls_of_a_turn_and_of_a_day_are_bounded() -> None:
     assert laboratory.replays == len(made.trials) == 2
     made, laboratory = tried(record, replace(options, per_day=1), judge)
     assert laboratory.replays == 1
-    assert "the calls of this day are used up" in made.diagnosis.because
+    assert "the calls of this day are used up" in made.because

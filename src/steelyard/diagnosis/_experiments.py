@@ -68,8 +68,15 @@ class Experiments:
 class Laboratory:
     """Calls what `Experiments` names, within its bounds; counts the calls."""
 
-    def __init__(self, options: Experiments) -> None:
+    def __init__(self, options: Experiments, *, is_ended: Callable[[], bool] = lambda: False) -> None:
+        """Nothing is called yet.
+
+        Args:
+            options: What may be called, and how often.
+            is_ended: Whether there is no more time for experiments, because the program ends say.
+        """
         self.options = options
+        self._is_ended = is_ended
         self.replays = 0
         """Calls of `replay` since the start."""
         self._since = time.monotonic()
@@ -78,7 +85,7 @@ class Laboratory:
 
     @property
     def has_budget(self) -> bool:
-        """Whether a turn may be begun."""
+        """Whether there are calls left today."""
         if time.monotonic() - self._since >= _DAY:
             self._since, self._today = time.monotonic(), 0
         return self._today < self.options.per_day
@@ -89,6 +96,8 @@ class Laboratory:
         Raises:
             ReplayFailed: If the day's calls are used up, or the function raises, hangs or returns no text.
         """
+        if self._is_ended():
+            raise ReplayFailed("the Monitor is being closed")
         if not self.has_budget:
             raise ReplayFailed("the calls of this day are used up")
         self.replays, self._today = self.replays + 1, self._today + 1
@@ -111,6 +120,10 @@ class Laboratory:
         except TypeError:
             raise ReplayFailed("retrieve returned no passages") from None
 
+    def close(self) -> None:
+        """Let the thread end; a later call starts another."""
+        self._threads.shutdown()
+
     async def _call(self, name: str, function: Callable[..., Any], *given: Any) -> Any:
         async def awaited() -> Any:
             with unrecorded():
@@ -125,6 +138,11 @@ class Laboratory:
             raise ReplayFailed(f"earlier calls of {name} still hang") from None
         except Exception as error:  # noqa: BLE001 - the application's own code may raise anything
             raise ReplayFailed(f"{name} raised {type(error).__name__}") from None
+
+
+def laboratory_of(options: Experiments | None, *, is_ended: Callable[[], bool]) -> Laboratory | None:
+    """Who makes the experiments that were asked for; None where none were."""
+    return None if options is None else Laboratory(options, is_ended=is_ended)
 
 
 def with_contexts(record: Record, contexts: Sequence[Context], answer: str) -> Record:

@@ -18,18 +18,6 @@ _NOT_TRIED = frozenset({"step_failed", "answer_cut_short"})
 """Causes that answering again tells nothing of."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tried:
-    """What experiments with a turn said."""
-
-    diagnosis: Diagnosis
-    """The diagnosis."""
-    trials: tuple[Trial, ...] = ()
-    """What was tried, in this order."""
-    usage: Usage
-    """What judging them cost; what generating them cost is not known."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     good: bool | None
@@ -55,7 +43,10 @@ class _Bench:
     async def ask(self, name: str, contexts: Sequence[Context], judged: Sequence[Context] = ()) -> _Outcome:
         """Answer from some passages; judged by them, or by others if those are named."""
         answer = await self._laboratory.replay(self.record.asked, contexts)
-        made = await self._score(with_contexts(self.record, judged or contexts, answer))
+        try:
+            made = await self._score(with_contexts(self.record, judged or contexts, answer))
+        except Exception as error:  # noqa: BLE001 - a judge may raise anything, and the turn has its scores
+            raise ReplayFailed(f"an answer could not be judged: {type(error).__name__}") from None
         self.usage += made.usage
         good = None if made.diagnosis is None else not made.diagnosis.bad
         same = " ".join(answer.split()) == " ".join(self.record.answer.split())
@@ -68,7 +59,7 @@ class _Bench:
         return await self._laboratory.retrieve(self.record.asked, count)
 
 
-async def experiment(evaluation: Evaluation, laboratory: Laboratory, score: Scoring) -> Tried:
+async def experiment(evaluation: Evaluation, laboratory: Laboratory, score: Scoring) -> Evaluation:
     """Answer a bad turn again under other conditions, and name the cause that the differences show.
 
     First as it was: an answer that is good now is one that comes and goes. If what was asked is not among
@@ -83,20 +74,23 @@ async def experiment(evaluation: Evaluation, laboratory: Laboratory, score: Scor
         score: Who scores the answers.
 
     Returns:
-        The diagnosis and the trials: the one by rules where experiments show nothing or cannot be made, and
-        `because` then says so; `unknown` where the answer comes and goes.
+        The turn with its diagnosis, which has the trials: the one by rules where experiments show nothing or
+        cannot be made, and `because` then says so; `unknown` where the answer comes and goes. What judging
+        the answers cost is in its usage; what generating them cost is not known.
     """
     given, record = evaluation.diagnosis, evaluation.record
-    if given is None or record is None:
-        return Tried(diagnosis=given or Diagnosis(), usage=Usage())
-    if not given.bad or given.cause in _NOT_TRIED or not record.asked or not record.answer:
-        return Tried(diagnosis=given, usage=Usage())
+    if given is None or record is None or not given.bad or given.cause in _NOT_TRIED:
+        return evaluation
+    if not record.asked or not record.answer:
+        return evaluation
     bench = _Bench(record, laboratory, score)
     try:
         found = await _tried(bench, given, Facts(record, evaluation.scores))
     except ReplayFailed as problem:
         found = replace(given, because=f"{given.because}; no experiment: {problem}")
-    return Tried(diagnosis=found, trials=tuple(bench.trials), usage=bench.usage)
+    return evaluation.replace(
+        diagnosis=replace(found, trials=tuple(bench.trials)), usage=evaluation.usage + bench.usage
+    )
 
 
 async def _tried(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis:

@@ -236,6 +236,9 @@ class Stats:
     """What probes with a known answer say of the judge; None where none are asked."""
     screen: ScreenReading | None = None
     """What the screen has done; None without one, and where another process judges."""
+    replays: int = 0
+    """How often experiments have called the application's `replay`; what judging the answers cost is part of
+    `usage`."""
 
 
 def breakers_of(judges: Iterable[Judge]) -> dict[str, CircuitState]:

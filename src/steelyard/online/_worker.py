@@ -13,6 +13,7 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.threads import leave
 from steelyard._internal.warn_once import WarnOnce
+from steelyard.diagnosis import experiment, laboratory_of
 from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
 from steelyard.metrics import Metric, held_against
@@ -28,7 +29,7 @@ from steelyard.online.queue._open import Fallback, open_queue
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._turns import Feedback, Leased, Selected, Undelivered
 from steelyard.online.selection._budget import BudgetControl
-from steelyard.record import clean
+from steelyard.record import Record, clean
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import KnowsEarlierScores, Sink
@@ -70,6 +71,8 @@ class Worker:
         self._judges = options.spool is None or options.spool.evaluate
         self.canaries = canaries_of(options) if self._judges else None
         self.screening = screening_of(options) if self._judges else None
+        # Where another process judges, MonitorOptions refuses experiments.
+        self.laboratory = laboratory_of(options.experiments, is_ended=lambda: inbox.closed)
         self.spool = open_queue(options.spool) if options.spool else None
         beside = options.spool.beside if options.spool else None
         self.fallback = Fallback(beside, self.spool) if beside and self.spool else None
@@ -96,6 +99,11 @@ class Worker:
         beside = self.fallback.file.counts() if self.fallback else None
         there = counts.pending + counts.undelivered if counts else int(opening)
         return there + (beside.pending if beside else 0)
+
+    @property
+    def replays(self) -> int:
+        """How often experiments have called the application."""
+        return self.laboratory.replays if self.laboratory is not None else 0
 
     @property
     def left_behind(self) -> int:
@@ -247,7 +255,20 @@ class Worker:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
             if await self._postpone(queue, leased, max(wait, evaluation.retry_after or 0.0), seen):
                 return None
+        evaluation = await self._tried(turn, evaluation)
         return await self._finish(queue, leased, self._joined(evaluation, seen))
+
+    async def _tried(self, turn: Selected, evaluation: Evaluation) -> Evaluation:
+        """A bad turn after experiments, with what judging them cost."""
+        if self.laboratory is None:
+            return evaluation
+
+        async def score(record: Record) -> Evaluation:
+            scored = await self._within_the_deadline(self._score(replace(turn, record=record)))
+            self._budget.spend(scored.usage)
+            return scored
+
+        return await experiment(evaluation, self.laboratory, score)
 
     def _joined(self, evaluation: Evaluation, seen: Seen | None) -> Evaluation:
         """What the judge said, beside what the screen said."""
@@ -336,6 +357,8 @@ class Worker:
             raise
 
     async def _close(self) -> None:
+        if self.laboratory is not None:
+            self.laboratory.close()
         for part in (self._options.judge, self._options.screen, self._options.embedder):
             if part is not None:
                 # A judge of the user's may raise anything at its end, and there is nobody left to tell.

@@ -21,6 +21,7 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.calibration import Calibration
+from steelyard.diagnosis import Experiments
 from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.metrics import Metric
 from steelyard.online._canary_options import Canaries
@@ -104,6 +105,7 @@ class Monitor:
         spool: str | Path | SpoolSettings | None = None,
         calibration: str | Path | Calibration | None = None,
         canaries: Canaries | float | None = None,
+        experiments: Experiments | None = None,
     ) -> None:
         """Check the options, and load what the local judge needs; nothing is started yet.
 
@@ -150,6 +152,8 @@ class Monitor:
                 `steelyard calibrate` wrote: scores carry calibrated values beside their own.
             canaries: Probes with a known answer, asked beside turns to notice when the judge changes:
                 `Canaries`, or their share, such as .02. None are asked by default.
+            experiments: How bad turns are answered again in the background, to see what they suffer from:
+                `Experiments(replay=...)`. What was tried is in `Evaluation.diagnosis`. None by default.
 
         Raises:
             ConfigurationError: If an option cannot mean what was given.
@@ -177,6 +181,7 @@ class Monitor:
             spool=choose_spool(settings, spool),
             calibration=choose_calibration(settings, calibration),
             canaries=choose_canaries(settings, canaries),
+            experiments=experiments,
             **{name: getattr(settings, name) if given[name] is None else given[name] for name in _PLAIN},
         )
         """The options in force: those given in code, those of settings, and defaults."""
@@ -290,6 +295,7 @@ class Monitor:
             cache_hits=cache_hits_of(self._judges()),
             canaries=run.worker.canaries.reading if run.worker.canaries else None,
             screen=run.worker.screening.reading if run.worker.screening else None,
+            replays=run.worker.replays,
         )
 
     def ask_canaries(self, count: int = 100) -> None:

@@ -69,6 +69,8 @@ class Diagnosis:
     """Whether the application answered although what was shown could not tell."""
     backing: Backing | None = None
     """Of a good turn, whether its answer was earned; None where nobody judged what was shown."""
+    trials: tuple[Trial, ...] = ()
+    """What experiments with the turn have tried, in this order."""
 
     @property
     def bad(self) -> bool:

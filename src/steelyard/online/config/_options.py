@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.calibration import Calibration
+from steelyard.diagnosis import Experiments
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
@@ -48,6 +49,8 @@ class MonitorOptions(PlainOptions):
     """Probes with a known answer that are asked beside turns."""
     screen: Judge | None = None
     """A cheaper judge that sees the turns of which the judge sees a share."""
+    experiments: Experiments | None = None
+    """How bad turns are answered again, to see what they suffer from."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
@@ -90,6 +93,16 @@ class MonitorOptions(PlainOptions):
             )
 
     def _check_limits(self) -> None:
+        if self.experiments is not None and not isinstance(self.experiments, Experiments):
+            raise ConfigurationError(
+                f"experiments={self.experiments!r} is not an Experiments; write Experiments(replay=...) of "
+                "steelyard.diagnosis"
+            )
+        if self.experiments is not None and self.spool is not None and not self.spool.evaluate:
+            raise ConfigurationError(
+                "experiments are made where turns are judged, which is another process; give them to "
+                "`steelyard worker --replay MODULE:NAME`"
+            )
         if self.budget is not None and self.spool is not None and not self.spool.evaluate:
             raise ConfigurationError(
                 "a budget must know what judging used, but another process judges; give it no budget here"

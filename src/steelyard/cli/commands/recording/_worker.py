@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steelyard.cli._experiments import Replay, Retrieve, experiments
 from steelyard.cli._options import ConfiguredJudge
 from steelyard.cli._say import say
 from steelyard.errors import ConfigurationError
@@ -40,6 +41,8 @@ def worker(
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Turns judged at the same time; else as configured.")
     ] = None,
+    replay: Replay = "",
+    retrieve: Retrieve = "",
     once: Annotated[bool, typer.Option("--once", help="Exit when nothing is left to do.")] = False,
 ) -> None:
     """Judge turns from a spool until stopped (SIGTERM or Ctrl-C); several workers may share one.
@@ -48,6 +51,9 @@ def worker(
     machines; without either, it is the one of `STEELYARD_SPOOL` or `steelyard.toml`. In the application:
     `Monitor(spool=SpoolSettings(path=FILE_OR_URL, evaluate=False))`. Metrics, judge and sinks are those of
     `steelyard config`, seen from here.
+
+    With `--replay`, bad turns are answered again under other conditions, six times each and 200 times a day
+    at most, to see what they suffer from; `steelyard explain` shows what was tried.
 
     A queue that fails (a full disk, a broker that is away) is tried again until it works, and so is a sink:
     its results wait in the queue. At its end the worker tells what was written, waits and was lost for each
@@ -58,6 +64,7 @@ def worker(
 
     - `steelyard worker --spool steelyard-spool.db`
     - `steelyard worker --queue nats://127.0.0.1:4222`
+    - `steelyard worker --replay app:replay`
     """
     from steelyard.judge import LocalJudge
     from steelyard.online import Monitor, load_settings
@@ -69,7 +76,10 @@ def worker(
     _try(settings)
     chosen = judge or load_settings().settings.judge
     monitor = Monitor(
-        judge=LocalJudge() if chosen == "local" else judge or None, spool=settings, concurrency=concurrency
+        judge=LocalJudge() if chosen == "local" else judge or None,
+        spool=settings,
+        concurrency=concurrency,
+        experiments=experiments(replay, retrieve) if replay else None,
     )
     monitor.start()
     _wait_until_open(monitor)

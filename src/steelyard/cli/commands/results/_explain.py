@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steelyard.cli._experiments import Replay, Retrieve, experiments
 from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Metrics, Model, Results, listed
 from steelyard.cli._terminal import terminal
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from steelyard.cli._judges import JudgeChoice
-    from steelyard.diagnosis import Experiments, Tried
-    from steelyard.scores import Diagnosis, Evaluation, Trial
+    from steelyard.diagnosis import Experiments
+    from steelyard.scores import Diagnosis, Evaluation
 
 
 def explain(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="The record's id.")],
     db: Results = "steelyard.db",
-    replay: Annotated[
-        str,
-        typer.Option(
-            metavar="MODULE:NAME",
-            help="`replay(question, contexts)`, which answers as your application does.",
-        ),
-    ] = "",
-    retrieve: Annotated[
-        str, typer.Option(metavar="MODULE:NAME", help="`retrieve(question, k)`, the best k passages.")
-    ] = "",
+    replay: Replay = "",
+    retrieve: Retrieve = "",
     calls: Annotated[int, typer.Option(min=1, max=50, help="Calls of `replay` at most.")] = 6,
     metrics: Metrics = "faithfulness,context_sufficiency",
     judge: JudgeName = "local",
@@ -44,7 +36,7 @@ def explain(
 
     With `--replay` the turn is answered again under other conditions (as it was, with nothing to read, from a
     wider search, from fewer passages), each answer is judged, and a table shows what became of it. Nothing of
-    this is recorded or stored.
+    this is recorded or stored. Without it, the table is that of the Monitor or worker that made experiments.
 
     **Examples**
 
@@ -59,29 +51,21 @@ def explain(
     if found is None:
         raise ConfigurationError(f"there is no turn {record!r} in {db}")
     if not replay:
-        _show(found.diagnosis, ())
+        _show(found.diagnosis)
         return
     if found.record is None:
         raise ConfigurationError(
             f"the content of {record!r} was not stored, so that it cannot be asked again"
         )
     choice = JudgeChoice.named(judge, model=model, base_url=base_url, key_variable=api_key_env)
-    made = asyncio.run(_tried(found, _experiments(replay, retrieve, calls), choice, listed(metrics)))
-    _show(made.diagnosis, made.trials)
-
-
-def _experiments(replay: str, retrieve: str, calls: int) -> Experiments:
-    from steelyard.diagnosis import Experiments
-    from steelyard.golden.running import load_object
-
-    search = load_object(retrieve, what="--retrieve") if retrieve else None
-    answer = load_object(replay, what="--replay")
-    return Experiments(replay=cast(Any, answer), retrieve=cast(Any, search), per_turn=calls, per_day=calls)
+    options = experiments(replay, retrieve, per_turn=calls, per_day=calls)
+    made = asyncio.run(_tried(found, options, choice, listed(metrics)))
+    _show(made.diagnosis)
 
 
 async def _tried(
     found: Evaluation, options: Experiments, choice: JudgeChoice, names: tuple[str, ...]
-) -> Tried:
+) -> Evaluation:
     from steelyard.cli._judges import suite_of
     from steelyard.diagnosis import Laboratory, experiment
     from steelyard.engine import evaluate_one
@@ -100,7 +84,7 @@ async def _tried(
         return await experiment(replace(again, record=found.record), Laboratory(options), score)
 
 
-def _show(diagnosis: Diagnosis | None, trials: Sequence[Trial]) -> None:
+def _show(diagnosis: Diagnosis | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -115,9 +99,9 @@ def _show(diagnosis: Diagnosis | None, trials: Sequence[Trial]) -> None:
         console.print(Text(diagnosis.cause.replace("_", " "), style="bold"))
         console.print(Text(f"{diagnosis.because} ({diagnosis.rule or 'no rule'})"))
         console.print(Text(MENDS[diagnosis.cause], style="dim"))
-    if trials:
+    if diagnosis is not None and diagnosis.trials:
         table = Table("Answered", "The answer is", "The same words")
-        for one in trials:
+        for one in diagnosis.trials:
             good = "not known" if one.good is None else "good" if one.good else "bad"
             table.add_row(Text(one.name), good, "yes" if one.same else "no")
         console.print(table)
