@@ -1,7 +1,13 @@
 """From the steps of a turn to what its Record says: the one builder of all recorders."""
 
 from steelyard.recording.building._answers import before_verdict, revised, said_last
-from steelyard.recording.building._asked import Asked, asked_of, is_conversation, since_last_asked
+from steelyard.recording.building._asked import (
+    Asked,
+    asked_of,
+    is_beside_passages,
+    is_conversation,
+    since_last_asked,
+)
 from steelyard.recording.building._decide import decide, guess, told
 from steelyard.recording.building._parts import is_telling
 from steelyard.recording.building._sources import Sources, only_searches, sources_of
@@ -17,6 +23,7 @@ __all__ = [
     "before_verdict",
     "decide",
     "guess",
+    "is_beside_passages",
     "is_conversation",
     "is_telling",
     "only_searches",

@@ -15,6 +15,7 @@ from steelyard.recording.provenance import (
     find_passages,
     guessed_passages,
     guessed_question,
+    holds_passages,
     is_intermediate_output,
     plain,
     split_chat_template,
@@ -62,12 +63,20 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
-    if turn.retrievals or turn.tools:
+    if turn.retrievals or turn.tools or is_beside_passages(turn, own):
         return Asked(question=own, standalone=_standalone(turn, own))
     looks_filled = "\n" in own and _looks_filled("\n".join(split_chat_template(own)))
     notes: tuple[Note, ...] = ("question_whole_prompt",) if looks_filled else ()
     cut = _in_filled_prompt(turn, sources, own)
     return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
+
+
+def is_beside_passages(turn: Turn, own: str) -> bool:
+    """Whether another message has the passages: the user's is what was typed then, whatever it looks like."""
+    messages = [one for call in turn.models for one in call.messages]
+    return any(one.text.strip() == own.strip() for one in messages) and any(
+        one.role == "system" and holds_passages(one.text) for one in messages
+    )
 
 
 def _looks_filled(text: str) -> bool:

@@ -7,6 +7,7 @@ Pure functions without a framework, for all recorders:
 - `split_chat_template`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
 - `guessed_passages`, `guessed_question`: what a prompt seems to hold, where nothing tells of any;
+- `holds_passages`: whether it has a section that is named as passages are;
 - `names_passages`: whether a text is evidence, by the name it stands under;
 - `finds_nothing`: whether it only says that there is none;
 - `classify_root`: whether a root is a turn of its own;
@@ -43,6 +44,7 @@ from steelyard.recording.provenance._provenance import Provenance, trace_provena
 from steelyard.recording.provenance._sections import (
     guessed_passages,
     guessed_question,
+    holds_passages,
     sections,
     split_chat_template,
 )
@@ -75,6 +77,7 @@ __all__ = [
     "finds_nothing",
     "guessed_passages",
     "guessed_question",
+    "holds_passages",
     "is_intermediate_output",
     "is_printed",
     "is_history",

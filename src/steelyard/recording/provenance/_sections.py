@@ -7,6 +7,7 @@ the question.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -49,6 +50,8 @@ _MATERIAL = re.compile(
     re.IGNORECASE,
 )
 """What templates call the part that holds the passages, in the same languages."""
+_BELOW = re.compile(r"</[^<>]{0,40}>[\s<#*=-]{0,20}(?P<label>[^\n:>]{1,40})")
+"""What stands right behind the end of a section."""
 _LEAST = 4
 _AROUND = "\"'`*"
 _MOST_QUESTION = 60  # words of a line that asks; a longer one is a text that ends with a question
@@ -129,14 +132,24 @@ def guessed_passages(prompt: str, question: str) -> list[str]:
     """
     if question:
         prompt = prompt.replace(question, " ")
-    found = [one for one in sections(prompt) if word_count(one.text) >= _LEAST or len(one.text) > 30]
+    found = _telling(prompt)
+    return _under_names(found) or [
+        text for one in found if not one.label and (text := _below_instruction(one.text))
+    ]
+
+
+def holds_passages(prompt: str) -> bool:
+    """Whether a prompt has a section that is named as passages are."""
+    return bool(_under_names(_telling(prompt)))
+
+
+def _telling(prompt: str) -> list[Section]:
+    return [one for one in sections(prompt) if word_count(one.text) >= _LEAST or len(one.text) > 30]
+
+
+def _under_names(found: list[Section]) -> list[str]:
     closed = [one.text for one in found if one.is_closed and _MATERIAL.search(one.label)]
-    headed = [one.text for one in found if _MATERIAL.search(one.label) and not _ASKS.match(one.label)]
-    return (
-        closed
-        or headed
-        or [text for one in found if not one.label and (text := _below_instruction(one.text))]
-    )
+    return closed or [one.text for one in found if _MATERIAL.search(one.label) and not _ASKS.match(one.label)]
 
 
 def _below_instruction(text: str) -> str:
@@ -148,15 +161,31 @@ def _below_instruction(text: str) -> str:
 def _of_speech(text: str) -> Iterator[Section]:
     """Tags first, since they say where a section ends; what is outside of them by headings and labels."""
     at = 0
-    closing = {tag[2]: tag.start() for tag in _TAG.finditer(text) if tag[1]}
+    closing: dict[str, list[int]] = {}
     for tag in _TAG.finditer(text):
-        end = closing.get(tag[2], -1)
-        if tag[1] or tag.start() < at or end < tag.end():
+        if tag[1]:
+            closing.setdefault(tag[2], []).append(tag.start())
+    for tag in _TAG.finditer(text):
+        if tag[1] or tag.start() < at or (end := _end_of(tag, text, closing.get(tag[2], []))) < 0:
             continue
         yield from _by_lines(text[at : tag.start()])
         yield Section(tag[2], text[tag.end() : end].strip(), is_closed=True)
         at = text.index(">", end) + 1
     yield from _by_lines(text[at:])
+
+
+def _end_of(tag: re.Match[str], text: str, closing: list[int]) -> int:
+    """Where the section ends that a tag opens; -1 if it never does.
+
+    A passage may hold the end of its own tag, so the last one counts. But where a question is named right
+    behind one, what follows is the user's, who may type tags as well.
+    """
+    after = bisect_left(closing, tag.end())
+    for at in range(after, len(closing) - 1):
+        below = _BELOW.match(text, closing[at])
+        if below and _ASKS.search(below["label"]):
+            return closing[at]
+    return closing[-1] if after < len(closing) else -1
 
 
 def _by_lines(text: str) -> Iterator[Section]:

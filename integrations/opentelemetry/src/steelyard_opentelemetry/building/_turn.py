@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from steelyard.recording.building import Asked, Sources, asked_of, sources_of
+from steelyard.recording.building import Asked, Sources, asked_of, is_beside_passages, sources_of
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
     AnswerCalls,
@@ -366,7 +366,8 @@ class Turn:
         own = found.question
         if self.steps.given is not None and "\n" in own and not self._is_told:
             # Words of a prompt in several lines may be a template's.
-            is_prompt = bool(guessed_passages(own, "")) and not self.agentic
+            is_beside = self.agentic or is_beside_passages(self.steps, own)
+            is_prompt = bool(guessed_passages(own, "")) and not is_beside
             named = guessed_question(own) if is_prompt else ""
             found = replace(found, question=named or own, notes=("question_guessed",))
         # Of a question whose end was cut the longest text that begins like it is taken.
