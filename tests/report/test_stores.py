@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from report.parts import NOON, turn
+from report.parts import NOON, by_judge, turn
 from servers import PostgresServer
 from steelyard.errors import ConfigurationError
 from steelyard.record import TraceRef
@@ -435,3 +435,47 @@ def test_an_address_of_an_unknown_kind_is_refused_without_its_password() -> None
     assert "hunter2" not in str(refused.value)
     with pytest.raises(ConfigurationError, match="nosuch://"):
         open_labels("nosuch://me:hunter2@there/db")
+
+
+def test_the_pages_beside_the_first_one_get_the_same_from_every_database(
+    store: Store, reader: ResultsReader
+) -> None:
+    assert (reader.scored(), reader.spending(), reader.sessions("worst")) == ({}, [], [])
+    turns = [
+        by_judge(turn(n, n / 10, at=NOON + n * 9_000, version=f"v{n % 2}", question=f"Q{n}")).replace(
+            session=f"s{n // 4}", usage=Usage(requests=1, prompt_tokens=10, cost=None if n == 9 else 0.5)
+        )
+        for n in range(10)
+    ]
+    write(store, turns)
+    assert reader.scored() == {"faithfulness": 10}
+    assert [(record, value) for record, value, _ in reader.judged("faithfulness", limit=2)] == [
+        ("r9", 0.9),
+        ("r8", 0.8),
+    ]
+    assert reader.groups_seen("version") == ["v1", "v0"]
+    assert (reader.groups_seen("judge"), reader.groups_seen("tag")) == (["local-lexical"], ["web"])
+    scope = Scope(since=NOON + 9_000, until=NOON + 8 * 9_000)
+    for by, value, wanted in (
+        ("version", "v1", ["r7", "r5", "r3", "r1"]),
+        ("tag", "web", ["r7", "r6", "r5", "r4", "r3", "r2", "r1"]),
+        ("judge", "none", []),
+    ):
+        found = reader.group_scores("faithfulness", scope, by=by, value=value, limit=99)
+        assert [score.record_id for score in found] == wanted
+    assert (found, len(reader.group_scores("faithfulness", Scope(), by="", value="", limit=99))) == ([], 10)
+    days = reader.spending()
+    assert [(day.name, day.turns, day.cost) for day in days] == [
+        ("2025-10-09", 7, 3.5),
+        ("2025-10-10", 3, 1.0),
+    ]
+    (metric,) = reader.spending_by_metric()
+    assert (metric.name, metric.turns, metric.cost, metric.priced) == ("faithfulness", 10, 4.5, 9)
+    latest = reader.sessions("latest")
+    assert [(one.session, one.turns, one.bad, one.question) for one in latest] == [
+        ("s2", 2, 0, "Q8"),
+        ("s1", 4, 1, "Q4"),
+        ("s0", 4, 4, "Q0"),
+    ]
+    assert latest[1].course == (False, True, True, True)
+    assert [one.session for one in reader.sessions("worst", skip=1, limit=1)] == ["s1"]

@@ -141,7 +141,8 @@ class Looks(ABC):
             JOIN (SELECT record_id, count(*) AS scores FROM scores
                 WHERE judge IS NOT NULL AND record_id IN ({latest}) GROUP BY record_id) n
             ON n.record_id = s.record_id
-            WHERE s.judge IS NOT NULL GROUP BY s.metric ORDER BY 3 DESC, 1"""
+            WHERE s.judge IS NOT NULL GROUP BY s.metric
+            ORDER BY coalesce(sum(e.cost / n.scores), 0) DESC, 1"""
         return [
             Spending(name=metric, turns=turns, requests=0, tokens=0, cost=cost, priced=priced)
             for metric, turns, cost, priced in self._rows(query, {})
