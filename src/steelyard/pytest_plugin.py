@@ -216,7 +216,10 @@ def _load(mark: pytest.Mark, node: pytest.Item | Any) -> GoldenSet:
     places = [node.path.parent / path, node.config.rootpath / path]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
-        raise pytest.UsageError(f"no golden set {str(path)!r} beside {node.path.name} or in the root folder")
+        raise pytest.UsageError(
+            f"no golden set {str(path)!r} beside {node.path.name} or in the root folder; "
+            "correct the path in the mark"
+        )
     try:
         return GoldenSet.load(found)
     except SteelyardError as error:

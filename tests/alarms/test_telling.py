@@ -150,7 +150,7 @@ def test_no_address_is_in_the_file_or_in_what_is_shown(
 
 def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
     assert watcher_of(tmp_path, "slack:env:NOT_SET_HERE").test() == {
-        "slack:env:NOT_SET_HERE": "slack: the variable NOT_SET_HERE is not set"
+        "slack:env:NOT_SET_HERE": "slack: the variable NOT_SET_HERE is not set; set it to the address"
     }
 
 

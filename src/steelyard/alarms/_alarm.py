@@ -187,7 +187,7 @@ def alarms_from(entries: Iterable[Mapping[str, Any]]) -> tuple[Alarm, ...]:
             meant = instead_of(unknown[0], sorted(known))
             raise ConfigurationError(f"alarm: there is no entry {unknown[0]!r}; {meant}")
         if "metric" not in entry:
-            raise ConfigurationError("alarm: metric is missing")
+            raise ConfigurationError('alarm: metric is missing; write metric = "faithfulness", for example')
         alarms.append(Alarm(**entry))
     return distinct(alarms)
 

@@ -89,7 +89,12 @@ class Follower:
             try:
                 full = self.step() == _BATCH
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
-                self._warn("read", "alarms cannot read %s: %s", self._results.name, error_words(error))
+                self._warn(
+                    "read",
+                    "alarms cannot read %s: %s; check the address, and that it can be read",
+                    self._results.name,
+                    error_words(error),
+                )
                 full = False
             # A full batch means that more is waiting, and is not paused after.
             if not full:

@@ -42,7 +42,9 @@ def check_target(target: str, owner: str) -> None:
         return
     if kind not in _WEB:
         # What stands before the first colon may be all of an address's secret: only known words are repeated.
-        raise ConfigurationError(f"{owner}: to knows log, opentelemetry, webhook:URL and slack:URL")
+        raise ConfigurationError(
+            f"{owner}: to knows log, opentelemetry, webhook:URL and slack:URL; write one of them"
+        )
     if address.startswith(_FROM_ENVIRONMENT):
         if not address.removeprefix(_FROM_ENVIRONMENT).isidentifier():
             raise ConfigurationError(f"{owner}: {kind}:env: must be followed by the name of a variable")
@@ -83,7 +85,7 @@ def _resolved(kind: str, address: str) -> str:
     variable = address.removeprefix(_FROM_ENVIRONMENT)
     found = os.environ.get(variable, "").strip()
     if not found:
-        raise ConfigurationError(f"{kind}: the variable {variable} is not set")
+        raise ConfigurationError(f"{kind}: the variable {variable} is not set; set it to the address")
     _check_address(found, f"{kind}: {variable}")
     return found
 
@@ -96,7 +98,9 @@ def _check_address(address: str, owner: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigurationError(f"{owner}: this is not an http(s) address")
+        raise ConfigurationError(
+            f"{owner}: this is not an http(s) address; write one that begins with https://"
+        )
 
 
 def _post(address: str, body: Mapping[str, Any]) -> None:

@@ -248,7 +248,11 @@ class AlarmWatcher:
                 with self._store.transaction() as file:
                     due = file.next_due(list(self._targets))
             except Exception as error:  # noqa: BLE001 - the file may be gone or full
-                self._warn("file", "the file of alarms cannot be used: %s", error_words(error))
+                self._warn(
+                    "file",
+                    "the file of alarms cannot be used: %s; name another with alarm_file",
+                    error_words(error),
+                )
                 due = None
             pause = _LONGEST_SLEEP if due is None else min(max(due - self._clock(), 0.0), _LONGEST_SLEEP)
             self._wake.wait(pause)

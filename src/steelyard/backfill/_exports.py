@@ -310,17 +310,28 @@ class PhoenixServer:
             body = reply.read(_LARGEST + 1)
             reply.release_conn()
         except urllib3.exceptions.HTTPError as error:
-            raise ConfigurationError(f"{self.name} cannot be reached: {error_words(_cause(error))}") from None
+            raise ConfigurationError(
+                f"{self.name} cannot be reached: {error_words(_cause(error))}; "
+                "check its address, and that it runs"
+            ) from None
         if reply.status != 200:
-            raise ConfigurationError(f"{self.name}: HTTP {reply.status} instead of spans")
+            raise ConfigurationError(
+                f"{self.name}: HTTP {reply.status} instead of spans; check its address and key"
+            )
         if len(body) > _LARGEST:
-            raise ConfigurationError(f"{self.name}: {_PAGE} spans have more than {_LARGEST >> 20} MiB")
+            raise ConfigurationError(
+                f"{self.name}: {_PAGE} spans have more than {_LARGEST >> 20} MiB; "
+                "ask for fewer days at a time"
+            )
         try:
             page = json.loads(body)
         except (ValueError, RecursionError):
             page = None
         if not isinstance(page, dict):
-            raise ConfigurationError(f"{self.name}: the reply is not Phoenix's list of spans")
+            raise ConfigurationError(
+                f"{self.name}: the reply is not Phoenix's list of spans; "
+                "check that its address is a Phoenix server"
+            )
         return page
 
 

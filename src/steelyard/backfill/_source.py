@@ -80,7 +80,9 @@ def column_names(path: Path) -> list[str]:
         try:
             described = connection.execute(f"SELECT * FROM {_reader(path)} LIMIT 0", [str(path)]).description
         except duckdb.Error as error:
-            raise ConfigurationError(f"{str(path)!r} cannot be read: {_problem(error)}") from None
+            raise ConfigurationError(
+                f"{str(path)!r} cannot be read: {_problem(error)}; check that it is the file you mean"
+            ) from None
     return [column[0] for column in described]
 
 
@@ -99,7 +101,9 @@ def rows(path: Path, what: str = "*") -> Iterator[dict[str, Any]]:
                 for row in found:
                     yield dict(zip(names, row, strict=True))
         except duckdb.Error as error:
-            raise ConfigurationError(f"{str(path)!r} cannot be read: {_problem(error)}") from None
+            raise ConfigurationError(
+                f"{str(path)!r} cannot be read: {_problem(error)}; check that it is the file you mean"
+            ) from None
 
 
 def _reader(path: Path) -> str:
@@ -178,12 +182,13 @@ def open_sources(
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         if not path.exists():
-            raise ConfigurationError(f"there is no file {str(path)!r}")
+            raise ConfigurationError(f"there is no file {str(path)!r}; check its name")
         return [path]
     inside = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix.lower() in (*SUFFIXES, *_LINES))
     if not inside:
         raise ConfigurationError(
-            f"in {str(path)!r} there is no file that ends in {', '.join((*SUFFIXES, *_LINES))}"
+            f"in {str(path)!r} there is no file that ends in {', '.join((*SUFFIXES, *_LINES))}; "
+            "name another folder or a file"
         )
     return inside
 
@@ -195,7 +200,10 @@ def _kind(path: Path) -> Kind:
     else:
         first = next(iter(_objects(path, lambda *_: None)), None)
         if first is None:
-            raise ConfigurationError(f"{str(path)!r} holds no JSON object, one a line or in a list")
+            raise ConfigurationError(
+                f"{str(path)!r} holds no JSON object, one a line or in a list; "
+                "check that it is the file you mean"
+            )
         keys = set(first)
     if keys & {"resourceSpans", "resourceLogs"}:
         return "otlp"
@@ -209,12 +217,16 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         file = gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")  # noqa: SIM115
     except OSError as error:
-        raise ConfigurationError(f"cannot read {str(path)!r}: {os.strerror(error.errno or 0)}") from None
+        raise ConfigurationError(
+            f"cannot read {str(path)!r}: {os.strerror(error.errno or 0)}; check its name and rights"
+        ) from None
     with cast(BinaryIO, file):
         try:
             yield cast(BinaryIO, file)
         except (EOFError, gzip.BadGzipFile) as error:
-            raise ConfigurationError(f"{str(path)!r} is cut short or no gzip: {error}") from None
+            raise ConfigurationError(
+                f"{str(path)!r} is cut short or no gzip: {error}; make or fetch it again"
+            ) from None
 
 
 def _objects(path: Path, bad: Bad) -> Iterator[dict[str, Any]]:
@@ -224,7 +236,10 @@ def _objects(path: Path, bad: Bad) -> Iterator[dict[str, Any]]:
         while line := file.readline(_LONGEST):
             number += 1
             if len(line) >= _LONGEST:
-                raise ConfigurationError(f"{str(path)!r}: line {number} is longer than {_LONGEST >> 20} MiB")
+                raise ConfigurationError(
+                    f"{str(path)!r}: line {number} is longer than {_LONGEST >> 20} MiB; "
+                    "split it, or write one object a line"
+                )
             if not line.strip():
                 continue
             if number == 1 and line.lstrip().startswith(b"["):
@@ -245,7 +260,9 @@ def _listed(path: Path, text: bytes) -> Iterator[dict[str, Any]]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{str(path)!r} is not a JSON list: {type(error).__name__}") from None
+        raise ConfigurationError(
+            f"{str(path)!r} is not a JSON list: {type(error).__name__}; write one object a line instead"
+        ) from None
     yield from (item for item in value if isinstance(item, dict))
 
 

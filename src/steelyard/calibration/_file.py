@@ -75,7 +75,10 @@ class Calibration:
             ConfigurationError: If there are none.
         """
         if not fits:
-            raise ConfigurationError("there is nothing to calibrate with: no metric and judge has a map")
+            raise ConfigurationError(
+                "there is nothing to calibrate with: no metric and judge has a map; "
+                "label more turns, then calibrate again"
+            )
         return cls(
             tuple(
                 _Entry(key=key, signal=one.signal, map=one.map, made_from=_made_from(one))
@@ -151,11 +154,16 @@ class Calibration:
             with Path(path).open("rb") as file:
                 text = file.read(_LARGEST)
         except OSError as error:
-            raise ConfigurationError(f"calibration {os.fspath(path)!r}: {error.strerror}") from None
+            raise ConfigurationError(
+                f"calibration {os.fspath(path)!r}: {error.strerror}; "
+                "name the file that `steelyard calibrate` wrote"
+            ) from None
         try:
             return _read(cls, json.loads(text))
         except ConfigurationError as error:
-            raise ConfigurationError(f"calibration {os.fspath(path)!r}: {error}") from None
+            raise ConfigurationError(
+                f"calibration {os.fspath(path)!r}: {error}; make it again with `steelyard calibrate`"
+            ) from None
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             why = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
             raise ConfigurationError(
@@ -171,7 +179,8 @@ def _read(kind: type[_Kind], data: Any) -> _Kind:
         raise ValueError("it has no 'steelyard_calibration'")
     if data["steelyard_calibration"] != _SCHEMA:
         raise ConfigurationError(
-            f"it has schema {str(data['steelyard_calibration'])[:20]}, this version reads {_SCHEMA}"
+            f"it has schema {str(data['steelyard_calibration'])[:20]}, this version reads {_SCHEMA}; "
+            "calibrate again, or upgrade steelyard"
         )
     entries: Sequence[_Entry] = [_Entry.from_dict(entry) for entry in data["maps"]]
     keys = [entry.key for entry in entries]

@@ -21,15 +21,28 @@ from steelyard.report import Scope, open_results
 from steelyard.sinks import Checkable, JSONLSink, Sink, SQLiteSink, read_jsonl, sink_from
 
 _NOT_FOR_USERS = frozenset({"all", "dev", "docs", "tracers"})
-_MENDS: Mapping[str, str] = {
+MENDS: Mapping[str, str] = {
+    "bad_request": "read what the server says, and give it what it can do (`judge`, `base_url`)",
+    "breaker_open": "mend what failed before: the judge is asked again after a pause",
+    "conflict": "see in the vendor's own log what it disputes",
+    "hangs": "see whether the server runs, or lower `sink_timeout`",
+    "malformed_reply": "take another model: this one does not reply in the form that was asked for",
+    "not_found": "correct the server's address in the vendor's variable",
+    "quota_exceeded": "raise the account's limit",
+    "rate_limited": "wait, or lower `concurrency`",
+    "redirected": "name the address that it redirects to",
+    "refused": "take another model: this one will not answer about such turns",
+    "rejected": "see in the vendor's own log what it disputes",
+    "server_error": "wait, or see the server's own log",
+    "timeout": "see whether the server is busy, or raise `deadline`",
+    "too_large": "take a model with a longer window, or retrieve shorter passages",
+    "trace_not_found": "see that the application's spans reach the vendor",
     "unauthorized": "set the key that the server knows: OPENAI_API_KEY, or the vendor's own variable",
+    "unavailable": "wait, or see the server's own log",
     "unknown_model": "correct the model's name in `judge`",
     "unreachable": "see that the server runs, and correct its address (`base_url`, or a vendor's variable)",
-    "not_found": "correct the server's address in the vendor's variable",
-    "timeout": "see whether the server is busy, or raise `deadline`",
-    "rate_limited": "wait, or lower `concurrency`",
-    "quota_exceeded": "raise the account's limit",
 }
+"""By the cause of an error of a judge or a sink, what to do."""
 _DAY = 86_400.0
 _LISTED = 3
 
@@ -142,7 +155,7 @@ def _judge(settings: Settings) -> Iterator[Finding]:
 
 
 def _with_mend(what: str, cause: str) -> str:
-    return f"{what}; {_MENDS[cause]}" if cause in _MENDS else what
+    return f"{what}; {MENDS[cause]}" if cause in MENDS else what
 
 
 def _sinks(settings: Settings) -> tuple[list[tuple[str, Sink]], list[Finding]]:

@@ -28,7 +28,9 @@ def open_input(path: str) -> Iterator[BinaryIO]:
     try:
         file = open(path, "rb")  # noqa: SIM115 - closed below; only opening it may be the user's mistake
     except OSError as error:
-        raise ConfigurationError(f"cannot read {path!r}: {os.strerror(error.errno or 0)}") from None
+        raise ConfigurationError(
+            f"cannot read {path!r}: {os.strerror(error.errno or 0)}; check its name and rights"
+        ) from None
     with file:
         yield file
 

@@ -190,7 +190,9 @@ class JudgeChoice:
     def _key(self) -> str | None:
         key = os.environ.get(self.key_variable) if self.key_variable else None
         if self.key_variable and not key:
-            raise ConfigurationError(f"--api-key-env {self.key_variable}: that variable is not set")
+            raise ConfigurationError(
+                f"--api-key-env {self.key_variable}: that variable is not set; export it first"
+            )
         # A server that was named may need no key; OpenAI always does.
         if not (key or self.base_url or os.environ.get("OPENAI_API_KEY")):
             raise ConfigurationError(

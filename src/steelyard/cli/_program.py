@@ -39,7 +39,9 @@ class Program:
         except (ImportError, ValueError):
             found = False
         if not found:
-            raise ConfigurationError(f"no module is named {self.name!r}")
+            raise ConfigurationError(
+                f"no module is named {self.name!r}; check its name, and run from its folder"
+            )
 
     def become(self) -> None:
         """Run it as the interpreter would.

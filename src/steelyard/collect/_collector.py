@@ -224,7 +224,9 @@ class Collector:
                 time.sleep(_LOOK)
             self._forget_settled()
         except sqlite3.Error as error:
-            self._warn("journal", "the journal cannot be used: %s", error_words(error))
+            self._warn(
+                "journal", "the journal cannot be used: %s; check its disk and rights", error_words(error)
+            )
 
     def _work(self) -> bool:
         """Read on, hand over what is complete, forget what is settled; whether there is more to read."""
@@ -284,9 +286,17 @@ class Collector:
         now = time.monotonic()
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
         if counts is not None:
-            self._warn("spool", "the spool is nearly full; spans stay in the journal until there is room")
+            self._warn(
+                "spool",
+                "the spool is nearly full; spans stay in the journal until there is room; "
+                "start another worker, or raise its max_bytes",
+            )
         elif now - self._waiting_since > _TO_OPEN:
-            self._warn("no spool", "the spool cannot be used; spans stay in the journal until it works")
+            self._warn(
+                "no spool",
+                "the spool cannot be used; spans stay in the journal until it works; "
+                "check its disk, or its broker",
+            )
         self._stopping.wait(_TICK if counts is None else _PAUSE)
         return True
 
@@ -299,7 +309,9 @@ class Collector:
         ):
             self._kept.add(trace.trace_id)
             self._warn(
-                "full", "the spool is full; the spans of some turns stay in the journal until the next start"
+                "full",
+                "the spool is full; the spans of some turns stay in the journal until the next start; "
+                "start another worker, or raise its max_bytes",
             )
 
     def _is_stored(self) -> bool:

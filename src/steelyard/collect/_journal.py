@@ -67,7 +67,10 @@ class SpanJournal:
             sums = self._db.execute("SELECT COALESCE(SUM(LENGTH(body)), 0) FROM pieces").fetchone()
             self.bytes = int(sums[0])
         except (sqlite3.Error, OSError) as error:
-            raise ConfigurationError(f"the journal {str(path)!r} cannot be used: {_problem(error)}") from None
+            raise ConfigurationError(
+                f"the journal {str(path)!r} cannot be used: {_problem(error)}; "
+                "name another with --journal, or free its disk"
+            ) from None
 
     def room_for(self, size: int) -> bool:
         """Whether so many bytes more may be stored."""

@@ -68,7 +68,9 @@ def _rows(source: object) -> Sequence[Mapping[str, Any]]:
             return list(source.to_list())
     samples = getattr(source, "samples", None) or getattr(source, "test_cases", None) or source
     if not isinstance(samples, Iterable) or isinstance(samples, str | bytes | Mapping):
-        raise InvalidGoldenSet(f"a {type(source).__name__} does not hold cases")
+        raise InvalidGoldenSet(
+            f"a {type(source).__name__} does not hold cases; give a list of cases, a frame or a data set"
+        )
     return [_fields(sample) for sample in samples]
 
 
@@ -92,7 +94,10 @@ def _ours(row: Mapping[str, Any]) -> dict[str, Any]:
         found["tags"] = given.get("tags", ())
         found["source"] = given.get("source", "synthetic" if "synthesizer_name" in row else "person")
     if isinstance(found.get("question"), list):
-        raise InvalidGoldenSet("a case has one question; this sample is a conversation of several turns")
+        raise InvalidGoldenSet(
+            "a case has one question; this sample is a conversation of several turns; "
+            "put the earlier turns into history"
+        )
     return {
         key: list(value) if hasattr(value, "tolist") and hasattr(value, "shape") else value
         for key, value in found.items()

@@ -251,7 +251,9 @@ class Run:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
-            raise InvalidGoldenSet(f"{path} is not JSON") from None
+            raise InvalidGoldenSet(
+                f"{path} is not JSON; make it again with `steelyard test --json`"
+            ) from None
         # Taken out, since what is left are the fields of a Run and nothing else.
         schema = data.pop("steelyard_run", None) if isinstance(data, dict) else None
         if not isinstance(schema, int):
@@ -261,5 +263,8 @@ class Run:
         try:
             run: Run = adapter(Run).validate_python(data)
         except ValueError as error:
-            raise InvalidGoldenSet(f"{path} is not a stored run: {type(error).__name__}") from None
+            raise InvalidGoldenSet(
+                f"{path} is not a stored run: {type(error).__name__}; "
+                "make it again with `steelyard test --json`"
+            ) from None
         return run

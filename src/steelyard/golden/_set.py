@@ -127,7 +127,7 @@ class GoldenSet:
         seen: set[str] = set()
         for case in self.cases:
             if case.id in seen:
-                raise InvalidGoldenSet(f"two cases have the id {case.id!r}")
+                raise InvalidGoldenSet(f"two cases have the id {case.id!r}; give one of them another")
             seen.add(case.id)
 
     def __len__(self) -> int:
@@ -181,7 +181,9 @@ class GoldenSet:
             try:
                 data = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise InvalidGoldenSet(f"{path}, line {number}: not JSON: {error}") from None
+                raise InvalidGoldenSet(
+                    f"{path}, line {number}: not JSON: {error}; write one JSON object a line"
+                ) from None
             # Only at the top: further down it is a case that happens to have that key.
             if isinstance(data, dict) and _MARK in data and not cases and not header:
                 header = _checked(data, path)
@@ -200,7 +202,10 @@ def case_to_dict(case: Case) -> dict[str, Any]:
     try:
         data: dict[str, Any] = adapter(Case).dump_python(case, mode="json", exclude_defaults=True)
     except ValueError as error:
-        raise InvalidGoldenSet(f"the case {case.id!r} has no JSON form: {type(error).__name__}") from None
+        raise InvalidGoldenSet(
+            f"the case {case.id!r} has no JSON form: {type(error).__name__}; "
+            "leave out of its metadata what is not JSON"
+        ) from None
     return data
 
 
@@ -213,14 +218,16 @@ def case_from_dict(data: object, *, where: str = "case") -> Case:
     from pydantic import ValidationError
 
     if not isinstance(data, Mapping):
-        raise InvalidGoldenSet(f"{where}: a case is a JSON object, not {type(data).__name__}")
+        raise InvalidGoldenSet(
+            f"{where}: a case is a JSON object, not {type(data).__name__}; write one JSON object a line"
+        )
     given = {name: value for name, value in data.items() if value is not None}
     try:
         case: Case = adapter(Case).validate_python(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
-        raise InvalidGoldenSet(f"{where}: {path!r}: {first['msg'].lower()}") from None
+        raise InvalidGoldenSet(f"{where}: {path!r}: {first['msg'].lower()}; correct that line") from None
     if not case.question.strip():
         raise InvalidGoldenSet(f"{where}: a case needs a question")
     probability = case.inclusion_probability

@@ -48,7 +48,7 @@ def judge_from(
     try:
         return _make(kind.strip().lower(), named.strip() or model, remote, spec)
     except TypeError as error:
-        raise ConfigurationError(f"judge {spec!r}: {error}") from error
+        raise ConfigurationError(f"judge {spec!r}: {error}; leave out what it does not take") from error
 
 
 def _make(kind: str, model: str | None, remote: dict[str, Any], spec: str) -> Judge:

@@ -162,5 +162,9 @@ def _proxy_to(address: str) -> str | None:
         return None
     if parts.scheme == "http":
         where = redacted_url(address)
-        _log.warning("requests to %s go through the proxy in HTTP_PROXY, which can read them", where)
+        _log.warning(
+            "requests to %s go through the proxy in HTTP_PROXY, which can read them; "
+            "use https, or name the host in NO_PROXY",
+            where,
+        )
     return proxy if "://" in proxy else f"http://{proxy}"

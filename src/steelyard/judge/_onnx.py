@@ -29,10 +29,12 @@ def open_session(model: Path | bytes, *, threads: int, extra: str) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 4  # what goes wrong is raised, and said once, by us
     if isinstance(model, Path) and not model.is_file():
-        raise ConfigurationError(f"there is no model {str(model)!r}")
+        raise ConfigurationError(f"there is no model {str(model)!r}; check its path")
     source = model if isinstance(model, bytes) else str(model)
     try:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001 - the library's errors have no base class of their own
         name = "the given bytes" if isinstance(model, bytes) else repr(str(model))
-        raise ConfigurationError(f"{name} is not an ONNX model that runs: {error_words(error)}") from None
+        raise ConfigurationError(
+            f"{name} is not an ONNX model that runs: {error_words(error)}; export it again, or name another"
+        ) from None

@@ -75,7 +75,10 @@ def _rows(path: Path) -> Rows:
         length = int.from_bytes(file.read(8), "little")
         table = json.loads(file.read(length))["embedding.weight"]
     if table["dtype"] != "F16":
-        raise ConfigurationError(f"{str(path)!r} holds {table['dtype']!r} numbers where 'F16' was expected")
+        raise ConfigurationError(
+            f"{str(path)!r} holds {table['dtype']!r} numbers where 'F16' was expected; "
+            "reinstall the package wordllama"
+        )
     begin = 8 + length + int(table["data_offsets"][0])
     return np.asarray(np.memmap(path, np.dtype("<f2"), "r", begin, tuple(table["shape"])))
 

@@ -69,7 +69,8 @@ class Metric(ABC):
                 )
         if self.threshold not in (None, "baseline") and _number(self.threshold) is None:
             raise ConfigurationError(
-                f"{self.key}: threshold={self.threshold!r} is not a number, 'baseline' or None"
+                f"{self.key}: threshold={self.threshold!r} is not a number, 'baseline' or None; "
+                "give one of these"
             )
         if self.judge is not None and not isinstance(self.judge, Judge):
             raise ConfigurationError(

@@ -72,7 +72,11 @@ class Reference:
             draft.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
             draft.replace(place)
         except OSError as error:
-            _log.warning("canaries cannot be kept in %r: %s", str(path), error_words(error))
+            _log.warning(
+                "canaries cannot be kept in %r: %s; name a file that can be written",
+                str(path),
+                error_words(error),
+            )
 
     @classmethod
     def load(cls, path: str | Path) -> Self | None:
@@ -260,7 +264,8 @@ class CanaryWatch:
             self._state = "unusable"
             self._warn(
                 "unusable",
-                "the judge %r answers only %d of %d probes rightly every time: canaries say nothing about it",
+                "the judge %r answers only %d of %d probes rightly every time: canaries say nothing "
+                "about it; take a better judge, or leave canaries out",
                 *(self._judge.name, len(kept), len(probes)),
             )
             return None

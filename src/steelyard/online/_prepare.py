@@ -75,7 +75,8 @@ class Masker:
             problem = f"raised {error_place(raised or error)}"
         self._warn(
             "mask",
-            "the mask %s; such turns are not judged (skipped as 'mask_failed')",
+            "the mask %s; such turns are not judged (skipped as 'mask_failed'); "
+            "correct it, or raise mask_timeout",
             problem,
             level=logging.ERROR,
         )

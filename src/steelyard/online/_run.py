@@ -183,7 +183,11 @@ class MonitorRun:
                 self._again_at = time.monotonic() + _PAUSE
                 self.inbox.ask_again()
                 problem = error_words(error)
-                self._warn("start", "the background thread cannot be started: %s; turns wait", problem)
+                self._warn(
+                    "start",
+                    "the background thread cannot be started: %s; turns wait; raise the limit of threads",
+                    problem,
+                )
             finally:
                 if thread is not None and self._thread is None:
                     thread.stop()  # an exception out of a signal: the next turn starts another

@@ -369,7 +369,9 @@ class Monitor:
                     sink.observe(self)
                 except Exception as error:  # noqa: BLE001 - a sink may raise anything
                     _log.warning(
-                        "the sink %r does not observe its Monitor: %s", sink.name, error_place(error)
+                        "the sink %r does not observe its Monitor: %s; correct its observe()",
+                        sink.name,
+                        error_place(error),
                     )
 
     def _judges(self) -> list[Judge]:

@@ -96,7 +96,9 @@ def load_probes(folder: str | Path | None = None) -> ProbeSet:
     try:
         content = [(place / name).read_bytes() for name in _FILES]
     except OSError as error:
-        raise ConfigurationError(f"no probe set in {str(place)!r}: {error.strerror or error}") from None
+        raise ConfigurationError(
+            f"no probe set in {str(place)!r}: {error.strerror or error}; name a folder that has one"
+        ) from None
     digest = _digest(content)
     # Figures are published for this set: an edited one would give others under the same name.
     if folder is None and digest != PUBLISHED:
@@ -127,17 +129,21 @@ def _rows(data: bytes, name: str, fields: tuple[str, ...]) -> Iterator[Mapping[s
         try:
             row = json.loads(line)
         except ValueError:
-            raise ConfigurationError(f"{name}, line {number}: not JSON") from None
+            raise ConfigurationError(
+                f"{name}, line {number}: not JSON; write one JSON object a line"
+            ) from None
         lacking = [field for field in fields if not isinstance(row, dict) or not row.get(field)]
         if lacking:
-            raise ConfigurationError(f"{name}, line {number}: no {' and no '.join(map(repr, lacking))}")
+            raise ConfigurationError(
+                f"{name}, line {number}: no {' and no '.join(map(repr, lacking))}; add what is missing"
+            )
         yield row
 
 
 def _twins(row: Mapping[str, Any], texts: Mapping[str, Mapping[str, Any]]) -> Iterator[Probe]:
     text = texts.get(row["text"])
     if text is None:
-        raise ConfigurationError(f"pair {row['id']!r}: there is no text {row['text']!r}")
+        raise ConfigurationError(f"pair {row['id']!r}: there is no text {row['text']!r}; add it to the texts")
     for truth in (True, False):
         probe = Probe(
             id=f"{row['id']}-{str(truth).lower()}",
@@ -165,7 +171,9 @@ def _addressed(probe: Probe, row: Mapping[str, Any]) -> Probe:
         return replace(probe, contexts=(*probe.contexts, address), address=address, plain=plain)
     if place != "claim":
         wanted = " or ".join(map(repr, _ADDRESSABLE))
-        raise ConfigurationError(f"pair {row['id']!r}: address_in={place!r} is not {wanted}")
+        raise ConfigurationError(
+            f"pair {row['id']!r}: address_in={place!r} is not {wanted}; correct one of them"
+        )
     if probe.expected:
         return probe
     return replace(probe, claim=f"{probe.claim} {address}", address=address, plain=plain)
@@ -175,7 +183,7 @@ def _check_unique(probes: tuple[Probe, ...]) -> None:
     seen: set[str] = set()
     for probe in probes:
         if probe.id in seen:
-            raise ConfigurationError(f"two pairs have the id {probe.pair!r}")
+            raise ConfigurationError(f"two pairs have the id {probe.pair!r}; give one of them another")
         seen.add(probe.id)
     if not probes:
-        raise ConfigurationError(f"{_FILES[1]} holds no pairs")
+        raise ConfigurationError(f"{_FILES[1]} holds no pairs; add some, one a line")

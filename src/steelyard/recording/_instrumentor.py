@@ -85,7 +85,10 @@ class BaseInstrumentor(ABC):
         try:
             self._stop = self._start(options)
         except Exception:
-            self.log.warning("Recording could not be switched on", exc_info=True)
+            self.log.warning(
+                "Recording could not be switched on; add the recorder in code, or see the error below",
+                exc_info=True,
+            )
 
     def uninstrument(self, **_: Any) -> None:
         """Stop recording; what is complete is handed over."""

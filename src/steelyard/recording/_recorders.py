@@ -46,6 +46,10 @@ def _attached(point: EntryPoint, target: TurnTarget) -> bool:
     except MissingDependency:
         return False
     except Exception:  # noqa: BLE001 - a recorder of somebody's own may raise anything
-        _log.warning("the recorder %r could not be attached", point.name, exc_info=True)
+        _log.warning(
+            "the recorder %r could not be attached; see the error below, or upgrade its package",
+            point.name,
+            exc_info=True,
+        )
         return False
     return True

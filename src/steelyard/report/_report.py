@@ -41,7 +41,10 @@ class Report:
             Path(path).touch(mode=0o600)
             Path(path).write_text(page, encoding="utf-8")
         except OSError as error:
-            raise ConfigurationError(f"{os.fspath(path)!r} cannot be written: {error.strerror}") from error
+            raise ConfigurationError(
+                f"{os.fspath(path)!r} cannot be written: {error.strerror}; "
+                "name a file in a folder that can be written"
+            ) from error
 
     def _repr_html_(self) -> str:
         """The whole page in a frame of its own, so that its style and script do not touch the notebook."""

@@ -52,7 +52,11 @@ def _auto(_: str) -> list[Sink]:
     existing = Path(_DATABASE) if Path(_DATABASE).exists() else folder
     path = _DATABASE
     if not (os.access(folder, os.W_OK) and os.access(existing, os.W_OK)):
-        _log.warning("%s cannot be written to; results are kept in memory and end with the process", folder)
+        _log.warning(
+            "%s cannot be written to; results are kept in memory and end with the process; "
+            "set sinks to a place that can be written",
+            folder,
+        )
         path = ":memory:"
     return [SQLiteSink(path), *(_SINKS["opentelemetry"]("") if is_installed("opentelemetry.trace") else ())]
 

@@ -165,7 +165,9 @@ def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Evaluation]:
     try:
         file = open(path, "rb")  # noqa: SIM115 - closed by the `with` below
     except OSError as error:
-        raise ConfigurationError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from error
+        raise ConfigurationError(
+            f"{os.fspath(path)!r} cannot be read: {error.strerror}; check its name and rights"
+        ) from error
     with file:
         # In the order of the file, and one line at a time: files are larger than memory.
         for start, length in sorted(_latest_lines(file, os.fspath(path)).values()):

@@ -64,7 +64,7 @@ class LiveLook:
         self._file: tuple[int, int] | None = None
         if spool is not None:
             if not spool.is_file():
-                raise ConfigurationError(f"there is no spool {str(spool)!r}")
+                raise ConfigurationError(f"there is no spool {str(spool)!r}; check its path")
             SpoolSettings(path=spool)  # refuses what is not one
 
     def now(self, results: ResultsReader) -> LiveState:

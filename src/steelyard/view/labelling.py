@@ -190,7 +190,9 @@ def _labels(
     try:
         data = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        raise ConfigurationError(f"{str(path)!r} is not JSON") from None
+        raise ConfigurationError(
+            f"{str(path)!r} is not JSON; write one JSON object a line, or a CSV file"
+        ) from None
     return read_annotations(data, records=places, metrics=metrics, problems=problems)
 
 
@@ -226,7 +228,9 @@ def turns_to_label(db: str, *, metric: str | None = None, limit: int = 20) -> Tu
         }
         if not any(judged.values()):
             what = f"scored by {metric!r}" if metric else "with a score"
-            raise ConfigurationError(f"{db!r} holds no turn {what}")
+            raise ConfigurationError(
+                f"{db!r} holds no turn {what}; check that the labels are of these results"
+            )
         first = max(judged, key=lambda name: (len(judged[name]), name == "faithfulness"))
         known = {label.record_id for label in said} & judged[first].keys()
         pairs = _labelled(results, first, known, said)

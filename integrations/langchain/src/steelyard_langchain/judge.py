@@ -35,7 +35,9 @@ class LangChainJudge(ModelJudge):
         self, model: Runnable[Any, Any], *, name: str | None = None, **options: Unpack[ModelOptions]
     ) -> None:
         if not hasattr(model, "ainvoke"):
-            raise ConfigurationError(f"{model!r} is not a chat model: it has no ainvoke()")
+            raise ConfigurationError(
+                f"{model!r} is not a chat model: it has no ainvoke(); give a chat model of LangChain"
+            )
         super().__init__(name=name or f"langchain:{model_name(model)}", **options)
         self._model = model
 
@@ -62,7 +64,9 @@ class LangChainEmbedder(ModelEmbedder):
         self, embeddings: Embeddings, *, name: str | None = None, timeout: float = 60.0, concurrency: int = 16
     ) -> None:
         if not hasattr(embeddings, "aembed_documents"):
-            raise ConfigurationError(f"{embeddings!r} has no aembed_documents()")
+            raise ConfigurationError(
+                f"{embeddings!r} has no aembed_documents(); give embeddings of LangChain"
+            )
         super().__init__(
             name=name or f"langchain:{model_name(embeddings)}", timeout=timeout, concurrency=concurrency
         )

@@ -34,7 +34,9 @@ class LlamaIndexJudge(ModelJudge):
 
     def __init__(self, llm: LLM, *, name: str | None = None, **options: Unpack[ModelOptions]) -> None:
         if not hasattr(llm, "achat"):
-            raise ConfigurationError(f"{llm!r} is not an LLM of LlamaIndex: it has no achat()")
+            raise ConfigurationError(
+                f"{llm!r} is not an LLM of LlamaIndex: it has no achat(); give one, such as Settings.llm"
+            )
         options.setdefault("max_characters", _room(llm))
         super().__init__(name=name or f"llamaindex:{_name(llm)}", **options)
         self._llm = llm
@@ -70,7 +72,10 @@ class LlamaIndexEmbedder(ModelEmbedder):
         concurrency: int = 16,
     ) -> None:
         if not hasattr(embed_model, "aget_text_embedding_batch"):
-            raise ConfigurationError(f"{embed_model!r} has no aget_text_embedding_batch()")
+            raise ConfigurationError(
+                f"{embed_model!r} has no aget_text_embedding_batch(); "
+                "give a model such as Settings.embed_model"
+            )
         super().__init__(
             name=name or f"llamaindex:{_name(embed_model)}", timeout=timeout, concurrency=concurrency
         )

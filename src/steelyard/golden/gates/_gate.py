@@ -129,7 +129,9 @@ class Gate:
             ConfigurationError: Naming the option.
         """
         if self.least is not None and not math.isfinite(self.least):
-            raise ConfigurationError(f"gate {self.metric!r}: least={self.least!r} is not a number")
+            raise ConfigurationError(
+                f"gate {self.metric!r}: least={self.least!r} is not a number; write 0.8, for example"
+            )
         if not self.fall > 0:
             raise ConfigurationError(f"gate {self.metric!r}: fall must be above 0, not {self.fall!r}")
         if not (0 < self.false_failures < 0.5 and 0.5 <= self.power < 1):

@@ -37,7 +37,9 @@ class JobQueue:
             ConfigurationError: If there are none, or no case is wanted.
         """
         if not passages:
-            raise ConfigurationError("there is no passage of at least 60 characters to ask about")
+            raise ConfigurationError(
+                "there is no passage of at least 60 characters to ask about; give longer documents"
+            )
         if sum(wanted.values()) < 1:
             raise ConfigurationError("n must be at least 1")
         self.passages = passages

@@ -43,7 +43,9 @@ def read_passages(path: str | Path) -> list[Passage]:
     root = Path(path)
     files = sorted(file for file in root.rglob("*") if file.suffix in _KINDS) if root.is_dir() else [root]
     if not root.exists() or not files:
-        raise ConfigurationError(f"{str(path)!r} holds no documents ({', '.join(_KINDS)})")
+        raise ConfigurationError(
+            f"{str(path)!r} holds no documents ({', '.join(_KINDS)}); name a folder that does"
+        )
     found: list[Passage] = []
     for file in files:
         if file.stat().st_size > _LARGEST:
@@ -54,7 +56,8 @@ def read_passages(path: str | Path) -> list[Passage]:
     kept = usable(found)
     if not kept:
         raise ConfigurationError(
-            f"{str(path)!r} holds no passage of at least {_SHORTEST} characters to ask about"
+            f"{str(path)!r} holds no passage of at least {_SHORTEST} characters to ask about; "
+            "give longer documents"
         )
     return kept
 
@@ -77,7 +80,9 @@ def _lines(text: str, file: Path) -> Iterable[str]:
             row = json.loads(line)
             yield " ".join(str(row["text"] if isinstance(row, dict) else row).split())
         except (ValueError, KeyError, RecursionError):
-            raise ConfigurationError(f"{str(file)!r}, line {number}: not JSON with a 'text'") from None
+            raise ConfigurationError(
+                f"{str(file)!r}, line {number}: not JSON with a 'text'; write {{\"text\": ...}} on each line"
+            ) from None
 
 
 def _pieces(text: str) -> Iterable[str]:

@@ -54,7 +54,10 @@ def production_mean(
         return found
     turns = {turn.record_id: turn for turn in read_turns(db, metric=metric, since=since).turns}
     if gone := inclusion.keys() - turns.keys():
-        raise ConfigurationError(f"{len(gone)} labelled cases have no score of {metric!r} in {str(db)!r}")
+        raise ConfigurationError(
+            f"{len(gone)} labelled cases have no score of {metric!r} in {str(db)!r}; "
+            "name the results that the set was mined from"
+        )
     return corrected_mean(
         [_GRADES[turn.stratum] for turn in turns.values()],
         [_GRADES[turns[name].stratum] for name in inclusion],

@@ -180,7 +180,8 @@ class Population:
         if not stored.turns:
             raise ConfigurationError(
                 f"no turn of {str(db)!r} can be drawn: {stored.without_content} are stored without their "
-                f"texts, {stored.without_score} have no score"
+                f"texts, {stored.without_score} have no score; "
+                "set store_content = true, and wait for turns that are scored"
             )
         groups, kept = _some(_grouped(stored.turns), np.random.default_rng(seed))
         labels, names = _clusters(groups)

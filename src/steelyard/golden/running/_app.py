@@ -177,9 +177,13 @@ def load_object(spec: str, *, what: str = "app") -> object:
         for part in name.split("."):
             found = getattr(found, part)
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"{what} {spec!r}: no module is named {error.name!r}") from None
+        raise ConfigurationError(
+            f"{what} {spec!r}: no module is named {error.name!r}; run from its folder, or install it"
+        ) from None
     except AttributeError:
-        raise ConfigurationError(f"{what} {spec!r}: the module {module!r} has no {name!r}") from None
+        raise ConfigurationError(
+            f"{what} {spec!r}: the module {module!r} has no {name!r}; name something that is in it"
+        ) from None
     return found
 
 

@@ -101,7 +101,9 @@ async def arun_golden(
     if concurrency < 1 or app_timeout <= 0:
         raise ConfigurationError("concurrency must be at least 1, and app_timeout above 0")
     if not len(golden):
-        raise ConfigurationError(f"the golden set {golden.name!r} has no cases")
+        raise ConfigurationError(
+            f"the golden set {golden.name!r} has no cases; add some, e.g. with `steelyard golden mine`"
+        )
     chosen = judge_from(judge)
     wanted, bars = gates_from(gates), dict(thresholds or {})
     runs = (baseline,) if isinstance(baseline, Run) else tuple(baseline)
@@ -145,7 +147,7 @@ def _suite(given: Sequence[Metric | str] | None, judge: Judge, more: Iterable[st
     check_names(made)
     unknown = [name for name in more if name not in {metric.name for metric in made}]
     if unknown:
-        raise ConfigurationError(f"no metric is named {unknown[0]!r}")
+        raise ConfigurationError(f"no metric is named {unknown[0]!r}; take the name of one that runs")
     return made
 
 

@@ -82,7 +82,9 @@ def reasoning_of(reasons: bool, reasoning: Reasoning | None) -> Reasoning:
         words = ", ".join(map(repr, get_args(Reasoning)))
         raise ConfigurationError(f"reasoning={reasoning!r} is not one of {words}")
     if not reasons and reasoning != "none":
-        raise ConfigurationError(f"reasons=False and reasoning={reasoning!r} contradict each other")
+        raise ConfigurationError(
+            f"reasons=False and reasoning={reasoning!r} contradict each other; leave out one of them"
+        )
     return reasoning
 
 

@@ -121,7 +121,7 @@ class CircuitBreaker(Wrapper):
     def _reject(self, error: JudgeRejected) -> None:
         if error.cause in _PERMANENT and self._rejection is None:
             self._rejection = error
-            _log.error("judge %s is not asked again: %s", self.name, error)
+            _log.error("judge %s is not asked again: %s; correct that, and start anew", self.name, error)
 
     def _turned_away(self) -> JudgeError:
         error: JudgeError

@@ -54,9 +54,13 @@ class PairLabels:
         for name in ("entailed", "contradicted"):
             place = getattr(self, name)
             if place is not None and not 0 <= place < columns:
-                raise ConfigurationError(f"labels: {name}={place!r}, but the model has {columns} labels")
+                raise ConfigurationError(
+                    f"labels: {name}={place!r}, but the model has {columns} labels; give a place below that"
+                )
         if self.entailed == self.contradicted:
-            raise ConfigurationError("labels: entailed and contradicted are the same label")
+            raise ConfigurationError(
+                "labels: entailed and contradicted are the same label; give each its own place"
+            )
 
 
 def find_labels(model: PairModel, given: PairLabels | None) -> PairLabels:
@@ -71,7 +75,8 @@ def find_labels(model: PairModel, given: PairLabels | None) -> PairLabels:
     if unknown > _UNKNOWN:
         raise ConfigurationError(
             f"the tokenizer {str(model.tokenizer_path)!r} does not know {unknown:.0%} of plain English "
-            "words: it is not the model's"
+            "words: it is not the model's; "
+            "name the right one with tokenizer="
         )
     if given is not None:
         given.check(model.shares([(_cases()[0].text, _cases()[0].entailed)]).shape[1])

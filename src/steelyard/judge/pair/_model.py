@@ -133,7 +133,8 @@ class PairModel:
         except Exception as error:  # noqa: BLE001 - the library's errors have no base class of their own
             raise ConfigurationError(
                 f"the tokenizer {str(self.tokenizer_path)!r} does not fit the model {str(self.path)!r}: "
-                f"{error_words(error)}"
+                f"{error_words(error)}; "
+                "take the one that came with the model"
             ) from None
         if logits.ndim != 2 or len(logits) != len(encoded) or not np.isfinite(logits).all():
             raise ConfigurationError(
@@ -169,7 +170,9 @@ def _model_file(given: Path) -> Path:
     for name in _PLACES:
         if (given / name).is_file():
             return given / name
-    raise ConfigurationError(f"the folder {str(given)!r} holds no model: none of {', '.join(_PLACES)}")
+    raise ConfigurationError(
+        f"the folder {str(given)!r} holds no model: none of {', '.join(_PLACES)}; name the model file itself"
+    )
 
 
 def _tokenizer_file(model: Path, given: str | Path | None) -> Path:
@@ -187,7 +190,9 @@ def _open_tokenizer(path: Path) -> Any:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # noqa: BLE001 - the library raises plain Exception
-        raise ConfigurationError(f"{str(path)!r} is not a tokenizer: {error_words(error)}") from None
+        raise ConfigurationError(
+            f"{str(path)!r} is not a tokenizer: {error_words(error)}; name a tokenizer.json with tokenizer="
+        ) from None
 
 
 def _own_limit(tokenizer: Any) -> int | None:

@@ -203,4 +203,4 @@ def _made(kind: type[_Table], entries: Mapping[str, Any], name: str) -> _Table:
     try:
         return kind(**entries)
     except TypeError as error:
-        raise ConfigurationError(f"{name}: {error}") from None
+        raise ConfigurationError(f"{name}: {error}; correct its entries") from None

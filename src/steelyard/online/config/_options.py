@@ -66,7 +66,10 @@ class MonitorOptions(PlainOptions):
         check_names(self.metrics)
         unknown = set(self.selection.metric_rates) - {metric.name for metric in self.metrics}
         if unknown:
-            raise ConfigurationError(f"metric_rates names {min(unknown)!r}, which is not among the metrics")
+            raise ConfigurationError(
+                f"metric_rates names {min(unknown)!r}, which is not among the metrics; "
+                "add it to metrics, or leave it out"
+            )
 
     @property
     def screened(self) -> tuple[Metric, ...]:
@@ -110,7 +113,10 @@ class MonitorOptions(PlainOptions):
 
     def _check_kinds(self) -> None:
         if self.canaries is not None and self.judge is None:
-            raise ConfigurationError("canaries watch the Monitor's judge, but every metric brings its own")
+            raise ConfigurationError(
+                "canaries watch the Monitor's judge, but every metric brings its own; "
+                "leave canaries out, or give judge="
+            )
         if self.embedder is not None and not isinstance(self.embedder, Embedder):
             raise ConfigurationError(
                 f"embedder={self.embedder!r} is not an Embedder; write OpenAIEmbedder(MODEL) of "

@@ -122,12 +122,19 @@ def _from_file(named: str | None, folder: Path) -> dict[str, tuple[Any, str]]:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if named:
-            raise ConfigurationError(f"STEELYARD_CONFIG names {named!r}, which is not there") from None
+            raise ConfigurationError(
+                f"STEELYARD_CONFIG names {named!r}, which is not there; "
+                "correct the path, or unset the variable"
+            ) from None
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: {error}") from None
+        raise ConfigurationError(
+            f"{path}: {error}; correct the file, or write it anew with `steelyard init --force`"
+        ) from None
     except RecursionError:
-        raise ConfigurationError(f"{path}: it is nested too deeply") from None
+        raise ConfigurationError(
+            f"{path}: it is nested too deeply; write it anew with `steelyard init`"
+        ) from None
     for name in data:
         _check_known(name, str(path))
     return {name: (value, str(path)) for name, value in data.items()}
@@ -149,7 +156,9 @@ def _value(text: str) -> Any:
 
 def _table(value: Any, option: str, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{where}: {option!r} is not a table of entries")
+        raise ConfigurationError(
+            f"{where}: {option!r} is not a table of entries; write [{option}] and its entries below"
+        )
     return value
 
 

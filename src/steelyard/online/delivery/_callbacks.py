@@ -92,6 +92,14 @@ class Notifier:
         try:
             callback(evaluation)
         except BaseException as error:  # noqa: BLE001 - the user's function may raise anything, also SystemExit
-            self._warn(number, "an on_evaluation callback raised %s", error_place(error))
+            self._warn(
+                number,
+                "an on_evaluation callback raised %s; correct it; nothing else happens",
+                error_place(error),
+            )
         if (seconds := time.monotonic() - started) > 1:
-            self._warn(number, "an on_evaluation callback took %.1f s", seconds)
+            self._warn(
+                number,
+                "an on_evaluation callback took %.1f s; make it shorter, or turns wait for it",
+                seconds,
+            )

@@ -41,4 +41,8 @@ class Decisions:
                 # In the main thread it may come out of a signal handler, and is the application's.
                 if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
                     raise
-                self._warn("raised", "an on_decision callback raised %s", type(error).__name__)
+                self._warn(
+                    "raised",
+                    "an on_decision callback raised %s; correct it; nothing else happens",
+                    type(error).__name__,
+                )

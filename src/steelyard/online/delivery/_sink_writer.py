@@ -134,7 +134,12 @@ class SinkWriter:
             return self._keep_back(self._cause, [handed])
         if self.full:
             if not kept:
-                self._warn("full", "the sink %r is slower than the turns; results are lost for it", self.name)
+                self._warn(
+                    "full",
+                    "the sink %r is slower than the turns; results are lost for it; "
+                    "set a spool, or judge fewer turns",
+                    self.name,
+                )
             return self._keep_back("queue_full", [handed])
         self._waiting.append(handed)
         turn.rouse()
@@ -149,7 +154,12 @@ class SinkWriter:
             self._turn = None
             self._hanging.append(turn)
             batch = turn.leave()
-            self._warn("hangs", "the sink %r blocks its thread; another thread goes on", self.name)
+            self._warn(
+                "hangs",
+                "the sink %r blocks its thread; another thread goes on; "
+                "check its server, or lower sink_timeout",
+                self.name,
+            )
             self._keep_back("hangs", batch)
         if self._turn is None and not self._closed:
             self._hanging = [one for one in self._hanging if not one.thread.ended]
@@ -255,7 +265,13 @@ class SinkWriter:
     def _away(self, outcome: Outcome, batch: list[Handed]) -> None:
         """The sink takes nothing for a while, and for ever longer if it goes on failing."""
         fate = "they wait until it does" if batch[0].kept else "they are counted as lost"
-        self._warn("away", "the sink %r does not take results: %s; %s", self.name, outcome.words, fate)
+        self._warn(
+            "away",
+            "the sink %r does not take results: %s; %s; run `steelyard doctor`",
+            self.name,
+            outcome.words,
+            fate,
+        )
         self._cause = outcome.cause
         self._resting_until = time.monotonic() + self._rest
         self._rest = min(2 * self._rest, _LONGEST_REST)

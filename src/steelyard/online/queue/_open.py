@@ -165,7 +165,10 @@ async def try_queue(settings: SpoolSettings) -> None:
     try:
         await broker.connect()
     except Refused as error:
-        raise ConfigurationError(f"the spool {settings.shown!r} cannot be used: {error}") from None
+        raise ConfigurationError(
+            f"the spool {settings.shown!r} cannot be used: {error}; "
+            "check its address, and that it can be written to"
+        ) from None
     except Unreachable as error:
         raise QueueFailed(str(error)) from None
     finally:

@@ -119,7 +119,9 @@ class SpoolSettings:
         object.__setattr__(self, "address", address)
         object.__setattr__(self, "shown", address.shown)
         if self.durability != "normal":
-            raise ConfigurationError("durability is for a spool file; how a broker stores is its own setting")
+            raise ConfigurationError(
+                "durability is for a spool file; how a broker stores is its own setting; leave it out"
+            )
 
     def _check_file(self) -> None:
         # The process may change its folder before the first turn.
@@ -132,8 +134,10 @@ class SpoolSettings:
             try:
                 check(Path(self.path))
             except OSError as error:
-                problem = f"the spool {str(self.path)!r} cannot be read: {error_words(error)}"
-                raise ConfigurationError(problem) from None
+                raise ConfigurationError(
+                    f"the spool {str(self.path)!r} cannot be read: {error_words(error)}; "
+                    "check its name and rights"
+                ) from None
 
 
 def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlite3.Connection:

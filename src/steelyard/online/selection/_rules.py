@@ -47,7 +47,9 @@ class Rule:
         if isinstance(self.tags, str):
             raise ConfigurationError(f"a rule's tags must be a list; write tags=[{self.tags!r}]")
         if self.force and self.never:
-            raise ConfigurationError(f"the rule {self.label!r} says both force and never")
+            raise ConfigurationError(
+                f"the rule {self.label!r} says both force and never; leave out one of them"
+            )
         for status in self._statuses:
             if status not in get_args(Status):
                 raise ConfigurationError(

@@ -56,7 +56,11 @@ class _Chosen:
                 return Decision(rate=1.0, reasons=("choose",), forced=True)
             return Decision(rate=checked_rate(chosen, "the result of choose"), reasons=("choose",))
         except BaseException as error:  # noqa: BLE001 - the user's function may raise anything
-            _warn(id(self.choose), "choose failed: %s; where it does, the rules decide", error_place(error))
+            _warn(
+                id(self.choose),
+                "choose failed: %s; where it does, the rules decide; correct the function",
+                error_place(error),
+            )
             return None
 
 

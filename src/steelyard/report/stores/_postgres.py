@@ -114,7 +114,9 @@ class PostgresResults(ResultsReader):
             with self._database.transaction() as connection:
                 yield connection
         except psycopg.Error as error:
-            raise ConfigurationError(f"{self.name!r} cannot be read: {problem_of(error)}") from None
+            raise ConfigurationError(
+                f"{self.name!r} cannot be read: {problem_of(error)}; check its address and rights"
+            ) from None
 
     def stored(self, connection: psycopg.Connection[Any], record_id: str) -> Evaluation | None:
         return evaluation_in(connection, record_id)

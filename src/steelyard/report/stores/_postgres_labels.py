@@ -64,6 +64,8 @@ class PostgresLabels:
                 yield connection
         except psycopg.Error as error:
             shown = self._database.shown
-            raise ConfigurationError(f"{shown!r} cannot be used for labels: {problem_of(error)}") from None
+            raise ConfigurationError(
+                f"{shown!r} cannot be used for labels: {problem_of(error)}; check its address and rights"
+            ) from None
         finally:
             self._database.close()

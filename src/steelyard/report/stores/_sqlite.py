@@ -214,7 +214,9 @@ class SQLiteResults(ResultsReader):
         try:
             yield self._connection
         except sqlite3.Error as error:
-            raise ConfigurationError(f"{self._path!r} cannot be read: {error_words(error)}") from None
+            raise ConfigurationError(
+                f"{self._path!r} cannot be read: {error_words(error)}; check that it is a results file"
+            ) from None
 
     def stored(self, connection: sqlite3.Connection, record_id: str) -> Evaluation | None:
         return evaluation_of(connection, record_id)
@@ -229,7 +231,8 @@ class SQLiteResults(ResultsReader):
             return (*_BY[by], by)
         if '"' in by:
             raise ConfigurationError(
-                f"{by!r} cannot be the name of a metadata field here: it holds a quotation mark"
+                f"{by!r} cannot be the name of a metadata field here: it holds a quotation mark; "
+                "choose another field"
             )
         value = f"CAST(json_extract({self.metadata}, :by) AS TEXT)"
         return f"CASE WHEN json_valid({self.metadata}) THEN {value} END", "", f'$."{by}"'

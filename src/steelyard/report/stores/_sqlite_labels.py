@@ -72,7 +72,9 @@ class SQLiteLabels:
                 query = f"SELECT {columns} FROM labels {where} ORDER BY labelled_at, rowid"
                 rows = connection.execute(query, values).fetchall()
             except sqlite3.Error as error:
-                raise ConfigurationError(f"{self._path!r} cannot be read: {error_words(error)}") from None
+                raise ConfigurationError(
+                    f"{self._path!r} cannot be read: {error_words(error)}; check that it is a results file"
+                ) from None
         yield from map(Label.of_row, rows)
 
     @contextmanager

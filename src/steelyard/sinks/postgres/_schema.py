@@ -141,7 +141,10 @@ def prepare(connection: Connection[Any], schema: str, *, shown: str, create: boo
             f"the tables in {shown!r} have version {version}, newer than {VERSION}; update steelyard"
         )
     if version < VERSION and not create:
-        raise ConfigurationError(f"there are no results in {shown!r} yet; PostgresSink makes the tables")
+        raise ConfigurationError(
+            f"there are no results in {shown!r} yet; PostgresSink makes the tables; "
+            "run your application first"
+        )
     for number in range(version + 1, VERSION + 1):
         if number == max(version + 1, 2) <= 4:  # there are bodies to read, and the rest of them is to come
             _read_told(connection)

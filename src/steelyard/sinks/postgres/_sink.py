@@ -170,7 +170,11 @@ class PostgresSink(TablesSink):
             return self._delete_oldest(keep, now)
         except psycopg.Error as error:
             # What was to be written is written: old results must not make it look lost.
-            _log.warning("%s: old results cannot be deleted: %s", self.name, problem_of(error))
+            _log.warning(
+                "%s: old results cannot be deleted: %s; give its user the right to delete",
+                self.name,
+                problem_of(error),
+            )
             return 0
 
     def _delete_oldest(self, keep: Retention, now: float) -> int:

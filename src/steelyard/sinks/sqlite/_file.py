@@ -84,7 +84,9 @@ def check_ours(path: str) -> None:
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ConfigurationError(f"results cannot be written to {path!r}: it is not a file")
+            raise ConfigurationError(
+                f"results cannot be written to {path!r}: it is not a file; name another path"
+            )
         # An empty file is what a process leaves that ended between making it and its first table.
         if not os.stat(path).st_size:
             return
@@ -98,7 +100,9 @@ def check_ours(path: str) -> None:
             ) from None
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise ConfigurationError(f"{path!r} is locked by another program; try again later") from None
-        raise ConfigurationError(f"{path!r} cannot be read as a database: {error_words(error)}") from None
+        raise ConfigurationError(
+            f"{path!r} cannot be read as a database: {error_words(error)}; name another path"
+        ) from None
 
 
 def prepare(connection: sqlite3.Connection, path: str) -> None:

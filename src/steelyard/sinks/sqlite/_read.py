@@ -96,11 +96,15 @@ def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
     file = Path(absolute(path))
     if not file.is_file():
         raise ConfigurationError(
-            f"there is no results file {os.fspath(path)!r}; a Monitor makes one in the folder of its program"
+            f"there is no results file {os.fspath(path)!r}; a Monitor makes one in the folder of its "
+            "program; name that one"
         )
     check_ours(str(file))
     if not file.stat().st_size:
-        raise ConfigurationError(f"{os.fspath(path)!r} is empty: it holds no results")
+        raise ConfigurationError(
+            f"{os.fspath(path)!r} is empty: it holds no results; "
+            "name another file, or wait for the first turn"
+        )
     # In a folder that cannot be written, SQLite cannot make the files that WAL needs; nor can anybody else.
     frozen = not os.access(file.parent, os.W_OK) and not Path(f"{file}-wal").exists()
     connection = sqlite3.connect(
@@ -113,6 +117,6 @@ def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
     except sqlite3.Error as error:
         connection.close()
         raise ConfigurationError(
-            f"{os.fspath(path)!r} is not a results file: {error_words(error)}"
+            f"{os.fspath(path)!r} is not a results file: {error_words(error)}; name one that SQLiteSink wrote"
         ) from error
     return connection

@@ -26,7 +26,7 @@ def prune_file(path: str | os.PathLike[str], limits: Retention) -> Pruned:
     """
     file = absolute(path)
     if not os.path.isfile(file):
-        raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
+        raise ConfigurationError(f"there is no results file {os.fspath(path)!r}; check its name")
     check_ours(file)
     with closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as connection:
         prepare(connection, file)

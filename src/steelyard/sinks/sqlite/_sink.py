@@ -170,7 +170,11 @@ class SQLiteSink(TablesSink):
                 return delete_oldest(connection, keep, now=now)
         except sqlite3.Error as error:
             if not _is_locked(error):
-                _log.warning("%s: old results cannot be deleted: %s", self.name, error_words(error))
+                _log.warning(
+                    "%s: old results cannot be deleted: %s; see that the file can be written",
+                    self.name,
+                    error_words(error),
+                )
             return 0
 
     @contextmanager

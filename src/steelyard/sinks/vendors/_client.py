@@ -70,7 +70,9 @@ class HTTPClient:
         except ValueError:
             usable = False
         if not usable:
-            raise ConfigurationError(f"{name}: {redacted_url(url)!r} is not an http(s) URL")
+            raise ConfigurationError(
+                f"{name}: {redacted_url(url)!r} is not an http(s) URL; write one that begins with https://"
+            )
         if parts.query or parts.fragment:
             raise ConfigurationError(
                 f"{name}: {redacted_url(url)!r} must have no query; give a key by its own option"
@@ -83,7 +85,8 @@ class HTTPClient:
         for header, value in self._headers.items():
             if not (value.isascii() and value.isprintable()):
                 raise ConfigurationError(
-                    f"{name}: the value of {header!r} has characters that no header can hold"
+                    f"{name}: the value of {header!r} has characters that no header can hold; "
+                    "copy the key again"
                 )
         self._path = parts.path.rstrip("/")
         self._timeout = timeout

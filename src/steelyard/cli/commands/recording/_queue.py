@@ -65,7 +65,7 @@ def queue(
         raise ConfigurationError("write `move --sink OLD --to NEW`, or `drop --sink OLD`")
     settings = queue_settings(spool, queue)
     if settings.address is None and not Path(settings.path).exists():
-        raise ConfigurationError(f"there is no spool {settings.shown!r}")
+        raise ConfigurationError(f"there is no spool {settings.shown!r}; name it with --spool or --queue")
     asyncio.run(_move(settings, sink, to) if sink else _run(action, settings, cause, most))
 
 
@@ -109,7 +109,10 @@ async def _opened(settings: SpoolSettings) -> AsyncIterator[StoredQueue]:
         await queue.watch(_sinks())
         yield queue
     except QueueFailed as error:
-        raise ConfigurationError(f"the queue {settings.shown} cannot be used: {error}") from None
+        raise ConfigurationError(
+            f"the queue {settings.shown} cannot be used: {error}; "
+            "check its address, and that it can be written to"
+        ) from None
     finally:
         await queue.close()
 
@@ -129,7 +132,7 @@ def _sinks() -> list[str]:
 def _show(queue: StoredQueue) -> None:
     counts = queue.counts()
     if counts is None:
-        raise ConfigurationError("the queue tells no counts")
+        raise ConfigurationError("the queue tells no counts; see that the broker allows them, and try again")
     say(f"turns to judge\t{counts.pending}\t{counts.bytes} bytes")
     say(f"results that wait for sinks\t{counts.undelivered}")
     for sink, count in sorted(counts.waiting.items()):

@@ -133,7 +133,10 @@ def _try(settings: SpoolSettings) -> None:
         try:
             Spool(settings.path).close()
         except (sqlite3.Error, OSError) as error:
-            raise ConfigurationError(f"the spool {settings.shown!r} cannot be used: {error}") from None
+            raise ConfigurationError(
+                f"the spool {settings.shown!r} cannot be used: {error}; "
+                "check its address, and that it can be written to"
+            ) from None
         return
     try:
         asyncio.run(try_queue(settings))

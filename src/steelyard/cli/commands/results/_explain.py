@@ -49,13 +49,16 @@ def explain(
     with closing(open_results(db)) as reader:
         found = reader.evaluation(record)
     if found is None:
-        raise ConfigurationError(f"there is no turn {record!r} in {db}")
+        raise ConfigurationError(
+            f"there is no turn {record!r} in {db}; take an id from `steelyard report` or `serve`"
+        )
     if not replay:
         _show(found.diagnosis)
         return
     if found.record is None:
         raise ConfigurationError(
-            f"the content of {record!r} was not stored, so that it cannot be asked again"
+            f"the content of {record!r} was not stored, so that it cannot be asked again; "
+            "set store_content = true for later turns"
         )
     choice = JudgeChoice.named(judge, model=model, base_url=base_url, key_variable=api_key_env)
     options = experiments(replay, retrieve, per_turn=calls, per_day=calls)

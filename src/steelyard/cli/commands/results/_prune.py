@@ -35,7 +35,10 @@ def prune(
     try:
         done = prune_results(results, keep=keep)
     except sqlite3.Error as error:
-        raise ConfigurationError(f"{results!r} cannot be pruned: {error_words(error)}") from None
+        raise ConfigurationError(
+            f"{results!r} cannot be pruned: {error_words(error)}; "
+            "check that it is a results file and can be written to"
+        ) from None
     say(
         f"deleted {done.turns} turns, {done.left} are left; "
         f"{done.bytes_before / 1e6:.1f} MB before, {done.bytes_after / 1e6:.1f} MB now"

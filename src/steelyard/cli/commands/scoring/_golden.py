@@ -112,7 +112,9 @@ def mine(options: MineOptions) -> int:
 def _mask(spec: str) -> mining.Mask:
     found = load_object(spec, what="--mask")
     if not callable(found):
-        raise ConfigurationError(f"--mask {spec!r} is a {type(found).__name__}, not a function")
+        raise ConfigurationError(
+            f"--mask {spec!r} is a {type(found).__name__}, not a function; name one as module:function"
+        )
     return found
 
 
@@ -345,7 +347,9 @@ def _writer(options: MakeOptions) -> tuple[ChatWriter, JudgeChoice]:
         raise ConfigurationError(_NEEDS)
     choice = JudgeChoice.named(options.judge, base_url=options.base_url, key_variable=options.api_key_env)
     if options.api_key_env and not key:
-        raise ConfigurationError(f"--api-key-env {options.api_key_env}: that variable is not set")
+        raise ConfigurationError(
+            f"--api-key-env {options.api_key_env}: that variable is not set; export it first"
+        )
     writer = ChatWriter(
         choice.chosen_model,
         base_url=choice.base_url,

@@ -316,7 +316,10 @@ def _open_output(path: str, source: str) -> BinaryIO:
     try:
         return open(path, "wb")
     except OSError as error:
-        raise ConfigurationError(f"cannot write {path!r}: {os.strerror(error.errno or 0)}") from None
+        raise ConfigurationError(
+            f"cannot write {path!r}: {os.strerror(error.errno or 0)}; "
+            "name a file in a folder that can be written"
+        ) from None
 
 
 def _put(file: BinaryIO, evaluation: Evaluation) -> None:
@@ -334,7 +337,10 @@ def _thresholds(given: Iterable[str], *, known: Sequence[str]) -> dict[str, floa
     bars = numbers_by_name(given, option="--fail-under")
     for metric, bar in bars.items():
         if metric not in known:
-            raise ConfigurationError(f"--fail-under {f'{metric}={bar:g}'!r}: scored are {', '.join(known)}")
+            raise ConfigurationError(
+                f"--fail-under {f'{metric}={bar:g}'!r}: scored are {', '.join(known)}; "
+                "name one of these, or add it to --metrics"
+            )
     return bars
 
 

@@ -234,10 +234,10 @@ def test(options: TestOptions) -> int:
         show_plan(terminal(), golden, gates, baseline, repeat=options.repeat.value)
         return 0
     if not options.app:
-        raise ConfigurationError("--app says what is to be tested: module:name, or an address")
+        raise ConfigurationError("name what is to be tested: --app module:name, or an address")
     for path in (options.junit, options.json_file, options.markdown):
         if path and not Path(path).absolute().parent.is_dir():
-            raise ConfigurationError(f"{path!r} is in a folder that does not exist")
+            raise ConfigurationError(f"{path!r} is in a folder that does not exist; make the folder first")
     app = _app(options)
     judge = JudgeChoice.named(
         options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
@@ -272,7 +272,9 @@ def _app(options: TestOptions) -> App:
     fields = {"answer_field": options.answer_field, "contexts_field": options.contexts_field}
     http = {name: value for name, value in fields.items() if value}
     if http and not options.app.startswith(("http://", "https://")):
-        raise ConfigurationError("--answer-field and --contexts-field are for an HTTP endpoint")
+        raise ConfigurationError(
+            "--answer-field and --contexts-field are for an HTTP endpoint; leave them out"
+        )
     return app_from(options.app, input_key=options.input_key or None, options=http)
 
 

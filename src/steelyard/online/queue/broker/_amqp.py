@@ -333,7 +333,11 @@ class AmqpBroker:
         except PublishError:
             raise Unreachable("the queue was deleted") from None
         except DeliveryError:
-            self._warn("full", "the broker %s refuses turns: the queue is full", self._address.shown)
+            self._warn(
+                "full",
+                "the broker %s refuses turns: the queue is full; start more workers, or raise its bound",
+                self._address.shown,
+            )
             return "full"
         except Exception:  # noqa: BLE001 - whatever it was, the broker has not confirmed
             return None

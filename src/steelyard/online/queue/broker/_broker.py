@@ -59,18 +59,23 @@ class BrokerAddress:
             parts = urlsplit(url)
             options = dict(parse_qsl(parts.query, keep_blank_values=True))
         except ValueError:
-            raise ConfigurationError("the spool's address cannot be read as a URL") from None
+            raise ConfigurationError(
+                "the spool's address cannot be read as a URL; write nats://HOST:4222, for example"
+            ) from None
         if parts.scheme not in NATS | AMQP:
             raise ConfigurationError(
                 f"the spool {shown!r} is neither a file nor a broker; addresses begin with nats://, tls://, "
                 "amqp:// or amqps://"
             )
         if not parts.netloc.rpartition("@")[2]:
-            raise ConfigurationError(f"the spool's address {shown!r} names no host")
+            raise ConfigurationError(
+                f"the spool's address {shown!r} names no host; write nats://HOST:4222, for example"
+            )
         queue = options.pop("queue", "steelyard")
         if not _NAME.fullmatch(queue):
             raise ConfigurationError(
-                f"queue={queue!r} in the spool's address: a name has up to 64 letters, digits, '_' and '-'"
+                f"queue={queue!r} in the spool's address: a name has up to 64 letters, digits, '_' and '-'; "
+                "choose another name"
             )
         if parts.scheme in NATS:
             _check_nats(options)

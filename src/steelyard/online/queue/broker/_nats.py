@@ -319,7 +319,12 @@ class NatsBroker:
         if isinstance(answer, PubAck):
             return "known" if answer.duplicate else "new"
         if isinstance(answer, MaxPayloadError) or getattr(answer, "err_code", None) in FULL:
-            self._warn("full", "the broker %s refuses turns: %s", self._address.shown, words(answer))
+            self._warn(
+                "full",
+                "the broker %s refuses turns: %s; start more workers, or raise its bound",
+                self._address.shown,
+                words(answer),
+            )
             return "full"
         if isinstance(answer, ServiceUnavailableError):
             return None
