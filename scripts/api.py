@@ -75,10 +75,11 @@ PUBLIC: dict[str, str] = {
         MalformedReply MissingDependency RateLimited SinkError SteelyardError Unanswerable""",
     "steelyard.testing": "MemorySink ScriptedJudge",
     "steelyard_langchain": """
-        CallbackHandler LangChainEmbedder LangChainJudge ManualTurn attach detach feedback record""",
+        CallbackHandler LangChainEmbedder LangChainJudge ManualTurn attach detach feedback record
+        replay_of""",
     "steelyard_llamaindex": """
         CallbackHandler LlamaIndexEmbedder LlamaIndexJudge ManualTurn attach detach instrument
-        record uninstrument""",
+        record replay_of uninstrument""",
     "steelyard_opentelemetry": """
         ContentLogRecordProcessor EvaluationSpanProcessor Extraction HoldingSpanProcessor read_otlp
         read_spans""",

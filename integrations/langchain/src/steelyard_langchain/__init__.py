@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steelyard_langchain._feedback import feedback
     from steelyard_langchain._manual import record
     from steelyard_langchain._recorder import CallbackHandler
+    from steelyard_langchain._replay import replay_of
     from steelyard_langchain.judge import LangChainEmbedder, LangChainJudge
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "detach",
     "feedback",
     "record",
+    "replay_of",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -44,6 +46,7 @@ __getattr__, __dir__ = lazy_exports(
         "detach": "steelyard_langchain._attach",
         "feedback": "steelyard_langchain._feedback",
         "record": "steelyard_langchain._manual",
+        "replay_of": "steelyard_langchain._replay",
     },
     extras={"langchain_core": ("langchain-core", "langchain")},
 )

@@ -20,6 +20,7 @@ from steelyard_llamaindex._manual import record
 
 if TYPE_CHECKING:
     from steelyard_llamaindex._legacy import CallbackHandler
+    from steelyard_llamaindex._replay import replay_of
     from steelyard_llamaindex.judge import LlamaIndexEmbedder, LlamaIndexJudge
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "detach",
     "instrument",
     "record",
+    "replay_of",
     "uninstrument",
 ]
 
@@ -40,6 +42,7 @@ __getattr__, __dir__ = lazy_exports(
         "CallbackHandler": "steelyard_llamaindex._legacy",
         "LlamaIndexEmbedder": "steelyard_llamaindex.judge",
         "LlamaIndexJudge": "steelyard_llamaindex.judge",
+        "replay_of": "steelyard_llamaindex._replay",
     },
     extras={"llama_index": ("llama-index-core", "llamaindex")},
 )
