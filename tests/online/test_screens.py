@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from online.helpers import FAITHFUL, check_law, turn
+from steelyard.calibration import FittedScreen
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
 from steelyard.metrics import ContextRelevancy, Faithfulness, Metric
 from steelyard.online import Budget, Monitor, Rule, Selection, SpoolSettings, Suspicion
 from steelyard.questions import Answer, Question, Reply, Request, YesNo
-from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
+from steelyard.scores import Evaluation, Evidence, evaluation_from_json, evaluation_to_json
 from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard.testing import MemorySink, ScriptedJudge
 
@@ -345,3 +346,84 @@ def test_the_local_judge_is_a_screen_by_name(monkeypatch: pytest.MonkeyPatch, tm
     (one,) = sink.evaluations
     provenance = one.screen[0].provenance
     assert provenance is not None and provenance.judge.startswith("local") and not one.scores
+
+
+def signalled_screen() -> ScriptedJudge:
+    """Its probability tells nothing, its signals all: a screen that has something to learn."""
+
+    def script(question: Question, request: Request) -> Answer:
+        number = number_of(request)
+        good = number % 4 != 0
+        notes = {"signals": {"cosine": 0.8 if good else 0.3 + (number % 7) / 50}}
+        return YesNo(value=True, probability=0.5, evidence=(Evidence(notes=notes),))
+
+    return ScriptedJudge(script, name="cheap")
+
+
+def learn(path: Path, *, judge: ScriptedJudge, screen: ScriptedJudge, count: int = 600) -> list[Evaluation]:
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge,
+        screen=screen,
+        sample_rate=0.6,
+        sinks=[sink],
+        screen_file=str(path),
+        concurrency=1,
+    )
+    run(monitor, count)
+    monitor.close()
+    return sink.evaluations
+
+
+def test_the_screen_learns_from_the_judge_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "screen.json"
+    turns = learn(path, judge=judge_of(4), screen=signalled_screen())
+    fitted = FittedScreen.load(path)
+    assert fitted is not None and fitted.screen[0] == "cheap" and fitted.judge[0] == "dear"
+    (known,) = fitted.maps.values()
+    assert known.turns == 200 and known.left < 0.3 * known.left_by_value
+    first, last = turns[0].screen[0], turns[-1].screen[0]
+    assert first.calibration is None and first.calibrated_value is None
+    assert last.calibration == fitted.version and last.value == 0.5
+    late = turns[500:]
+    said = [one.screen[0].calibrated_value for one in late]
+    assert all(
+        value is not None and (value > 0.7) == (int(one.record_id[1:]) % 4 != 0)
+        for value, one in zip(said, late, strict=True)
+    )
+    # The next process goes by it from its first turn on; the same pair of judges made it.
+    (again,) = learn(path, judge=judge_of(4), screen=signalled_screen(), count=1)
+    assert again.screen[0].calibration == fitted.version
+
+
+def test_what_was_learnt_from_another_judge_is_never_applied(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "screen.json"
+    learn(path, judge=judge_of(4), screen=signalled_screen(), count=450)
+    (other,) = learn(path, judge=judge_of(4, name="other"), screen=signalled_screen(), count=1)
+    assert other.screen[0].calibration is None
+    assert "is not applied to 'cheap' and 'other'" in caplog.text
+
+
+def test_a_map_that_does_not_help_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "screen.json"
+    turns = learn(path, judge=judge_of(), screen=unsure_screen())
+    assert not path.exists() and all(one.screen[0].calibration is None for one in turns)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"steelyard_screen": 1, "maps": {}, "screen": "ab"}'])
+def test_a_file_that_is_no_screens_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "screen.json"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match="screen_file"):
+        learn(path, judge=judge_of(), screen=unsure_screen(), count=0)
+
+
+def test_a_file_that_was_edited_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "screen.json"
+    learn(path, judge=judge_of(4), screen=signalled_screen(), count=450)
+    path.write_text(path.read_text().replace('"level": 0', '"level": 1'))
+    with pytest.raises(ConfigurationError, match="edited"):
+        learn(path, judge=judge_of(4), screen=signalled_screen(), count=0)

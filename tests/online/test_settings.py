@@ -184,6 +184,7 @@ def test_code_can_set_every_plain_option() -> None:
         "sample_key": "s" * 16,
         "screen_rate": 0.5,
         "screen_floor": 0.5,
+        "screen_file": "screen.json",
     }
     for name, field in PLAIN.items():
         value = other.get(name, 7)

@@ -24,6 +24,13 @@ from steelyard.calibration._maps import (
 )
 from steelyard.calibration._next import chances_by, drawn_to_label, next_to_label
 
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.calibration._screens import FittedScreen as FittedScreen
+from steelyard.calibration._screens import Lesson as Lesson
+from steelyard.calibration._screens import findings_of as findings_of
+from steelyard.calibration._screens import fit_screen as fit_screen
+from steelyard.calibration._screens import made_by as made_by
+
 __all__ = [
     "Agreement",
     "Answers",

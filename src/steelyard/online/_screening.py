@@ -10,6 +10,7 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.engine import evaluate_one
+from steelyard.online._school import School
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.queue._turns import Selected
 from steelyard.online.selection._allocation import Allocation
@@ -33,6 +34,8 @@ class ScreenReading:
     """Of those, turns of which it said nothing."""
     judged: int = 0
     """Of those, turns that the judge scored as well."""
+    fitted: str = ""
+    """The version of what it has learnt from the judge; empty while that is nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +85,7 @@ class Screening:
         self._screen = options.screen
         self._allocation = Allocation(options.screen_floor)
         self._reading = ScreenReading(name=options.screen.name)
+        self._school = School(options) if options.screen_file and options.judge else None
         # A turn that waits for its judge must not be drawn, nor paid for, a second time.
         self._waiting: BoundedDict[str, Seen] = BoundedDict(max_items=_REMEMBERED)
         self._warn = WarnOnce(_log)
@@ -113,7 +117,8 @@ class Screening:
             score_guesses=options.score_guesses,
             diagnosing=False,
         )
-        return made.replace(scores=(), screen=made.scores)
+        seen = made.replace(scores=(), screen=made.scores)
+        return seen if self._school is None else self._school.apply(seen)
 
     def failed(self, turn: Selected) -> Evaluation:
         """The turn after a screen that did not come to an end."""
@@ -141,6 +146,9 @@ class Screening:
     def learn(self, evaluation: Evaluation) -> None:
         """The judge has scored a turn that the screen saw."""
         self._reading = replace(self._reading, judged=self._reading.judged + 1)
+        if self._school is not None:
+            self._school.learn(evaluation)
+            self._reading = replace(self._reading, fitted=self._school.version)
         said = said_of(evaluation)
         for score in evaluation.scores:
             if score.value is not None and score.metric in said:

@@ -83,6 +83,7 @@ class Monitor:
         screen: Judge | str | None = None,
         screen_rate: float | None = None,
         screen_floor: float | None = None,
+        screen_file: str | None = None,
         embedder: Embedder | None = None,
         sample_rate: float | None = None,
         selection: Selection | None = None,
@@ -124,6 +125,8 @@ class Monitor:
             screen_rate: With a screen: the share of turns that it scores.
             screen_floor: With a screen: the share of its own rate that every turn keeps, however sure the
                 screen is of it.
+            screen_file: With a screen: the file that keeps what it has learnt from the judge; empty: it
+                learns nothing.
             embedder: Who embeds; local static vectors by default.
             sample_rate: The share of turns to judge, by hash of the trace id; all by default.
             selection: Which turns to judge, in full: rules, suspicion, rates for single metrics.

@@ -34,6 +34,7 @@ from steelyard.stats._moments import Moments
 from steelyard.stats._neighbours import Neighbours
 from steelyard.stats._open_units import OpenSums
 from steelyard.stats._paired import holm, paired_difference, sign_flip_p
+from steelyard.stats._ridge import fit_ridge, folds_of
 from steelyard.stats._sample import Alike, Sample, alike_by, order_blocks, sample_of
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
@@ -76,7 +77,9 @@ __all__ = [
     "find_incidents",
     "find_slices",
     "fit_logistic",
+    "fit_ridge",
     "flip_probability",
+    "folds_of",
     "holm",
     "inclusion_probabilities",
     "name_clusters",

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.stats._estimate import Estimate, Weighed
+from steelyard.stats._ridge import fit_ridge, folds_of
 from steelyard.stats._sample import Sample, unit_codes
 
 _Array = npt.NDArray[np.float64]
@@ -224,7 +225,7 @@ def _fitted(
     unknown = codes < 0
     curve[unknown] = np.where(valid, np.nan_to_num(judged), usual)[unknown]
     share[unknown] = np.nan_to_num(applies)[unknown]
-    folds = _folds(len(x), units)
+    folds = folds_of(range(len(x)) if units is None else units.tolist(), _FOLDS)
     for code in np.unique(codes[codes >= 0]):
         mine = codes == code
         _draw(curve, x, judged, dear, mine, mine & valid, folds)
@@ -245,22 +246,8 @@ def _draw(
             found[here] = np.clip(_ridge(x[others], target[others], dear[others])(x[here]), 0.0, 1.0)
 
 
-def _folds(count: int, units: _Codes | None) -> _Codes:
-    """The fold of each turn; turns of a session share theirs."""
-    codes = np.arange(count) if units is None else np.unique(units, return_inverse=True)[1].reshape(-1)
-    order = np.random.default_rng(20).permutation(int(codes.max()) + 1 if count else 0)
-    found: _Codes = order[codes] % _FOLDS
-    return found
-
-
 def _ridge(x: _Array, y: _Array, weights: _Array) -> Callable[[_Array], _Array]:
-    """A weighted least-squares curve; each column is held back as by one turn that tells nothing."""
-    columns, weights = _columns(x), weights / weights.mean()
-    centre, level = weights @ columns / weights.sum(), float(weights @ y / weights.sum())
-    left = columns - centre
-    square = left.T @ (left * weights[:, None])
-    square += np.diag(np.maximum(square.diagonal() / len(x), 1e-6))
-    slopes = np.linalg.solve(square, left.T @ (weights * (y - level)))
+    centre, slopes, level = fit_ridge(_columns(x), y, weights, 1.0)
 
     def curve(given: _Array) -> _Array:
         found: _Array = level + (_columns(given) - centre) @ slopes

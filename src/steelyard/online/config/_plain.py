@@ -51,6 +51,8 @@ class PlainOptions:
     """With a screen: the share of turns that it scores."""
     screen_floor: float = 0.3
     """With a screen: the share of its own rate that every turn keeps, however sure the screen is of it."""
+    screen_file: str = ""
+    """With a screen: the file that keeps what it has learnt from the judge; empty: it learns nothing."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.

@@ -1,0 +1,178 @@
+"""What a screen saves, and whether its intervals hold, on recorded verdicts beside labels of people.
+
+    python benchmarks/screens.py FOLDER [--runs 200]
+
+FOLDER holds `halubench_judged.jsonl` (answers with recorded verdicts of several judges) and
+`grounding_dev.jsonl` (answers labelled by people), each row with `question`, `contexts` and `answer`; nothing
+of them is shipped. Each run draws 3,000 turns with replacement, has the dear judge look at a twentieth to a
+tenth of them as a Monitor would, and holds the interval against the mean over all rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.engine import evaluate_one
+from steelyard.judge import LocalJudge, StaticEmbedder
+from steelyard.metrics import Faithfulness
+from steelyard.online.selection._allocation import Allocation
+from steelyard.record import Context, Record
+from steelyard.stats import assisted_sample, auroc, weighted_mean
+
+_Array = npt.NDArray[np.float64]
+_TURNS = 3000
+_FLOOR = 0.3
+
+
+@dataclass(frozen=True)
+class Case:
+    """A dear judge's verdicts and what a screen said of the same answers."""
+
+    name: str
+    dear: _Array
+    cheap: _Array
+    judged: float = 0.08
+    later: _Array | None = None
+    """What the screen says in the second half, where it changes midway."""
+
+
+def main() -> None:
+    """Print a row for each case."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("folder", type=Path)
+    options.add_argument("--runs", type=int, default=200)
+    given = options.parse_args()
+    heads = ("rows", "corr", "AUROC", "covered", "alone", "calls", "wider")
+    print(f"{'case':<58}", *(f"{head:>7}" for head in heads))
+    for case in cases(given.folder):
+        print(row(case, given.runs), flush=True)
+
+
+def row(case: Case, runs: int) -> str:
+    """Coverage with and without the screen, and the share of dear calls for the same half-width."""
+    truth = float(case.dear.mean())
+    found = [run(case, seed) for seed in range(runs)]
+    covered = np.mean([low <= truth <= high for (low, high, _), _ in found])
+    alone = np.mean([low <= truth <= high for _, (low, high, _) in found])
+    # n times the squared half-width is what one call is worth: the same for any n.
+    calls = np.mean([n * (high - low) ** 2 for (low, high, n), _ in found])
+    calls /= np.mean([n * (high - low) ** 2 for _, (low, high, n) in found])
+    known = np.isfinite(case.cheap)
+    steady = known.all() and case.cheap.std() > 0
+    corr = np.corrcoef(case.dear, case.cheap)[0, 1] if steady else 0.0
+    found_area = auroc(case.cheap[known].tolist(), (case.dear[known] >= 0.5).tolist())
+    area = found_area.value
+    wide = np.sqrt(calls)
+    figures = [f"{corr:.2f}", f"{area:.2f}", f"{covered:.3f}", f"{alone:.3f}", f"{calls:.2f}", f"{wide:.3f}"]
+    return " ".join([f"{case.name:<58}", *(f"{one:>7}" for one in (len(case.dear), *figures))])
+
+
+def run(case: Case, seed: int) -> tuple[tuple[float, float, int], tuple[float, float, int]]:
+    """One run with the screen, and one with as many calls at random without."""
+    draw = np.random.default_rng(seed)
+    rows = draw.integers(0, len(case.dear), _TURNS)
+    dear, cheap = case.dear[rows], case.cheap[rows].copy()
+    makes = ["first"] * _TURNS
+    if case.later is not None:
+        cheap[_TURNS // 2 :] = case.later[rows][_TURNS // 2 :]
+    allocation, place = Allocation(_FLOOR), draw.random(_TURNS)
+    inclusion, judged = np.full(_TURNS, np.nan), np.full(_TURNS, np.nan)
+    for at in range(_TURNS):
+        said = None if np.isnan(cheap[at]) else float(cheap[at])
+        share = min(case.judged * allocation.share({"m": said}), 1.0)
+        if place[at] < share:
+            inclusion[at], judged[at] = share, dear[at]
+            allocation.learn("m", said, float(dear[at]), share)
+    found = assisted_sample(cheap, np.ones(_TURNS), judged, inclusion, makes=makes).estimate()
+    plain = draw.random(_TURNS) < case.judged
+    bare = weighted_mean(dear[plain].tolist(), np.full(int(plain.sum()), case.judged).tolist())
+    assert found is not None and bare is not None
+    return (found.low, found.high, found.n), (bare.low, bare.high, bare.n)
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """Real pairs of judges, then screens that are worth nothing or less."""
+    judged = [json.loads(line) for line in (folder / "halubench_judged.jsonl").open()]
+    labelled = [json.loads(line) for line in (folder / "grounding_dev.jsonl").open()]
+    for one in (*judged, *labelled):
+        one["words"] = len(one["answer"].split())
+    local = asyncio.run(local_values([*judged, *labelled]))
+    gpt = [_verdict(one, "base_gpt-4o_numsamples1") for one in judged]
+    mini = [_verdict(one, "base_gpt-4o-mini_numsamples1") for one in judged]
+    people = [float(one["label_supported"]) for one in judged]
+    of_judged, of_labelled = local[: len(judged)], local[len(judged) :]
+    yield _case("gpt-4o by gpt-4o-mini", gpt, mini)
+    yield _case("people by gpt-4o", people, gpt)
+    for name, where in {
+        "short answers (HaluEval)": [one["subset"] == "halueval" for one in judged],
+        "long answers (RAGTruth)": [one["subset"] == "RAGTruth" for one in judged],
+        "tables, yes-no (FinanceBench, PubMedQA)": [one["subset"] in _HARD for one in judged],
+    }.items():
+        yield _case(f"gpt-4o by local, {name}", gpt, of_judged, where)
+    truth = [1.0 - float(one["label_unsupported"]) for one in labelled]
+    for name, where in {
+        "up to 30 words": [one["words"] <= 30 for one in labelled],
+        "more than 30 words": [one["words"] > 30 for one in labelled],
+    }.items():
+        yield _case(f"people by local, {name}", truth, of_labelled, where)
+    draw = np.random.default_rng(0)
+    base = _case("", gpt, mini)
+    for name, cheap in {
+        "says the same of all": np.full(len(base.dear), 0.5),
+        "says anything": draw.random(len(base.dear)),
+        "is wrong on purpose": 1 - base.cheap,
+        "fails on a third": np.where(draw.random(len(base.dear)) < 1 / 3, np.nan, base.cheap),
+        "fails on all": np.full(len(base.dear), np.nan),
+    }.items():
+        yield Case(f"gpt-4o by a screen that {name}", base.dear, cheap)
+    yield Case("gpt-4o by a screen that turns around midway", base.dear, base.cheap, later=1 - base.cheap)
+    yield Case("gpt-4o by gpt-4o-mini, 3 % judged", base.dear, base.cheap, judged=0.03)
+    yield Case(
+        "gpt-4o by a screen that says anything, 3 % judged", base.dear, draw.random(len(base.dear)), 0.03
+    )
+
+
+_HARD = frozenset({"FinanceBench", "pubmedQA"})
+
+
+def _verdict(one: Mapping[str, Any], judge: str) -> float:
+    """1 for supported."""
+    found = one["judges"].get(judge)
+    return float("nan") if found is None else float(found)
+
+
+def _case(
+    name: str, dear: Sequence[float], cheap: Sequence[float], where: Sequence[bool] | None = None
+) -> Case:
+    kept = np.isfinite(np.array(dear, float)) & np.isfinite(np.array(cheap, float))
+    if where is not None:
+        kept &= np.array(where, bool)
+    return Case(name, np.array(dear, float)[kept], np.array(cheap, float)[kept])
+
+
+async def local_values(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Faithfulness of each answer by the local judge; NaN where it says nothing."""
+    judge, embedder, found = LocalJudge(), StaticEmbedder(), []
+    for one in rows:
+        record = Record(
+            question=one.get("question") or "",
+            answer=one["answer"],
+            contexts=tuple(Context(text=text) for text in one["contexts"]),
+        )
+        made = await evaluate_one(record, [Faithfulness()], judge=judge, embedder=embedder, diagnosing=False)
+        value = made.scores[0].value
+        found.append(float("nan") if value is None else value)
+    return found
+
+
+if __name__ == "__main__":
+    main()

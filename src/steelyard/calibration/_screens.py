@@ -1,0 +1,259 @@
+"""A screen that has learnt from its judge: what the judge would say, by all that the screen found.
+
+A screen computes more than its value: for each claim signals, probabilities, how near the nearest passage is.
+From these and the judge's verdicts on the same turns a linear map is drawn for each metric (ridge regression:
+Hoerl & Kennard, Technometrics 12, 1970). It is kept only where, on turns that it was not drawn through, it
+leaves less than a curve over the screen's own value; and it serves only the screen and the judge that it was
+made for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import ConfigurationError
+from steelyard.scores import Evaluation, Provenance, Score
+from steelyard.stats import fit_ridge, folds_of
+
+_Array = npt.NDArray[np.float64]
+_SCHEMA = 1
+_LARGEST = 1_000_000
+LEAST = 200
+"""Turns that both judges have scored, below which nothing is learnt."""
+_GAIN = 0.98
+"""A map has to leave at most this share of what the curve over the value leaves."""
+_RIDGES = (3.0, 30.0, 300.0)
+_FOLDS = 5
+_END = 1e-3
+_MOST_FEATURES = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lesson:
+    """One turn that both judges have scored by one metric."""
+
+    found: Mapping[str, float]
+    """What the screen found, by `findings_of`."""
+    judged: float
+    """The judge's value in 0..1."""
+    inclusion: float
+    """The probability with which the judge was asked."""
+    session: str | None = None
+    """Whose turn it is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScreenMap:
+    """From what the screen found to the judge's value, of one metric."""
+
+    names: tuple[str, ...]
+    """What it goes by."""
+    centre: tuple[float, ...]
+    """The mean of each, which stands in where one is missing."""
+    slopes: tuple[float, ...]
+    """By how much the judge's value grows with each."""
+    level: float
+    """The judge's mean value."""
+    turns: int
+    """Turns that it was made from."""
+    left: float
+    """Mean squared error on turns that it was not drawn through."""
+    left_by_value: float
+    """The same of a curve over the screen's value alone."""
+
+    def expected(self, found: Mapping[str, float]) -> float:
+        """The judge's value to expect, in 0..1."""
+        moved = sum(
+            slope * (found.get(name, centre) - centre)
+            for name, centre, slope in zip(self.names, self.centre, self.slopes, strict=True)
+        )
+        return min(max(self.level + moved, 0.0), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedScreen:
+    """Maps of one screen for one judge, with a version and a file."""
+
+    screen: tuple[str, str]
+    """Name and prompt version of the screen."""
+    judge: tuple[str, str]
+    """Name and prompt version of the judge."""
+    maps: Mapping[str, ScreenMap]
+    """By metric."""
+
+    @property
+    def version(self) -> str:
+        """12 characters of a hash over the maps: it stands on every Score that they served."""
+        return hashlib.sha256(json.dumps(self._content(), sort_keys=True).encode()).hexdigest()[:12]
+
+    def apply(self, evaluation: Evaluation) -> Evaluation:
+        """The Evaluation with what the judge is expected to say on each of the screen's Scores."""
+        version = self.version
+        return evaluation.replace(screen=tuple(self._expected(one, version) for one in evaluation.screen))
+
+    def _expected(self, score: Score, version: str) -> Score:
+        known = self.maps.get(score.metric)
+        if known is None or score.value is None or made_by(score.provenance) != self.screen:
+            return score
+        return replace(score, calibrated_value=known.expected(findings_of(score)), calibration=version)
+
+    def _content(self) -> dict[str, Any]:
+        maps = {name: asdict(one) for name, one in sorted(self.maps.items())}
+        return {"screen": list(self.screen), "judge": list(self.judge), "maps": maps}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, which is replaced as a whole."""
+        data = {"steelyard_screen": _SCHEMA, "version": self.version, **self._content()}
+        place = Path(path)
+        draft = place.with_name(f".{place.name}.{os.getpid()}")
+        draft.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        draft.replace(place)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self | None:
+        """Read a file that `save` wrote; None if there is none yet.
+
+        Raises:
+            ConfigurationError: If it cannot be read, is something else, or was edited.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                data = json.loads(file.read(_LARGEST))
+            maps = {str(name): _map_of(one) for name, one in data["maps"].items()}
+            found = cls(screen=_pair(data["screen"]), judge=_pair(data["judge"]), maps=maps)
+            if data["steelyard_screen"] != _SCHEMA or data["version"] != found.version:
+                raise ValueError("it was edited, or is of another version")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ConfigurationError(
+                f"screen_file {os.fspath(path)!r}: {error.strerror}; give a file that can be read and written"
+            ) from None
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            why = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+            raise ConfigurationError(
+                f"screen_file {os.fspath(path)!r} is not one: {why}; delete it, or give another path"
+            ) from None
+        return found
+
+
+def _map_of(data: Mapping[str, Any]) -> ScreenMap:
+    names, *columns = (tuple(data[name]) for name in ("names", "centre", "slopes"))
+    numbers = [tuple(map(float, column)) for column in columns]
+    if not len(names) == len(numbers[0]) == len(numbers[1]) <= _MOST_FEATURES:
+        raise ValueError("its columns are of different lengths")
+    return ScreenMap(
+        names=tuple(map(str, names)),
+        centre=numbers[0],
+        slopes=numbers[1],
+        level=float(data["level"]),
+        turns=int(data["turns"]),
+        left=float(data["left"]),
+        left_by_value=float(data["left_by_value"]),
+    )
+
+
+def _pair(data: Sequence[Any]) -> tuple[str, str]:
+    one, other = data
+    return str(one), str(other)
+
+
+def made_by(provenance: Provenance | None) -> tuple[str, str]:
+    """Name and prompt version of who made a Score."""
+    return ("", "") if provenance is None else (provenance.judge, provenance.prompt_version)
+
+
+def findings_of(score: Score) -> dict[str, float]:
+    """What a screen found of a turn: its value, and of its claims their number, mean and worst signals."""
+    value = score.value or 0.0
+    found = {
+        "value": value,
+        "square": value * value,
+        "all": float(value >= 1 - _END),
+        "none": float(value <= _END),
+        "hard": value if score.hard_value is None else score.hard_value,
+        "claims": math.log1p(len(score.verdicts)),
+    }
+    columns: dict[str, list[float]] = {}
+    for verdict in score.verdicts:
+        columns.setdefault("length", []).append(math.log1p(len(verdict.about)))
+        if verdict.probability_of_good is not None:
+            columns.setdefault("probability", []).append(verdict.probability_of_good)
+        for evidence in verdict.evidence[:1]:
+            for name, number in _signals(evidence.notes):
+                columns.setdefault(name, []).append(number)
+    for name, numbers in columns.items():
+        found[f"{name}.mean"] = sum(numbers) / len(numbers)
+        found[f"{name}.least"] = min(numbers)
+    return dict(list(found.items())[:_MOST_FEATURES])
+
+
+def _signals(notes: Mapping[str, Any]) -> list[tuple[str, float]]:
+    signals = notes.get("signals")
+    given = dict(signals) if isinstance(signals, Mapping) else {}
+    given |= {name: len(notes[name]) for name in ("missing_numbers", "missing_names") if notes.get(name)}
+    return [
+        (str(name), float(number))
+        for name, number in given.items()
+        if isinstance(number, int | float) and math.isfinite(number)
+    ]
+
+
+_BY_VALUE = ("value", "square", "all", "none")
+
+
+def fit_screen(lessons: Sequence[Lesson]) -> ScreenMap | None:
+    """The map of one metric; None where it would not help, or too little was seen.
+
+    The strength of the ridge is the one of three that leaves least on turns of other sessions.
+    """
+    if len(lessons) < LEAST:
+        return None
+    names, table = _table(lessons)
+    judged = np.array([one.judged for one in lessons], float)
+    weights = np.array([1 / one.inclusion for one in lessons], float)
+    folds = folds_of([one.session for one in lessons], _FOLDS)
+    plain = table[:, [names.index(name) for name in _BY_VALUE]]
+    by_value = min(_left(plain, judged, weights, folds, ridge) for ridge in _RIDGES)
+    left, ridge = min((_left(table, judged, weights, folds, ridge), ridge) for ridge in _RIDGES)
+    if left > _GAIN * by_value:
+        return None
+    middle, slopes, level = fit_ridge(table, judged, weights, ridge)
+    return ScreenMap(
+        names=names,
+        centre=tuple(round(float(one), 9) for one in middle),
+        slopes=tuple(round(float(one), 9) for one in slopes),
+        level=round(level, 9),
+        turns=len(lessons),
+        left=round(left, 6),
+        left_by_value=round(by_value, 6),
+    )
+
+
+def _table(lessons: Sequence[Lesson]) -> tuple[tuple[str, ...], _Array]:
+    """What was found of each turn, by name; the mean of the others where something was not."""
+    names = tuple(sorted(set[str]().union(*(one.found for one in lessons))))
+    table = np.array([[one.found.get(name, np.nan) for name in names] for one in lessons], float)
+    return names, np.where(np.isnan(table), np.nanmean(table, axis=0), table)
+
+
+def _left(
+    table: _Array, judged: _Array, weights: _Array, folds: npt.NDArray[np.int64], ridge: float
+) -> float:
+    """The mean squared error on turns that the map was not drawn through."""
+    away = np.zeros(len(judged))
+    for fold in range(_FOLDS):
+        here = folds == fold
+        middle, slopes, level = fit_ridge(table[~here], judged[~here], weights[~here], ridge)
+        away[here] = judged[here] - np.clip(level + (table[here] - middle) @ slopes, 0.0, 1.0)
+    return float(weights @ away**2 / weights.sum())
