@@ -95,6 +95,30 @@ def test_what_waits_for_a_sink_is_brought_by_whoever_comes_next(tmp_path: Path) 
     monitor.close()
 
 
+def test_of_two_workers_with_other_sinks_each_writes_what_it_judged(tmp_path: Path) -> None:
+    away, good, again = Away(name="one"), MemorySink(name="other"), MemorySink(name="one")
+    judges = kind_judge(), kind_judge()
+    first, second = (
+        Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], spool=tmp_path / "s.db")
+        for judge, sink in zip(judges, (away, good), strict=True)
+    )
+    second.start()
+    for number in range(60):
+        first.submit(turn(str(number)))
+    until(lambda: second.stats().spool is not None and check_spool(second.stats()).evaluated == 60)
+    kept = len(judges[0].requests)
+    until(lambda: check_spool(second.stats()).waiting.get("one", 0) == kept)
+    first.close(0)
+    # It has no sink of this name, and writes what it has judged itself.
+    until(lambda: len(good.by_record) == len(judges[1].requests) == 60 - kept)
+    second.close(0)
+    third = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[again], spool=tmp_path / "s.db")
+    third.start()
+    assert third.flush(60) == 0
+    assert sorted([*again.by_record, *good.by_record]) == sorted(str(number) for number in range(60))
+    third.close()
+
+
 def test_what_a_sink_was_about_to_write_at_the_end_waits_for_the_next_process(tmp_path: Path) -> None:
     class Writing(MemorySink):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
