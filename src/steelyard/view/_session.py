@@ -13,6 +13,8 @@ from steelyard.scores import Evaluation, Score
 from steelyard.view._site import Site
 
 _PAGE = 50
+_METRICS = 6
+"""Columns of metrics: more would not fit."""
 _FIRST = (float("-inf"), "")
 """Before every turn."""
 
@@ -27,7 +29,15 @@ def session(site: Site, request: Request) -> Response:
     if not rows:
         return site.say(request, "There is no evaluated turn of this session.", 404)
     turns = session_page([one for one in found if one is not None])
-    return site.render(request, "session.html", session=name, turns=turns, more=len(rows) > _PAGE)
+    metrics = list(dict.fromkeys(score.metric for one in turns for score in one.evaluation.scores))
+    return site.render(
+        request,
+        "session.html",
+        session=name,
+        turns=turns,
+        metrics=metrics[:_METRICS],
+        more=len(rows) > _PAGE,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
