@@ -17,6 +17,7 @@ MOST = 30
 FORMS = {
     *("_trace:_TRACE_ID", "_trace:_SPAN_ID", "_templates:_LABEL", "_lines:_LEAD", "_evidence:_PIECE"),
     *("_sections:_SPEAKER", "_sections:_BUFFER", "_sections:_TAG", "_sections:_HEADING", "_find:_PRINTED"),
+    *("_sections:_NUMBER", "_sections:_GAP", "_sections:_BELOW"),
     *("_words:_ESCAPE", "_words:_ENTITY", "_words:_TAG", "_words:_SURROGATE", "_words:_BEYOND_ASCII"),
     *("_words:_IS_SPACELESS", "_words:_OTHERS", "_words:_RUNS", "_words:_FOREIGN_BETWEEN", "_words:_BETWEEN"),
     *("_literals:_STRING", "_literals:_ESCAPED", "_literals:_NAME", "_literals:_NUMBER"),
@@ -30,7 +31,7 @@ FORMS = {
 NAMES = {
     *("_passages:_WRAPPERS", "_messages:_TOOLS", "_generic:_FOREIGN"),
     *("_build:_CANCELLED", "_build:_INTERRUPTED", "_content:CONTENT", "_crewai:_ASKED", "_crewai:_PLACE"),
-    *("_table:_HAYSTACK", "_table:_LLAMAINDEX"),
+    *("_table:_HAYSTACK", "_table:_LLAMAINDEX", "_identity:_CONVERSATION"),
 }
 """Names that frameworks and conventions give to things."""
 

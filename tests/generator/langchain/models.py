@@ -26,7 +26,7 @@ def now(manager: Any = None) -> Turn:
 
 
 class Speaker(BaseChatModel):
-    """Replies as its role does: `answer`, `rewrite`, `queries`, `grade`, `route`, `check`, `agent`, `expert`."""
+    """Replies as its role does: `answer`, `rewrite`, `queries`, `grade`, `route`, `check`, `agent`, ..."""
 
     role: str
     tool: str = ""

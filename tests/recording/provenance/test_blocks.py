@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.recording.provenance import finds_nothing, guessed_passages, passages_of, split_chat_template
+from steelyard.recording.provenance import (
+    finds_nothing,
+    guessed_passages,
+    guessed_question,
+    has_empty_place,
+    passages_of,
+    split_chat_template,
+)
+from steelyard.recording.provenance._sections import sections
 from steelyard.recording.reading import strings_in
 
 ROME, OSLO = "Rome has seven hills.", "Oslo lies on a fjord."
@@ -237,6 +245,39 @@ PAGES = "The ferry leaves at 7:15.\nIt takes dogs."
 def test_the_templates_of_local_models_end_the_context(prompt: str) -> None:
     assert guessed_passages(prompt.format(PAGES), "") == [PAGES]
     assert guessed_passages(prompt.format(""), "") == []
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Du hilfst.\n\nHintergrundwissen:\n{}\n\nKundenfrage: {}\n\nAntwort:",
+        "\u3010\u5e97\u306e\u30eb\u30fc\u30eb\u3011\n{}\n\n\u3010\u8cea\u554f\u3011\n{}\n\nReply.",
+        "<policy_pages>\n{}\n</policy_pages>\n<visitor>\n{}\n</visitor>\nReply to the visitor.",
+        "{}\n\n{}\n\nUse the provided context only.",
+        "Context:\n{}\n\nQuestion: {}\n\nBe brief.",
+    ],
+)
+def test_a_prompt_that_marks_its_question_marks_its_passages_alike(prompt: str) -> None:
+    asked = "When does the first ferry leave?"
+    assert guessed_question(prompt.format(PAGES, asked)) == asked
+    assert guessed_passages(prompt.format(PAGES, asked), asked) == [PAGES]
+    assert guessed_passages(prompt.format("", asked), asked) == []
+
+
+def test_a_label_is_not_a_clock_and_a_chat_has_no_place_for_passages() -> None:
+    assert [one.label for one in sections("The ferry leaves at 7:15.")] == [""]
+    chat = "Current conversation:\n\nHuman: When does it leave?\nAI:"
+    assert not has_empty_place(chat, "When does it leave?")
+    assert guessed_passages(chat, "When does it leave?") == []
+
+
+@pytest.mark.parametrize("place", ["Context:\n{}\n", "<context>{}</context>", "**Sources**\n{}\n"])
+@pytest.mark.parametrize("shown", ["", "[]"])
+def test_an_empty_place_for_passages_is_told(place: str, shown: str) -> None:
+    asked = "When does the first ferry leave?"
+    prompt = "Answer briefly.\n" + place + "\nQuestion: " + asked
+    assert has_empty_place(prompt.format(shown), asked)
+    assert not has_empty_place(prompt.format(PAGES), asked)
 
 
 @given(st.text(alphabet="<|>/s[INST]user_ \n", max_size=400))

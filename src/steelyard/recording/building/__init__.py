@@ -4,11 +4,11 @@ from steelyard.recording.building._answers import before_verdict, revised, said_
 from steelyard.recording.building._asked import (
     Asked,
     asked_of,
-    is_beside_passages,
     is_conversation,
     since_last_asked,
+    without_template,
 )
-from steelyard.recording.building._decide import decide, guess, told
+from steelyard.recording.building._decide import decide, guess, shows_nothing, told
 from steelyard.recording.building._parts import is_telling
 from steelyard.recording.building._sources import Sources, only_searches, sources_of
 from steelyard.recording.building._steps import Step, StepKind, Turn
@@ -23,13 +23,14 @@ __all__ = [
     "before_verdict",
     "decide",
     "guess",
-    "is_beside_passages",
     "is_conversation",
     "is_telling",
     "only_searches",
     "revised",
     "said_last",
+    "shows_nothing",
     "since_last_asked",
     "sources_of",
     "told",
+    "without_template",
 ]

@@ -15,8 +15,10 @@ from steelyard.recording.provenance import (
     find_passages,
     guessed_passages,
     guessed_question,
+    has_empty_place,
     holds_passages,
     is_intermediate_output,
+    labelled_question,
     plain,
     split_chat_template,
     word_count,
@@ -63,7 +65,7 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
-    if turn.retrievals or turn.tools or is_beside_passages(turn, own):
+    if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
         return Asked(question=own, standalone=_standalone(turn, own))
     looks_filled = "\n" in own and _looks_filled("\n".join(split_chat_template(own)))
     notes: tuple[Note, ...] = ("question_whole_prompt",) if looks_filled else ()
@@ -71,7 +73,7 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
 
 
-def is_beside_passages(turn: Turn, own: str) -> bool:
+def _is_beside_passages(turn: Turn, own: str) -> bool:
     """Whether another message has the passages: the user's is what was typed then, whatever it looks like."""
     messages = [one for call in turn.models for one in call.messages]
     return any(one.text.strip() == own.strip() for one in messages) and any(
@@ -81,7 +83,10 @@ def is_beside_passages(turn: Turn, own: str) -> bool:
 
 def _looks_filled(text: str) -> bool:
     """Whether a text names a question and has what may be passages beside it."""
-    return guessed_question(text) not in ("", text.strip()) and bool(guessed_passages(text, ""))
+    asked = guessed_question(text)
+    return asked not in ("", text.strip()) and bool(
+        guessed_passages(text, asked) or has_empty_place(text, asked)
+    )
 
 
 def _queried(given: Any, sources: Sources) -> str:
@@ -212,6 +217,15 @@ def since_last_asked(messages: Sequence[Message]) -> list[Message]:
     return list(messages[last:])
 
 
-def without_notes(asked: Asked) -> Asked:
-    """The same, if something else says that the question is unknown."""
-    return replace(asked, notes=())
+def without_template(asked: Asked, turn: Turn) -> Asked:
+    """What a model was sent as the question, without what may be a template's: a label, or all around it."""
+    own = asked.question
+    # Who lets a model call tools sends the user's words as they are.
+    sent = (one for step in turn.models for one in step.messages)
+    has_tools = bool(turn.tools) or any(one.role == "tool" for one in sent)
+    named = "" if has_tools else labelled_question(own)
+    if not named and "\n" not in own:
+        return asked
+    if not (named or has_tools or _is_beside_passages(turn, own)) and guessed_passages(own, ""):
+        named = guessed_question(own)
+    return replace(asked, question=named or own, notes=("question_guessed",))

@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     Provenance,
     find_passages,
     guessed_passages,
+    has_empty_place,
     plain,
     sentence,
     trace_provenance,
@@ -134,11 +135,18 @@ def _queried(one: Context, asked: str) -> Context:
     return replace(one, query=None) if one.query and plain(one.query) == asked else one
 
 
+def shows_nothing(turn: Turn, made: Sequence[int], *, question: str) -> bool:
+    """Whether what the answer's calls were sent has a place for passages with nothing in it."""
+    return any(has_empty_place("\n\n".join(turn.calls[at].prompts), question) for at in made)
+
+
 def guess(origin: Provenance, turn: Turn, *, question: str) -> Provenance:
     """The same with passages cut out of the answer's own prompt, marked as guessed; itself if it has none.
 
     They carry neither ids nor scores, and are not scored unless that is asked for.
     """
+    if shows_nothing(turn, origin.calls.made, question=question):
+        return origin
     cut = [one for prompt in _asked_last(origin, turn) for one in guessed_passages(prompt, question)]
     said = [plain(reply) for call in turn.earlier for reply in call.replies]
     found = (one.text for text in cut for one in passages_of(text) if one.text != turn.answer.strip())

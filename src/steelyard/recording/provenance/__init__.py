@@ -6,7 +6,7 @@ Pure functions without a framework, for all recorders:
 - `passages_of`: the passages in a tool's result or a block of a prompt;
 - `split_chat_template`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
-- `guessed_passages`, `guessed_question`: what a prompt seems to hold, where nothing tells of any;
+- `guessed_passages`, `guessed_question`, `has_empty_place`: what a prompt seems to hold, where nothing tells;
 - `holds_passages`: whether it has a section that is named as passages are;
 - `names_passages`: whether a text is evidence, by the name it stands under;
 - `finds_nothing`: whether it only says that there is none;
@@ -44,7 +44,9 @@ from steelyard.recording.provenance._provenance import Provenance, trace_provena
 from steelyard.recording.provenance._sections import (
     guessed_passages,
     guessed_question,
+    has_empty_place,
     holds_passages,
+    labelled_question,
     sections,
     split_chat_template,
 )
@@ -77,9 +79,11 @@ __all__ = [
     "finds_nothing",
     "guessed_passages",
     "guessed_question",
+    "has_empty_place",
     "holds_passages",
     "is_intermediate_output",
     "is_printed",
+    "labelled_question",
     "is_history",
     "classify_root",
     "json_strings",

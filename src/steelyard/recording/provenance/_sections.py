@@ -1,14 +1,17 @@
 r"""Sections of a prompt, for what has to be guessed: the one parser of tags, headings, labels, fences.
 
 What is found here is a guess, and is said to be one. It is asked only where nothing told of passages, or of
-the question.
+the question. A template that marks the question marks its material alike, so that the form of the marks tells
+what no known word does.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.recording.provenance._words import word_count
@@ -21,17 +24,18 @@ _SPEAKER = re.compile(
 )
 _BUFFER = re.compile(r"(?:\A|\n)(?:System|Human|AI): ?")
 """How LangChain writes messages down as one text."""
-_TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,40})(?: [^<>]{0,200})?>")
+_TAG = re.compile(r"[<\[](/?)([^\W\d][\w.-]{0,40})(?: [^<>\[\]]{0,200})?[>\]]")
 _LABEL = r"[^\W\d_][^\n:*<>{}\[\].!?\uff1a\u3002]{0,60}"
 _HEADING = re.compile(
     r"(?:#{1,6}[ \t]{1,4}(?P<heading>[^\n]{1,100}?)[ \t#]{0,8}:?"
     rf"|(?:[-=*~]{{2,8}}|__)[ \t]{{0,4}}(?P<bold>{_LABEL}?)[ \t]{{0,4}}[:\uff1a]?[ \t]{{0,4}}"
     r"(?:[-=*~]{2,8}|__)[:\uff1a]?(?P<after>[^\n]*)"
-    rf"|(?P<label>{_LABEL})[:\uff1a](?P<rest>[^\n]*)"
+    r"|[\u3010\u300e\u300a\[](?P<bracket>[^\W\d][^\n\[\]\u3011\u300f\u300b]{0,60})[\u3011\u300f\u300b\]][:\uff1a]?"
+    rf"|(?P<label>{_LABEL})(?::(?!\S)|\uff1a)(?P<rest>[^\n]*)"
     r"|(?P<rule>```\w{0,20}|-{3,80}|={3,80}|\*{3,80}|#{3,80}|\"\"\"))[ \t]{0,8}"
 )
 _MOST_WORDS = 12  # of a line that ends with a colon and announces what is below it
-_MOST_LABEL = 4  # of a label with its text on the same line
+_MOST_LABEL = 5  # of a label with its text on the same line
 _ASKS = re.compile(
     r"\b(?:questions?|query|q|ask(?:ed|s)?|user'?s? (?:input|message|request|says?)|human|user)\b"
     r"|\bfrage|pregunta|pergunta|domanda|\u0432\u043e\u043f\u0440\u043e\u0441|\u95ee\u9898|\u554f\u984c|\u8cea\u554f|\uc9c8\ubb38"
@@ -42,7 +46,7 @@ _ASKS = re.compile(
 Korean and Arabic."""
 _MATERIAL = re.compile(
     r"contexts?\b|context_|documents?\b|\bdocs?\b|documentation|sources?\b|passages?|excerpts?|snippets?|knowledge|references?\b"
-    r"|retrieved|search.results?|background|evidence|information\b|articles?\b|chunks?|materials?\b|facts\b|data\b|notes\b"
+    r"|retrieved|search.results?|background|evidence|informa(?:tion|ci\u00f3n|\u00e7\u00f5es)\b|articles?\b|chunks?|materials?\b|facts\b|data\b|notes\b"
     r"|kontext|quellen|dokument|contexte|contexto|contesto|fuentes"
     r"|\u043a\u043e\u043d\u0442\u0435\u043a\u0441\u0442|\u8d44\u6599|\u8cc7\u6599|\u4e0a\u4e0b\u6587|\u6587\u6863|\u80cc\u666f"
     r"|\u5df2\u77e5|\u53c2\u8003|\u30b3\u30f3\u30c6\u30ad\u30b9\u30c8|\u6587\u8108|\u53c2\u7167|\ucee8\ud14d\uc2a4\ud2b8|\ubb38\ub9e5"
@@ -50,9 +54,19 @@ _MATERIAL = re.compile(
     re.IGNORECASE,
 )
 """What templates call the part that holds the passages, in the same languages."""
+_LEAST = 4
 _BELOW = re.compile(r"</[^<>]{0,40}>[\s<#*=-]{0,20}(?P<label>[^\n:>]{1,40})")
 """What stands right behind the end of a section."""
-_LEAST = 4
+_ENDED = ("tag", "fence")
+"""Forms that also mark the end of a section."""
+_REMARK = 12  # words; instructions at the end of a prompt have fewer, passages have more
+_TELLING = 8  # words of what is taken for material by the form of its marks alone
+_ASKED = "\0"
+"""Stands for the question in a prompt."""
+_NUMBER = re.compile(r"\d{1,6}")
+_NOTHING = "[]{}()\"' \t\n"
+_GAP = re.compile(r"([^\n]{1,500})\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z")
+"""A line with nothing but blank lines below it, up to the label of the question."""
 _AROUND = "\"'`*"
 _MOST_QUESTION = 60  # words of a line that asks; a longer one is a text that ends with a question
 
@@ -64,9 +78,37 @@ class Section:
     label: str
     """What stands before it: a tag's name, a heading, a label; empty for what has none."""
     text: str = field(repr=False)
-    """What it says."""
-    is_closed: bool = False
-    """Whether the template also marks its end, as tags do."""
+    """What it says; empty where a template has a place and nothing was put there."""
+    form: str = ""
+    """How its label is written: a `tag` or a `fence`, which also mark its end, a `heading`, a `label` with a
+    colon on a line of its own, or a `field` with its text on the same line."""
+    is_apart: bool = False
+    """Whether a blank line stands below its label."""
+    is_last: bool = False
+    """Whether no other part of the prompt has a label after it, but for the question and the answer."""
+
+    @property
+    def names_material(self) -> bool:
+        """Whether its label is a usual one for passages."""
+        return bool(_MATERIAL.search(self.label)) and (self.form == "tag" or not _ASKS.match(self.label))
+
+    @property
+    def names_question(self) -> bool:
+        """Whether its label is a usual one for a question."""
+        return word_count(self.label) <= _LEAST and bool(_ASKS.search(self.label.replace("_", " ")))
+
+    @property
+    def material(self) -> str:
+        """What it says before the question, without a last short remark of the template."""
+        text, asked, _ = self.text.partition(_ASKED)
+        *above, last = re.split(r"\n[ \t]{0,20}\n", text.strip())
+        size = word_count(last)
+        if asked or not self.is_last or self.form in _ENDED or size >= _REMARK:
+            return text.strip()
+        if not above:
+            return "" if self.is_apart else text.strip()
+        is_remark = 2 * size < min(map(word_count, above))
+        return "\n\n".join(above) if is_remark else text.strip()
 
 
 def split_chat_template(text: str) -> list[str]:
@@ -81,28 +123,58 @@ def split_chat_template(text: str) -> list[str]:
 
 
 def sections(prompt: str) -> list[Section]:
-    r"""The sections of a prompt, in order.
+    r"""The sections of a prompt, in order; those with a label also if they are empty.
 
     >>> [(one.label, one.text) for one in sections("Answer.\n\nContext:\nRome.\n\nQuestion: How many?")]
     [('', 'Answer.'), ('Context', 'Rome.'), ('Question', 'How many?')]
     """
-    return [found for part in split_chat_template(prompt) for found in _of_speech(part)]
+    parts = split_chat_template(prompt)
+    return [one for part in parts for one in _fields(part) or _of_speech(part, is_last=part is parts[-1])]
 
 
 def guessed_question(prompt: str) -> str:
     """The question that a prompt names, or its last line if that asks; empty if neither is there."""
     found = sections(prompt)
-    named = [
-        one.text for one in found if one.text and word_count(one.label) <= _LEAST and _ASKS.search(one.label)
-    ]
-    if named:
-        return _unquoted(named[-1])
-    last = next((line.strip() for line in reversed(prompt.split("\n")) if line.strip()), "")
-    label, _, rest = last.rpartition(": ")
+    if named := [one for one in found if one.text and one.names_question]:
+        return _asked(named[-1])
+    lines = [line.strip() for line in prompt.split("\n") if line.strip()]
+    label, _, rest = (lines[-1] if lines else "").rpartition(": ")
     if label and word_count(label) <= _MOST_WORDS and _ASKS.search(label):
         return rest.strip()
-    first = next((line.strip() for line in prompt.split("\n") if line.strip()), "")
-    return next(filter(_may_be_asked, (last, first)), "") or _only_asked(prompt)
+    return (
+        _asked_by_form(found)
+        or next(filter(_may_be_asked, lines[-1:] + lines[:1]), "")
+        or _only_asked(prompt, found)
+    )
+
+
+def _asked_by_form(found: Sequence[Section]) -> str:
+    """The question of the last section that asks, or of the only one beside what is named as passages."""
+    marked = [one for one in found if one.form and one.text and not one.names_material]
+    asking = [one for one in marked if _may_be_asked(_asked(one))]
+    if not asking and len(marked) == 1 and _named(found) and word_count(marked[0].text) <= _MOST_QUESTION:
+        asking = marked
+    return _asked(asking[-1]) if asking else ""
+
+
+def labelled_question(text: str) -> str:
+    """The question in a text that is nothing but a question with its label or its tags; empty if it is not.
+
+    >>> labelled_question("<question>How many hills?</question>")
+    'How many hills?'
+    """
+    found = sections(text)
+    return _asked(found[0]) if len(found) == 1 and found[0].names_question else ""
+
+
+def _asked(section: Section) -> str:
+    """The question in a section: what follows it is the template's, if no tag ends it."""
+    first = next((part for part in section.text.split("\n", 1)), "")
+    above, _, rest = section.text.partition("\n\n")
+    if section.form != "tag" and _may_be_asked(first):
+        return _unquoted(first)
+    is_over = section.form != "tag" and bool(rest) and "\n\n" not in rest and not _may_be_asked(rest)
+    return _unquoted(above if is_over else section.text)
 
 
 def _unquoted(text: str) -> str:
@@ -113,16 +185,16 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _only_asked(prompt: str) -> str:
+def _only_asked(prompt: str, found: Sequence[Section]) -> str:
     """The only line outside of what seem to be passages that asks something."""
-    for passage in guessed_passages(prompt, ""):
+    for passage in _named(found):
         prompt = prompt.replace(passage, "\n")
     asked = [line.strip() for line in prompt.split("\n") if _may_be_asked(line.strip())]
     return asked[0] if len(asked) == 1 else ""
 
 
-def _may_be_asked(line: str) -> bool:
-    return is_question(line) and word_count(line) <= _MOST_QUESTION
+def _may_be_asked(text: str) -> bool:
+    return is_question(text) and word_count(text) <= _MOST_QUESTION
 
 
 def guessed_passages(prompt: str, question: str) -> list[str]:
@@ -130,95 +202,232 @@ def guessed_passages(prompt: str, question: str) -> list[str]:
 
     What stands within the question is the user's, whatever it looks like.
     """
-    if question:
-        prompt = prompt.replace(question, " ")
-    found = _telling(prompt)
-    return _under_names(found) or [
-        text for one in found if not one.label and (text := _below_instruction(one.text))
-    ]
+    question = question or guessed_question(prompt)
+    found = sections(prompt.replace(question, _ASKED) if question else prompt)
+    return _named(found) or _numbered(found) or _beside_question(found)
 
 
 def holds_passages(prompt: str) -> bool:
-    """Whether a prompt has a section that is named as passages are."""
-    return bool(_under_names(_telling(prompt)))
+    """Whether a prompt has a section that is named as passages are, and no question to go with it."""
+    found = sections(prompt)
+    if any(one.text and one.names_question for one in found):
+        return False  # an example
+    return any(one.form and one.names_material and _is_telling(one.material) for one in found)
 
 
-def _telling(prompt: str) -> list[Section]:
-    return [one for one in sections(prompt) if word_count(one.text) >= _LEAST or len(one.text) > 30]
+def has_empty_place(prompt: str, question: str) -> bool:
+    r"""Whether a prompt has a place for passages, by its name or its form, and nothing in it.
+
+    >>> has_empty_place("Use the context.\nContext:\n\nQuestion: How many?", "How many?")
+    True
+    """
+    if not question or question not in prompt:
+        return False
+    found = sections(prompt.replace(question, _ASKED))
+    places = [one for one in found if one.form and one.names_material]
+    if places:
+        is_open = bool(places[-1].text) or places != found[-1:]
+        return is_open and not any(one.material.strip(_NOTHING) for one in places)
+    if beside := _tags_beside_question(found):
+        return not any(one.text.strip(_NOTHING) for one in beside)
+    gap = _GAP.search(prompt[: prompt.rindex(question)][-1000:])
+    return gap is not None and _MATERIAL.search(gap[1]) is not None
 
 
-def _under_names(found: list[Section]) -> list[str]:
-    closed = [one.text for one in found if one.is_closed and _MATERIAL.search(one.label)]
-    return closed or [one.text for one in found if _MATERIAL.search(one.label) and not _ASKS.match(one.label)]
+def _tags_beside_question(found: Sequence[Section]) -> list[Section]:
+    tags = [one for one in found if one.form == "tag"]
+    return [one for one in tags if _ASKED not in one.text] if any(_ASKED in one.text for one in tags) else []
+
+
+def _named(found: Sequence[Section]) -> list[str]:
+    """The sections with a usual name for passages, those that tags end before others."""
+    headed = [one for one in found if one.form and one.names_material and _is_telling(one.material)]
+    texts = [one.material for one in headed if one.form == "tag"] or _last_of_each(headed, found)
+    plain = [one.text for one in found if not one.form]
+    return texts or [text for one in plain if (text := _below_instruction(one) or _above_instruction(one))]
+
+
+def _is_telling(text: str) -> bool:
+    return word_count(text) >= _LEAST or len(text) > 30
+
+
+def _last_of_each(headed: Sequence[Section], found: Sequence[Section]) -> list[str]:
+    """The texts; where a template shows how it is done, with a question each time, those of the last time."""
+    asked = Counter(one.label for one in found if one.names_question)
+    labels = [one.label for one in headed]
+    is_shown = bool(asked) and max(asked.values()) > 1 and len(set(labels)) < len(labels)
+    return [one.material for at, one in enumerate(headed) if not (is_shown and one.label in labels[at + 1 :])]
+
+
+def _numbered(found: Sequence[Section]) -> list[str]:
+    """Sections whose labels differ in a number alone: pages, items."""
+    numbered = [one for one in found if _NUMBER.search(one.label) and one.material]
+    kinds = Counter(_NUMBER.sub("", one.label) for one in numbered)
+    kind, count = kinds.most_common(1)[0] if kinds else ("", 0)
+    texts = [one.material for one in numbered if _NUMBER.sub("", one.label) == kind]
+    return texts if count > 1 and all(word_count(text) >= _TELLING for text in texts) else []
+
+
+def _beside_question(found: Sequence[Section]) -> list[str]:
+    """The longest section that is marked like that of the question, or by tags."""
+    asked = next((one for one in reversed(found) if one.form and _ASKED in one.text), None)
+    if asked is None:
+        return []
+    forms = {"tag": ("tag",), "heading": (*_ENDED, "heading")}.get(asked.form, (*_ENDED, "heading", "label"))
+    alike = [one.material for one in found if one.form in forms and one is not asked]
+    longest = max(alike, key=len, default="")
+    return [longest] if word_count(longest) >= _TELLING else []
 
 
 def _below_instruction(text: str) -> str:
     """What stands below a first paragraph that speaks of it, such as "Use only this context."."""
     first, _, rest = text.partition("\n\n")
-    return rest.strip() if _MATERIAL.search(first) and word_count(rest) >= _LEAST else ""
+    rest = rest.partition(_ASKED)[0].strip()
+    return rest if _MATERIAL.search(first) and word_count(rest) >= _LEAST else ""
 
 
-def _of_speech(text: str) -> Iterator[Section]:
+def _above_instruction(text: str) -> str:
+    """What stands above the question, if what follows it speaks of that: "Use the provided context only."."""
+    above, asked, rest = text.partition(f"\n{_ASKED}\n")
+    above = above.strip()
+    return above if asked and _MATERIAL.search(rest) and word_count(above) >= _TELLING else ""
+
+
+def _fields(text: str) -> list[Section]:
+    """The fields of a prompt that is one JSON object."""
+    if not text.lstrip().startswith("{"):
+        return []
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return []
+    return [Section(name, one.strip(), "tag") for name, one in value.items() if isinstance(one, str)]
+
+
+def _of_speech(text: str, *, is_last: bool) -> Iterator[Section]:
     """Tags first, since they say where a section ends; what is outside of them by headings and labels."""
     at = 0
-    closing: dict[str, list[int]] = {}
-    for tag in _TAG.finditer(text):
+    tags = list(_TAG.finditer(text))
+    closing: dict[str, list[re.Match[str]]] = {}
+    for tag in tags:
         if tag[1]:
-            closing.setdefault(tag[2], []).append(tag.start())
-    for tag in _TAG.finditer(text):
-        if tag[1] or tag.start() < at or (end := _end_of(tag, text, closing.get(tag[2], []))) < 0:
-            continue
-        yield from _by_lines(text[at : tag.start()])
-        yield Section(tag[2], text[tag.end() : end].strip(), is_closed=True)
-        at = text.index(">", end) + 1
-    yield from _by_lines(text[at:])
+            closing.setdefault(tag[2], []).append(tag)
+    for tag in tags:
+        end = None if tag[1] or tag.start() < at else _end_of(tag, text, closing.get(tag[2], []))
+        if end is not None:
+            yield from _by_lines(text[at : tag.start()])
+            yield Section(tag[2], text[tag.end() : end.start()].strip(), "tag")
+            at = end.end()
+    yield from _by_lines(text[at:], is_last=is_last)
 
 
-def _end_of(tag: re.Match[str], text: str, closing: list[int]) -> int:
-    """Where the section ends that a tag opens; -1 if it never does.
+def _end_of(tag: re.Match[str], text: str, closing: Sequence[re.Match[str]]) -> re.Match[str] | None:
+    """The tag that ends a section; None if it never ends.
 
     A passage may hold the end of its own tag, so the last one counts. But where a question is named right
     behind one, what follows is the user's, who may type tags as well.
     """
-    after = bisect_left(closing, tag.end())
-    for at in range(after, len(closing) - 1):
-        below = _BELOW.match(text, closing[at])
+    after = bisect_left(closing, tag.end(), key=lambda one: one.start())
+    for end in closing[after:-1]:
+        below = _BELOW.match(text, end.start())
         if below and _ASKS.search(below["label"]):
-            return closing[at]
-    return closing[-1] if after < len(closing) else -1
+            return end
+    return closing[-1] if after < len(closing) else None
 
 
-def _by_lines(text: str) -> Iterator[Section]:
-    label, lines, fence = "", list[str](), ""
-    for line in text.split("\n"):
-        found = _HEADING.fullmatch(line.strip())
-        opened = _opened(found) if found else None
-        if opened is None:
-            lines.append(line)
+def _by_lines(text: str, *, is_last: bool = False) -> Iterator[Section]:
+    lines = text.split("\n")
+    # Of a fence with a language the end looks otherwise.
+    rules = Counter(rule for line in lines if not (rule := line.strip())[-1:].isalnum())
+    part = _Part()
+    for line in lines:
+        following = part.next(line.strip(), rules)
+        if following is None:
+            part.lines.append(line)
             continue
-        if body := "\n".join(lines).strip():
-            yield Section(label, body)
-        if opened[0] is None and not fence and _MATERIAL.search(above := body.rpartition("\n")[2]):
+        yield from part.ended()
+        part = following
+    yield from part.ended(is_last=is_last)
+
+
+@dataclass(slots=True)
+class _Part:
+    """A section whose end was not seen yet."""
+
+    label: str = ""
+    form: str = ""
+    lines: list[str] = field(default_factory=list)
+    fence: str = ""
+    """The rule that ends it, if it began with one."""
+    items: set[str] = field(default_factory=set)
+    """Labels, without numbers, of what it lists."""
+    is_rest: bool = False
+
+    def next(self, line: str, rules: Mapping[str, int]) -> _Part | None:
+        """The part that a line begins; None if the line belongs to this one."""
+        if self.fence:
+            return _Part() if line == self.fence else None
+        opened = _opened(line)
+        if opened is None or self.takes(opened):
+            return None
+        if opened.form:
+            return _Part(opened.label, opened.form, [opened.text])
+        if rules[line] > 1 and self.announces(twice=rules[line] == 2):
             # What is announced right above a rule stands between it and the next one like it.
-            label, lines, fence = above, [], line.strip()
-            continue
-        if line.strip() == fence:
-            label, lines, fence = "", [], ""
-            continue
-        # A rule ends a part; what follows still stands under the same name.
-        label, lines = (label if opened[0] is None else opened[0]), [opened[1]]
-    if body := "\n".join(lines).strip():
-        yield Section(label, body)
+            return _Part("" if self._as_section.names_question else self.above, "fence", fence=line)
+        # A rule ends a labelled part; what follows still stands under the same name.
+        return _Part(self.label, self.form, is_rest=True) if self.label else None
+
+    @property
+    def _as_section(self) -> Section:
+        return Section(self.label, "", self.form)
+
+    @property
+    def above(self) -> str:
+        """Its last words, or its label if it has none yet."""
+        return next((line.strip() for line in reversed(self.lines) if line.strip()), self.label)
+
+    def announces(self, *, twice: bool) -> bool:
+        """Whether it speaks of what stands between a rule right below it and the next one like it."""
+        is_below = bool(self.label) and not any(self.lines) and twice
+        return is_below or self._as_section.names_question or _MATERIAL.search(self.above) is not None
+
+    def takes(self, opened: Section) -> bool:
+        """Whether a labelled line is a part of it: right below its label or text, or like one before it."""
+        item = _NUMBER.sub("", opened.label)
+        if not opened.form or opened.names_question or _may_be_asked(opened.text):
+            return False
+        if not (self._is_right_above(opened) or item in self.items or opened.form in self.items):
+            return False
+        # Below one heading within it, others are within it too.
+        self.items.update((item, "heading") if opened.form == "heading" else (item,))
+        return True
+
+    def _is_right_above(self, opened: Section) -> bool:
+        is_new = bool(self.label) and not (self.is_rest or any(self.lines) or self.lines[1:])
+        if not self._as_section.names_material:
+            return is_new and bool(opened.text)
+        is_below = bool(self.lines) and bool(self.lines[-1].strip())
+        return is_new or (is_below and bool(opened.text))
+
+    def ended(self, *, is_last: bool = False) -> Iterator[Section]:
+        text = "\n".join(self.lines).strip()
+        if text or (self.label and not self.is_rest):
+            is_apart = len(self.lines) > 1 and not any(map(str.strip, self.lines[:2]))
+            yield Section(self.label, text, self.form, is_apart=is_apart, is_last=is_last)
 
 
-def _opened(line: re.Match[str]) -> tuple[str | None, str] | None:
-    """The label and the rest of a line that begins a section; None of a line that does not."""
+def _opened(text: str) -> Section | None:
+    """The label of a line that begins a section, with the rest of it; no form for a rule; None of others."""
+    line = _HEADING.fullmatch(text)
+    if line is None:
+        return None
     if line["rule"]:
-        return None, ""
-    if line["heading"]:
-        return line["heading"].strip(" :"), ""
+        return Section("", "")
+    if line["heading"] or line["bracket"]:
+        return Section((line["heading"] or line["bracket"]).strip(" :"), "", "heading")
     if line["bold"]:
-        return line["bold"].strip(), line["after"].strip()
+        return Section(line["bold"].strip(), line["after"].strip(), "heading")
     label, rest = line["label"].strip(), line["rest"].strip()
     most = _MOST_LABEL if rest else _MOST_WORDS
-    return (label, rest) if word_count(label) <= most else None
+    return Section(label, rest, "field" if rest else "label") if word_count(label) <= most else None

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from steelyard.recording.building import Asked, Sources, asked_of, is_beside_passages, sources_of
+from steelyard.recording.building import Asked, Sources, asked_of, shows_nothing, sources_of, without_template
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
     AnswerCalls,
     ModelCall,
     calls_behind,
-    guessed_passages,
-    guessed_question,
     is_intermediate_output,
 )
 from steelyard.recording.reading import asked_in, strings_in
@@ -155,10 +153,16 @@ class Turn:
     def found_nothing(self) -> bool:
         """Whether something was looked up, and all that was told of it is that it found nothing.
 
-        So it is if a step or a template has a place for passages, and nothing in it.
+        So it is if a step, a template or the answer's prompt has a place for passages with nothing in it.
         """
-        is_looked_up = self.sources.looked_up or left_none(self.steps)
-        return is_looked_up and not self.sources.documents and not self.has_unread
+        if self.sources.documents or self.has_unread:
+            return False
+        return self.sources.looked_up or left_none(self.steps) or self._shows_nothing
+
+    @cached_property
+    def _shows_nothing(self) -> bool:
+        asks = not (self.retrieves or self.agentic or self.sources.texts)
+        return asks and shows_nothing(self.steps, self.behind.made, question=self.question)
 
     @cached_property
     def calls(self) -> list[ModelCall]:
@@ -363,13 +367,8 @@ class Turn:
         """A question with its stand-alone form, the end that was cut off it, and what is doubtful."""
         if not found.standalone and self.in_conversation and not self.agentic:
             found = replace(found, standalone=condensed(self.steps, found.question))
-        own = found.question
-        if self.steps.given is not None and "\n" in own and not self._is_told:
-            # Words of a prompt in several lines may be a template's.
-            is_beside = self.agentic or is_beside_passages(self.steps, own)
-            is_prompt = bool(guessed_passages(own, "")) and not is_beside
-            named = guessed_question(own) if is_prompt else ""
-            found = replace(found, question=named or own, notes=("question_guessed",))
+        if self.steps.given is not None and not self._is_told:
+            found = without_template(found, self.steps)
         # Of a question whose end was cut the longest text that begins like it is taken.
         if not self.cut.ends(found.question):
             return found
