@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +67,13 @@ def test_examples_are_there_and_can_be_typed(name: str) -> None:
             command.make_parser(context).parse_args(typed[len(name.split()) :])
         else:
             assert typed[0] in {one.split()[0] for one in COMMANDS}
+
+
+def test_the_page_of_commands_says_what_their_help_says() -> None:
+    """`python scripts/commands.py` was run."""
+    root = Path(__file__).parents[2]
+    written = runpy.run_path(str(root / "scripts" / "commands.py"))["page"]()
+    assert (root / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8") == written
 
 
 def test_without_arguments_it_shows_the_help(steelyard: Steelyard) -> None:

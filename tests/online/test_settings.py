@@ -26,6 +26,7 @@ from steelyard.online import (
     load_settings,
     settings_file,
 )
+from steelyard.online.config._file import meanings
 from steelyard.online.config._plain import PlainOptions
 from steelyard.sinks import read_evaluations
 
@@ -165,7 +166,6 @@ def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
 PLAIN = {field.name: field for field in fields(PlainOptions)}
 ROOT = Path(__file__).parents[2]
 WRITTEN = runpy.run_path(str(ROOT / "scripts" / "configuration.py"))
-declared = WRITTEN["declared"]
 
 
 def test_the_monitors_parameters_are_its_options() -> None:
@@ -173,7 +173,7 @@ def test_the_monitors_parameters_are_its_options() -> None:
     assert parameters == {field.name for field in fields(MonitorOptions)} | {"sample_rate"}
     documented = " ".join((Monitor.__init__.__doc__ or "").split())
     for name in PLAIN:
-        assert f"{name}: {declared()[name]}" in documented
+        assert f"{name}: {meanings()[name]}" in documented
 
 
 def test_code_can_set_every_plain_option() -> None:

@@ -8,6 +8,7 @@ import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 from steelyard.errors import ConfigurationError
@@ -43,15 +44,17 @@ def settings_file(chosen: Mapping[str, Any]) -> str:
         ConfigurationError: If an option is a table, unknown, or has a value that it cannot have.
     """
     defaults = asdict(Settings(**_known(chosen)))
-    meanings = _meanings()
+    told = meanings()
     names = [name for name in (*_FIRST, *defaults) if name not in _TABLES]
     pieces = [_HEAD]
     for name in dict.fromkeys(names):
         mark = "" if name in chosen else "#"
         # What JSON writes of texts, numbers, truth values and lists is TOML too.
-        pieces.append(f"{meanings[name]}\n{mark}{name} = {json.dumps(defaults[name], ensure_ascii=False)}\n")
+        pieces.append(
+            f"{_comment(told[name])}\n{mark}{name} = {json.dumps(defaults[name], ensure_ascii=False)}\n"
+        )
     for name, example in _TABLES.items():
-        pieces.append(f"{meanings[name]}\n{textwrap.indent(example, '#')}\n")
+        pieces.append(f"{_comment(told[name])}\n{textwrap.indent(example, '#')}\n")
     return "\n".join(pieces)
 
 
@@ -62,17 +65,19 @@ def _known(chosen: Mapping[str, Any]) -> dict[str, Any]:
     return dict(chosen)
 
 
-def _meanings() -> dict[str, str]:
-    """By option, what stands below it in the source, as comments."""
+def meanings() -> dict[str, str]:
+    """By option, what its docstring says."""
     return dict(meaning for kind in (PlainOptions, Settings) for meaning in _documented(kind))
 
 
 def _documented(kind: type) -> Iterator[tuple[str, str]]:
     [declared] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(declared, ast.ClassDef)
-    for option, below in zip(declared.body, declared.body[1:], strict=False):
+    for option, below in pairwise(declared.body):
         match option, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
-                words = " ".join(meaning.split())
-                lines = textwrap.wrap(words, _WIDTH, initial_indent="# ", subsequent_indent="# ")
-                yield name, "\n".join(lines)
+                yield name, " ".join(meaning.split())
+
+
+def _comment(words: str) -> str:
+    return textwrap.fill(words, _WIDTH, initial_indent="# ", subsequent_indent="# ")
