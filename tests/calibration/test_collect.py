@@ -50,7 +50,7 @@ def test_labels_that_contradict_each_other_leave_the_turn_out_by_name() -> None:
     found = one(label("good", "ada"), label("bad", "bo"))
     assert not found.labelled
     assert found.answers.contradictory == ["r1"]
-    assert found.answers.pairs == [(True, False)]
+    assert found.answers.pairs == [(True, False, found.judged[0].record_id)]
 
 
 def test_of_three_people_two_win() -> None:

@@ -142,3 +142,28 @@ def test_another_library_corrects_the_mean_alike() -> None:
     theirs = estimators.PPIMeanEstimator().estimate(labels, judged)
     assert ours.value == pytest.approx(theirs.mean, abs=0.01)
     assert ours.margin == pytest.approx(theirs.width / 2, rel=0.1)
+
+
+def test_agreement_counts_sessions() -> None:
+    """A judge that is right or wrong for whole sessions: turn by turn, intervals would be too narrow."""
+    draw = np.random.default_rng(6)
+    covered = {(name, known): 0 for name in ("kappa", "area") for known in (False, True)}
+    for _ in range(300):
+        sessions = np.repeat(np.arange(40), 5)
+        good = draw.random(200) < draw.beta(1.0, 1.0, 40)[sessions]
+        right = draw.random(200) < draw.beta(2.0, 0.5, 40)[sessions]
+        said = np.where(right, good, ~good)
+        values = said * 0.4 + draw.random(200) * 0.6
+        for known in (False, True):
+            units = sessions.tolist() if known else None
+            kappa = cohen_kappa(said.tolist(), good.tolist(), sessions=units)
+            covered["kappa", known] += kappa.low <= 0.6 <= kappa.high
+            area = auroc(values.tolist(), good.tolist(), sessions=units)
+            covered["area", known] += area.low <= AREA <= area.high
+    assert all(covered[name, True] >= 0.92 * 300 for name in ("kappa", "area")), covered
+    assert all(covered[name, False] <= 0.9 * 300 for name in ("kappa", "area")), covered
+
+
+# Of the judge above: right in four of five; good and bad differ by how often .4 is added to 0..0.6.
+_AHEAD = 1 - (1 / 3) ** 2 / 2
+AREA = 0.8**2 * _AHEAD + 2 * 0.8 * 0.2 * 0.5 + 0.2**2 * (1 - _AHEAD)

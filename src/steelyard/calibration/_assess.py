@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -221,18 +221,19 @@ def _agreement(material: Material) -> Agreement:
     truth = [pair.good for pair in material.labelled]
     values = [pair.judged.value for pair in material.labelled]
     said = [value >= 0.5 for value in values]
-    pairs = material.answers.pairs
+    units = [pair.judged.unit for pair in material.labelled]
+    one, other, alike = ([pair[place] for pair in material.answers.pairs] for place in range(3))
     return Agreement(
         n=len(truth),
         good=sum(truth),
-        kappa=_kappa(said, truth),
-        area=auroc(values, truth) if 0 < sum(truth) < len(truth) else None,
-        people=_kappa([one for one, _ in pairs], [other for _, other in pairs]),
+        kappa=_kappa(said, truth, units),
+        area=auroc(values, truth, sessions=units) if 0 < sum(truth) < len(truth) else None,
+        people=_kappa(one, other, alike),
         contradictory=material.answers.contradictory,
         of_turns=material.of_turns,
         picked=sum(not pair.drawn for pair in material.labelled),
     )
 
 
-def _kappa(one: Sequence[bool], other: Sequence[bool]) -> Estimate | None:
-    return cohen_kappa(one, other) if len({*one, *other}) > 1 else None
+def _kappa(one: Sequence[Hashable], other: Sequence[Hashable], units: Sequence[Hashable]) -> Estimate | None:
+    return cohen_kappa(one, other, sessions=units) if len({*one, *other}) > 1 else None

@@ -126,8 +126,9 @@ class Labelled(NamedTuple):
 class Answers:
     """What several people say of the same turns."""
 
-    pairs: Sequence[tuple[bool, bool]]
-    """Two people's answers, for every turn and every two who labelled it."""
+    pairs: Sequence[tuple[bool, bool, str]]
+    """Two people's answers, for every turn and every two who labelled it, and what such pairs are alike by:
+    the turn's user or session, or the turn itself."""
     contradictory: Sequence[str]
     """Records on which as many say good as bad: they are left out."""
 
@@ -152,7 +153,7 @@ class Material:
 class _Gathered:
     judged: list[Judged] = field(default_factory=list)
     labelled: list[Labelled] = field(default_factory=list)
-    pairs: list[tuple[bool, bool]] = field(default_factory=list)
+    pairs: list[tuple[bool, bool, str]] = field(default_factory=list)
     contradictory: list[str] = field(default_factory=list)
     of_turns: int = 0
 
@@ -210,7 +211,8 @@ def _add(gathered: _Gathered, judged: Judged, metric: str, labels: Sequence[Labe
             of_turn = of_turn or from_turn
     if not votes:
         return
-    gathered.pairs += [(one, other) for place, one in enumerate(votes) for other in votes[place + 1 :]]
+    unit = judged.unit or judged.record_id
+    gathered.pairs += [(one, other, unit) for place, one in enumerate(votes) for other in votes[place + 1 :]]
     counts = Counter(votes)
     if counts[True] == counts[False]:
         gathered.contradictory.append(judged.record_id)

@@ -66,25 +66,27 @@ def agreement_of(labels: Iterable[Label]) -> Agreement:
         counts[label.who] += 1
     return Agreement(
         people=tuple(counts.most_common(_SHOWN)),
-        pairs=_pairs(things.values())[:_SHOWN],
+        pairs=_pairs(things)[:_SHOWN],
         disputes=_disputes(things)[:_SHOWN],
     )
 
 
-def _pairs(things: Iterable[Mapping[str, Label]]) -> tuple[Pair, ...]:
-    answers: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    for said in things:
+def _pairs(things: Mapping[tuple[str, str | None, int | None], Mapping[str, Label]]) -> tuple[Pair, ...]:
+    answers: defaultdict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
+    for (record, *_), said in things.items():
         for one, other in combinations(sorted(said), 2):
-            answers[one, other].append((said[one].value, said[other].value))
+            answers[one, other].append((said[one].value, said[other].value, record))
     found = [_pair(names, given) for names, given in answers.items()]
     return tuple(sorted(found, key=lambda pair: (pair.same - pair.both, pair.first, pair.second)))
 
 
-def _pair(names: tuple[str, str], given: Sequence[tuple[str, str]]) -> Pair:
+def _pair(names: tuple[str, str], given: Sequence[tuple[str, str, str]]) -> Pair:
+    first, second, records = zip(*given, strict=True)
     kappa = None
-    if len({value for both in given for value in both}) > 1:
-        kappa = cohen_kappa([one for one, _ in given], [other for _, other in given])
-    same = sum(one == other for one, other in given)
+    if len({*first, *second}) > 1:
+        # What is said of several claims of one turn counts together.
+        kappa = cohen_kappa(first, second, sessions=records)
+    same = sum(one == other for one, other, _ in given)
     return Pair(first=names[0], second=names[1], both=len(given), same=same, kappa=kappa)
 
 

@@ -84,11 +84,12 @@ def _held(key: Key, pairs: Sequence[Labelled]) -> HeldAgainst:
     good = [pair.good for pair in pairs]
     values = [pair.judged.value for pair in pairs]
     said = [value >= 0.5 for value in values]
+    units = [pair.judged.unit for pair in pairs]
     return HeldAgainst(
         key=key,
         n=len(pairs),
-        kappa=cohen_kappa(said, good) if len({*said, *good}) > 1 else None,
-        area=auroc(values, good) if len(set(good)) > 1 else None,
+        kappa=cohen_kappa(said, good, sessions=units) if len({*said, *good}) > 1 else None,
+        area=auroc(values, good, sessions=units) if len(set(good)) > 1 else None,
     )
 
 
