@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from online.helpers import Clock
+from online.helpers import Clock, turn
 from online.queue.spools import check, opened, result, spooled
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._turns import Undelivered
@@ -94,8 +95,13 @@ def test_what_is_released_comes_to_the_next_at_once(tmp_path: Path) -> None:
 
 
 def test_a_result_takes_room_until_its_last_sink_has_it(tmp_path: Path) -> None:
-    spool = opened(tmp_path / "s.db", max_bytes=2_000)
-    spool.park([(one, ["one", "two"]) for one in finished(spool, "a")])
+    spool = opened(tmp_path / "s.db", max_bytes=10_000)
+    spool.put([spooled("a")])
+    [leased] = spool.lease_turns(1)
+    # Longer than a turn, so that one fits where it was.
+    large = replace(result(leased), record=turn("a", answer="It was found. " * 100))
+    [whole] = filter(None, [spool.finish(leased, large)])
+    spool.park([(whole, ["one", "two"])])
     assert spool.counts().waiting == {"one": 1, "two": 1}
     full = 0
     while spool.put([spooled(f"filling {full}")]) == ["new"]:
