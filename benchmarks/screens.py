@@ -21,11 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.calibration import Lesson, findings_of, fit_screen
 from steelyard.engine import evaluate_one
 from steelyard.judge import LocalJudge, StaticEmbedder
 from steelyard.metrics import Faithfulness
 from steelyard.online.selection._allocation import Allocation
 from steelyard.record import Context, Record
+from steelyard.scores import Score
 from steelyard.stats import assisted_sample, auroc, weighted_mean
 
 _Array = npt.NDArray[np.float64]
@@ -50,11 +52,16 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path)
     options.add_argument("--runs", type=int, default=200)
+    options.add_argument("--only", default="", help="only cases with these words in their name")
+    options.add_argument("--learnt", action="store_true", help="what a screen learns, in place of the cases")
     given = options.parse_args()
+    if given.learnt:
+        return learnt(given.folder)
     heads = ("rows", "corr", "AUROC", "covered", "alone", "calls", "wider")
     print(f"{'case':<58}", *(f"{head:>7}" for head in heads))
     for case in cases(given.folder):
-        print(row(case, given.runs), flush=True)
+        if given.only in case.name:
+            print(row(case, given.runs), flush=True)
 
 
 def row(case: Case, runs: int) -> str:
@@ -69,8 +76,8 @@ def row(case: Case, runs: int) -> str:
     known = np.isfinite(case.cheap)
     steady = known.all() and case.cheap.std() > 0
     corr = np.corrcoef(case.dear, case.cheap)[0, 1] if steady else 0.0
-    found_area = auroc(case.cheap[known].tolist(), (case.dear[known] >= 0.5).tolist())
-    area = found_area.value
+    good = case.dear[known] >= 0.5
+    area = auroc(case.cheap[known].tolist(), good.tolist()).value if known.any() else 0.5
     wide = np.sqrt(calls)
     figures = [f"{corr:.2f}", f"{area:.2f}", f"{covered:.3f}", f"{alone:.3f}", f"{calls:.2f}", f"{wide:.3f}"]
     return " ".join([f"{case.name:<58}", *(f"{one:>7}" for one in (len(case.dear), *figures))])
@@ -159,8 +166,47 @@ def _case(
     return Case(name, np.array(dear, float)[kept], np.array(cheap, float)[kept])
 
 
+def learnt(folder: Path) -> None:
+    """AUROC against people of what the local judge says, and of what it says after 200 of their verdicts."""
+    rows = [json.loads(line) for line in (folder / "grounding_dev.jsonl").open()]
+    for name, where in {
+        "more than 30 words": [len(one["answer"].split()) > 30 for one in rows],
+        "up to 30 words": [len(one["answer"].split()) <= 30 for one in rows],
+    }.items():
+        chosen = [one for one, kept in zip(rows, where, strict=True) if kept]
+        scores = asyncio.run(local_scores(chosen))
+        pairs = [
+            (findings_of(score), 1.0 - float(one["label_unsupported"]))
+            for score, one in zip(scores, chosen, strict=True)
+            if score.value is not None
+        ]
+        before, after, refused = [], [], 0
+        for seed in range(50):
+            order = np.random.default_rng(seed).permutation(len(pairs))
+            lessons = [Lesson(found=pairs[at][0], judged=pairs[at][1], inclusion=1.0) for at in order[:200]]
+            rest = [pairs[at] for at in order[200:]]
+            good = [truth >= 0.5 for _, truth in rest]
+            known = fit_screen(lessons)
+            refused += known is None
+            raw = auroc([found["value"] for found, _ in rest], good).value
+            before.append(raw)
+            after.append(
+                raw if known is None else auroc([known.expected(one) for one, _ in rest], good).value
+            )
+        print(
+            f"{name}: {len(pairs)} answers, 50 draws of 200: AUROC {np.mean(before):.3f} before, "
+            f"{np.mean(after):.3f} after; refused {refused} times"
+        )
+
+
 async def local_values(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """Faithfulness of each answer by the local judge; NaN where it says nothing."""
+    values = [score.value for score in await local_scores(rows)]
+    return [float("nan") if value is None else value for value in values]
+
+
+async def local_scores(rows: Sequence[Mapping[str, Any]]) -> list[Score]:
+    """Faithfulness of each answer by the local judge, with what it found of each claim."""
     judge, embedder, found = LocalJudge(), StaticEmbedder(), []
     for one in rows:
         record = Record(
@@ -169,8 +215,7 @@ async def local_values(rows: Sequence[Mapping[str, Any]]) -> list[float]:
             contexts=tuple(Context(text=text) for text in one["contexts"]),
         )
         made = await evaluate_one(record, [Faithfulness()], judge=judge, embedder=embedder, diagnosing=False)
-        value = made.scores[0].value
-        found.append(float("nan") if value is None else value)
+        found.append(made.scores[0])
     return found
 
 

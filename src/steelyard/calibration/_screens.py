@@ -32,7 +32,9 @@ LEAST = 200
 """Turns that both judges have scored, below which nothing is learnt."""
 _GAIN = 0.98
 """A map has to leave at most this share of what the curve over the value leaves."""
-_RIDGES = (3.0, 30.0, 300.0)
+_OWN = 3.0
+"""As many turns that tell nothing hold the screen's own value back; one of `_RIDGES` holds back all else."""
+_RIDGES = (30.0, 300.0, 3000.0)
 _FOLDS = 5
 _END = 1e-3
 _MOST_FEATURES = 60
@@ -215,7 +217,7 @@ _BY_VALUE = ("value", "square", "all", "none")
 def fit_screen(lessons: Sequence[Lesson]) -> ScreenMap | None:
     """The map of one metric; None where it would not help, or too little was seen.
 
-    The strength of the ridge is the one of three that leaves least on turns of other sessions.
+    How far all but the own value is held back is the one of three ways that leaves least on other sessions.
     """
     if len(lessons) < LEAST:
         return None
@@ -223,12 +225,13 @@ def fit_screen(lessons: Sequence[Lesson]) -> ScreenMap | None:
     judged = np.array([one.judged for one in lessons], float)
     weights = np.array([1 / one.inclusion for one in lessons], float)
     folds = folds_of([one.session for one in lessons], _FOLDS)
-    plain = table[:, [names.index(name) for name in _BY_VALUE]]
-    by_value = min(_left(plain, judged, weights, folds, ridge) for ridge in _RIDGES)
-    left, ridge = min((_left(table, judged, weights, folds, ridge), ridge) for ridge in _RIDGES)
+    own = np.isin(names, _BY_VALUE)
+    by_value = _left(table[:, own], judged, weights, folds, np.array(_OWN))
+    tried = [(_left(table, judged, weights, folds, held), number) for number, held in enumerate(_held(own))]
+    left, best = min(tried)
     if left > _GAIN * by_value:
         return None
-    middle, slopes, level = fit_ridge(table, judged, weights, ridge)
+    middle, slopes, level = fit_ridge(table, judged, weights, _held(own)[best])
     return ScreenMap(
         names=names,
         centre=tuple(round(float(one), 9) for one in middle),
@@ -240,6 +243,11 @@ def fit_screen(lessons: Sequence[Lesson]) -> ScreenMap | None:
     )
 
 
+def _held(own: npt.NDArray[np.bool_]) -> list[_Array]:
+    """How far each column is held back, in each of the ways that are tried."""
+    return [np.where(own, _OWN, ridge) for ridge in _RIDGES]
+
+
 def _table(lessons: Sequence[Lesson]) -> tuple[tuple[str, ...], _Array]:
     """What was found of each turn, by name; the mean of the others where something was not."""
     names = tuple(sorted(set[str]().union(*(one.found for one in lessons))))
@@ -248,7 +256,7 @@ def _table(lessons: Sequence[Lesson]) -> tuple[tuple[str, ...], _Array]:
 
 
 def _left(
-    table: _Array, judged: _Array, weights: _Array, folds: npt.NDArray[np.int64], ridge: float
+    table: _Array, judged: _Array, weights: _Array, folds: npt.NDArray[np.int64], ridge: _Array
 ) -> float:
     """The mean squared error on turns that the map was not drawn through."""
     away = np.zeros(len(judged))

@@ -12,7 +12,9 @@ from steelyard.stats._sample import unit_codes
 _Array = npt.NDArray[np.float64]
 
 
-def fit_ridge(table: _Array, target: _Array, weights: _Array, ridge: float) -> tuple[_Array, _Array, float]:
+def fit_ridge(
+    table: _Array, target: _Array, weights: _Array, ridge: float | _Array
+) -> tuple[_Array, _Array, float]:
     """A weighted least-squares map whose columns are each held back as by `ridge` turns that tell nothing.
 
     Source: Hoerl & Kennard, Technometrics 12, 1970, with columns of equal spread.
