@@ -88,9 +88,11 @@ def of_view(browser: Any, address: str, folder: Path) -> None:
     view.evaluate(PLAIN_NAME)
     view.fill("#who", "Ann")
     view.fill("#note", "we do not pay it")
-    view.locator("[data-value=bad]").first.click()
-    view.locator(".label-turn .labels li").wait_for()
-    view.locator("button.claim").first.click()
+    view.keyboard.press("Tab")
+    view.keyboard.press("Escape")
+    view.locator(".labelbar [data-value=against]").click()
+    view.locator("[data-labels=turn] li").wait_for()
+    view.locator(".claim.bad, .claim").first.click()
     view.screenshot(path=folder / "live-turn.png")
 
 

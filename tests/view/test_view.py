@@ -21,7 +21,8 @@ from report.parts import NOON, by_judge, results, turn
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.judge import LocalJudge
 from steelyard.online import Monitor, Spool, SpoolSettings
-from steelyard.record import Context, Record, TraceRef
+from steelyard.record import Context, Record, Stage, TraceRef
+from steelyard.scores import Diagnosis
 from steelyard.sinks import SQLiteSink
 from steelyard.view import (
     Label,
@@ -30,6 +31,7 @@ from steelyard.view import (
     import_labels,
     open_labels,
 )
+from steelyard.view._flow import flow_of
 from steelyard.view._session import turning_point
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
@@ -429,3 +431,57 @@ async def test_the_overview_shows_what_monitors_and_the_spool_are_doing(tmp_path
         assert "is gone" in (await http.get("/api/state")).text
     with pytest.raises(ConfigurationError, match="there is no spool"):
         app(str(db), spool=tmp_path / "none.db")
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> str:
+    trace = TraceRef(trace_id="4bf92f3577b34da6a3ce929d0e0e4736", span_id="00f067aa0ba902b7")
+    return str(results(tmp_path / "s.db", [turn(1, 0.5).replace(trace=trace), turn(2, 0.5)]))
+
+
+async def test_a_turn_links_to_its_trace_where_somebody_said_where_that_is(traced: str) -> None:
+    pages = app(traced, trace_url="https://traces.example/{trace_id}?span={span_id}&turn={record_id}")
+    transport = httpx.ASGITransport(app=pages)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        link = (
+            'href="https://traces.example/4bf92f3577b34da6a3ce929d0e0e4736?span=00f067aa0ba902b7&amp;turn=r1"'
+        )
+        assert link in (await http.get("/turn?id=r1")).text
+        assert "traces.example" not in (await http.get("/turn?id=r2")).text
+    for wrong in ("javascript:alert({trace_id})", "https://traces.example/"):
+        with pytest.raises(ConfigurationError, match="trace_url must be an address"):
+            app(traced, trace_url=wrong)
+
+
+def seen_at_each_step() -> Record:
+    """Four passages found, three kept by a reranker, two shown, one of them used."""
+    found = tuple(Context(text=f"Passage {n}.", id=f"p{n}", score=0.9 - n / 10) for n in range(4))
+    answer = "It is Paris. It has nine million people."
+    shown = (
+        Context(text="Paris is the capital.", id="p0", seen=1.0),
+        Context(text="Rain.", id="p2", seen=0.5),
+    )
+    return Record(
+        id="r0",
+        question="Where?",
+        answer=answer,
+        contexts=shown,
+        contexts_source="in_prompt",
+        retrieved=found,
+        stages=(Stage(name="Reranker", query="Where?", contexts=found[:3]),),
+    )
+
+
+def test_the_way_of_the_passages_is_told_step_by_step() -> None:
+    lost = Diagnosis(cause="passage_lost", lost=(1,), stage="Reranker")
+    one = turn(0, 0.5).replace(record=seen_at_each_step(), diagnosis=lost)
+    flow = flow_of(one)
+    assert flow is not None
+    assert flow.steps == (("retrieved", 4), ("Reranker", 3), ("shown", 2), ("used", 1))
+    assert [(row.title, row.places, row.lost) for row in flow.rows] == [
+        ("p0", ("1 · 0.9", "1 · 0.9", "1", "1"), False),
+        ("p1", ("2 · 0.8", "2 · 0.8", "", ""), True),
+        ("p2", ("3 · 0.7", "3 · 0.7", "2", ""), False),
+        ("p3", ("4 · 0.6", "", "", ""), False),
+    ]
+    assert flow_of(turn(1, 0.5, content=False)) is None

@@ -10,6 +10,8 @@ from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
 
 _ROWS = 60
+_OF_PASSAGES = frozenset({"useful", "relevant"})
+"""Kinds of verdict that speak of a passage itself, whether or not the answer rests on it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +67,7 @@ def used_contexts(evaluation: Evaluation) -> frozenset[int]:
         piece.context
         for score in evaluation.scores
         for verdict in score.verdicts
-        if verdict.good and verdict.span is not None
+        if verdict.good and verdict.kind not in _OF_PASSAGES
         for piece in verdict.evidence
         if piece.context is not None
     )
