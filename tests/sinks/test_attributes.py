@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+from steelyard.alarms import _targets
 from steelyard.sinks import _attributes
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "emitted.md").read_text()
@@ -26,3 +28,9 @@ def test_the_document_tells_no_name_that_is_not_written() -> None:
     tables = DOCUMENT[DOCUMENT.index("## Events and spans") :]
     told = set(re.findall(r"^\| `([a-z_.]+)` \|", tables, re.MULTILINE))
     assert told <= set(_attributes.STABILITY)
+
+
+def test_the_document_tells_the_names_of_an_alarm_s_event() -> None:
+    named = set(re.findall(r'"(steelyard\.alarm(?:\.\w+)?)"', inspect.getsource(_targets)))
+    assert len(named) >= 5
+    assert [name for name in sorted(named) if f"`{name}`" not in DOCUMENT] == []
