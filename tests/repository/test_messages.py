@@ -42,6 +42,7 @@ INTERNAL = {
     "AttributeError": "Python's own protocol of a lazy module",
     "Exit": "the exit status of a command, which has said why",
     "JournalFull": "becomes HTTP 429 or 503, which exporters know",
+    "LookupError": "said of an experiment of `explain` that cannot be made of this application",
     "KeyError": "Python's own protocol of a mapping",
     "MissingDependency": "names the package and the command that installs it, in its class",
     "OddReply": "caught by the sender, which asks again",

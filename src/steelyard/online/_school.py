@@ -96,4 +96,8 @@ class School:
         try:
             self._fitted.save(self._path)
         except OSError as error:
-            self._warn("file", "what the screen has learnt cannot be stored: %s", error_words(error))
+            self._warn(
+                "file",
+                "what the screen has learnt cannot be stored: %s; name a file that can be written",
+                error_words(error),
+            )
