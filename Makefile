@@ -23,6 +23,9 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo  ## a real RAG chain, scored without a key
 	$(BIN)/steelyard demo
 
+pictures: $(VENV)/.dev  ## every page in the light, the dark and on a phone, into .pictures
+	$(BIN)/python scripts/pictures.py
+
 # One process more than there are cores: tests that wait for something leave theirs idle.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 

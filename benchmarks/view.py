@@ -42,10 +42,12 @@ PAGES = (
     "/turns?version=v0",
     "/turns?metric=nosuchmetric",
     "/turns?status=failed",
+    "/turns?metric=faithfulness&status=not_passed&sort=metric:faithfulness",
+    "/turns?tag=web&tag=phone&in.language=de",
     "/turn?id={record}",
     "/trace/none",
     "/api/new?time={time}&id={record}",
-    "/api/slices",
+    "/api/closer",
 )
 
 
@@ -75,10 +77,10 @@ def multiply(connection: sqlite3.Connection, copy: int) -> None:
         changed = {name: f"{name} - {earlier}" for name in ("evaluated_at", "happened_at")}
         for name in ("id", "record_id"):
             changed[name] = f"{name} || '-{copy}'"
+        changed["turn"] = f"turn + {copy * WRITTEN}"
         chosen = ", ".join(changed.get(name, name) for name in names)
-        last = connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] // copy
         connection.execute(
-            f"INSERT INTO {table} ({', '.join(names)}) SELECT {chosen} FROM {table} WHERE rowid <= {last}"
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {chosen} FROM {table} WHERE turn <= {WRITTEN}"
         )
     connection.execute("COMMIT")
 

@@ -1,32 +1,50 @@
-"""Takes the pictures of docs/images: a report and the live view over simulated turns, in a real Chromium.
+"""Takes pictures of the pages over a made-up fortnight in a real Chromium: light, dark and on a phone.
 
-python scripts/pictures.py [--folder docs/images]
+python scripts/pictures.py [--folder .pictures]
+python scripts/pictures.py --docs      also those that README and docs show, into docs/images
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from steelyard.report import refresh_results, report
+from steelyard.cli.demo._fortnight import write_fortnight
+from steelyard.report import report
+from steelyard.sinks import SQLiteSink
 from steelyard.view import app
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
-TURNS = 4_000
-PLAIN_NAME = """() => {
-  for (const one of document.querySelectorAll(".brand .quiet")) one.textContent = "steelyard.db";
-}"""
+PLAIN_NAME = (
+    """() => { for (const one of document.querySelectorAll(".db")) one.textContent = "steelyard.db"; }"""
+)
 """Shows the file without its folder, which is another one each time."""
+WORST = "/turns?metric=faithfulness&sort=metric:faithfulness&in.tenant=acme&status=not_passed"
+STATES = {
+    "overview": "/",
+    "overview-time": "/?since=7d&metric=faithfulness",
+    "turns": "/turns",
+    "turns-narrowed": WORST,
+    "turns-none": "/turns?text=nothing+has+these+words",
+    "turn": WORST,
+    "label": "/label",
+    "compare": "/compare",
+    "sessions": "/sessions",
+    "alarms": "/alarms",
+    "coverage": "/coverage",
+    "judges": "/judges",
+}
+LOOKS = {"light": (1440, 900, "light"), "dark": (1440, 900, "dark"), "phone": (390, 844, "light")}
 
 
 def serving(db: str) -> tuple[uvicorn.Server, str]:
@@ -39,61 +57,53 @@ def serving(db: str) -> tuple[uvicorn.Server, str]:
     return server, f"http://127.0.0.1:{port}"
 
 
-def opened(browser: Any, address: str, *, size: tuple[int, int], scheme: str = "light") -> Any:
-    """A page with its charts drawn."""
-    view = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+def opened(browser: Any, address: str, look: str) -> Any:
+    """A page with its charts drawn, and what comes after it."""
+    width, height, scheme = LOOKS[look]
+    view = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     view.goto(address)
     view.wait_for_load_state("networkidle")
     view.evaluate(PLAIN_NAME)
     return view
 
 
-def seen(view: Any, part: Any) -> None:
-    """Scroll a part of the page to the top, and again: charts that come into sight change its height."""
-    for _ in range(2):
-        part.evaluate("one => one.scrollIntoView()")
-        view.wait_for_timeout(500)
-
-
-def of_metric(view: Any) -> Any:
-    """The part of a report that shows faithfulness."""
-    heading = view.get_by_role("heading", name="faithfulness")
-    return view.locator("section, article").filter(has=heading).last
-
-
-def of_report(browser: Any, page: Path, folder: Path) -> None:
-    """A metric over time, and a turn on a telephone in the dark."""
-    view = opened(browser, page.as_uri(), size=(1600, 1000))
-    metric = of_metric(view)
-    metric.locator("canvas").first.wait_for()
-    seen(view, metric)
-    view.screenshot(path=folder / "report.png")
-    view = opened(browser, page.as_uri(), size=(390, 844), scheme="dark")
-    turn = of_metric(view).locator("details").filter(has=view.locator("mark")).first
-    turn.locator("summary").click()
-    turn.locator("button").first.click()
-    seen(view, turn)
-    view.screenshot(path=folder / "turn.png")
-
-
-def of_view(browser: Any, address: str, folder: Path) -> None:
-    """The live overview, and a turn that is labelled."""
-    view = opened(browser, f"{address}/?metric=faithfulness", size=(1600, 1000))
-    view.locator("canvas").first.wait_for()
-    view.locator("#slices table, #slices p").first.wait_for()
-    view.screenshot(path=folder / "live-overview.png")
-    view = opened(browser, f"{address}/turns?status=not_passed&metric=faithfulness", size=(1600, 1000))
+def first_turn(view: Any) -> None:
+    """From a list to its first turn."""
     view.locator("#rows a.open").first.click()
-    view.locator("#who").wait_for()
+    view.wait_for_load_state("networkidle")
     view.evaluate(PLAIN_NAME)
-    view.fill("#who", "Ann")
-    view.fill("#note", "we do not pay it")
-    view.keyboard.press("Tab")
-    view.keyboard.press("Escape")
-    view.locator(".labelbar [data-value=against]").click()
-    view.locator("[data-labels=turn] li").wait_for()
-    view.locator(".claim.bad, .claim").first.click()
-    view.screenshot(path=folder / "live-turn.png")
+
+
+def of_states(browser: Any, address: str, empty: str, folder: Path) -> None:
+    """Every state in every look; a page that is wider than its window is said."""
+    for look in LOOKS:
+        for name, path in [*STATES.items(), ("empty", ""), ("empty-turns", "/turns")]:
+            view = opened(browser, f"{empty if name.startswith('empty') else address}{path}", look)
+            if name == "turn":
+                first_turn(view)
+            if view.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                print(f"{name}-{look} runs off the window")
+            view.screenshot(path=folder / f"{name}-{look}.png")
+            view.close()
+
+
+def of_docs(browser: Any, address: str, page: Path, folder: Path) -> None:
+    """What README and docs show."""
+    shots: dict[str, tuple[str, str, Callable[[Any], None] | None]] = {
+        "overview": (address, "light", None),
+        "live-turn": (f"{address}{WORST}", "light", first_turn),
+        "report": (page.as_uri(), "light", None),
+        "turn": (f"{address}{WORST}", "phone", first_turn),
+    }
+    for name, (path, look, then) in shots.items():
+        view = opened(browser, path, look)
+        if then:
+            then(view)
+        view.screenshot(path=folder / f"{name}.png")
+        view.close()
+        with Image.open(folder / f"{name}.png") as whole:  # a third of the size
+            small = whole.convert("RGB").quantize(200, dither=Image.Dither.NONE)
+        small.save(folder / f"{name}.png", optimize=True)
 
 
 def main() -> None:
@@ -101,23 +111,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--folder", type=Path, default=Path("docs/images"))
-    folder = parser.parse_args().folder.resolve()
-    sys.path.insert(0, str(BENCHMARKS))
-    from results_file import write
-
+    parser.add_argument("--folder", type=Path, default=Path(".pictures"))
+    parser.add_argument("--docs", action="store_true")
+    given = parser.parse_args()
+    folder, images = given.folder.resolve(), Path("docs/images").resolve()
+    folder.mkdir(exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as made, chdir(made):
-        write(Path("steelyard.db"), TURNS)
-        refresh_results("steelyard.db")
+        write_fortnight("steelyard.db", now=time.time())
+        SQLiteSink("empty.db").open()
         report("steelyard.db", by="version").write_html("report.html")
-        server, address = serving("steelyard.db")
+        servers, addresses = zip(*map(serving, ("steelyard.db", "empty.db")), strict=True)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            of_report(browser, Path("report.html").resolve(), folder)
-            of_view(browser, address, folder)
+            opened(browser, addresses[0], "light").close()  # what is looked for is there from then on
+            if given.docs:
+                of_docs(browser, addresses[0], Path("report.html").resolve(), images)
+            else:
+                of_states(browser, *addresses, folder)
             browser.close()
-        server.should_exit = True
+        for server in servers:
+            server.should_exit = True
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,20 @@ def test_a_terminal_that_knows_only_ascii(here: Path) -> None:
     done = programs.run(DEMO, source=IMPORTS, cwd=here, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii() and "Chain B is worse" in done.stdout
+
+
+def test_a_made_up_fortnight_is_served_with_its_fall_its_slice_and_its_cause(here: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, *DEMO, "--serve"], cwd=here, stderr=subprocess.PIPE, text=True
+    ) as serving:
+        try:
+            assert serving.stderr is not None
+            said = next(found for line in serving.stderr if (found := re.search(r"http://[0-9.:]+/", line)))
+            with urllib.request.urlopen(f"{said[0]}api/closer", timeout=120) as page:
+                shown = page.read().decode()
+            assert re.search("faithfulness fell from 0.9[0-9] to 0.[45][0-9] .* in tenant: acme", shown)
+            assert "More of them suffer from passage lost" in shown
+            assert "version went from 1.8 to 1.9" in shown
+        finally:
+            serving.terminate()
+    assert list(here.iterdir()) == []

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import sqlite3
 import stat
 import time
 from collections.abc import AsyncIterator, Iterable
@@ -22,7 +23,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.judge import LocalJudge
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.record import Context, Record, Stage, TraceRef
-from steelyard.scores import Diagnosis
+from steelyard.scores import Diagnosis, Evaluation
 from steelyard.sinks import SQLiteSink
 from steelyard.view import (
     Label,
@@ -206,6 +207,61 @@ async def test_the_list_is_narrowed_by_links_and_given_as_a_file(db: str) -> Non
         assert (await http.get("/turns?in.%22=x")).status_code == 400
         odd = "&".join(f"in.{'.' * n}=x" for n in range(30))
         assert (await http.get(f"/turns?{odd}&metric=%00&page=-1&before=x&columns=no")).status_code == 200
+
+
+LONG = "\u202eשלום <img src=x>" + "x" * 100_000
+
+
+@pytest.fixture
+def overfull(tmp_path: Path) -> str:
+    """400 versions, 5,000 tags, and names of 100,000 characters from right to left."""
+    turns = [
+        turn(n, n % 10 / 10, at=NOON + 60 * n, version=f"v{n}" if n else LONG, customer=LONG)
+        for n in range(400)
+    ]
+    tags = [(LONG, *(f"tag {number}" for number in range(n, 5_000, 400))) for n in range(400)]
+    return str(
+        results(
+            tmp_path / "s.db",
+            [
+                one.replace(record=one.record and one.record.replace(tags=own))
+                for one, own in zip(turns, tags, strict=True)
+            ],
+        )
+    )
+
+
+async def test_however_much_there_is_a_page_stays_small_and_harmless(overfull: str) -> None:
+    with closing(sqlite3.connect(overfull, isolation_level=None)) as locked:
+        locked.execute("BEGIN IMMEDIATE")  # as somebody who writes and never ends
+        async with client(overfull) as http:
+            for path in ("/", "/turns", "/turns?tag=tag+7&version=v7", f"/turns?in.customer={LONG[:300]}"):
+                page = await http.get(path)
+                assert page.status_code == 200 and len(page.content) < 250_000, path
+                shown = re.sub('<input type="hidden"[^>]+>', "", page.text)  # what the address says itself
+                assert "<img" not in page.text and "\u202e" not in shown
+            closer = await http.get("/api/closer")
+            assert closer.status_code == 200 and "<img" not in closer.text
+
+
+@pytest.fixture(params=[[], [turn(1, 0.5)], [turn(1, None)], [turn(1, 0.5, content=False)]])
+def hardly_any(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[Evaluation]]:
+    return str(results(tmp_path / "s.db", request.param)), request.param
+
+
+async def test_of_hardly_anything_every_page_says_what_there_is(
+    hardly_any: tuple[str, list[Evaluation]],
+) -> None:
+    db, turns = hardly_any
+    async with client(db) as http:
+        first = (await http.get("/")).text
+        scored = any(score.value is not None for one in turns for score in one.scores)
+        assert ("Too few turns to tell yet" if scored else "Nothing has been scored yet") in first
+        listed = (await http.get("/turns")).text
+        assert ("No turn has been judged yet" in listed) == (not turns)
+        assert "No turn fits all of this" in (await http.get("/turns?tag=none")).text
+        assert (await http.get("/api/closer")).status_code == 200
+        assert len((await http.get("/turns.csv")).text.splitlines()) == len(turns) + 1
 
 
 async def test_another_host_name_is_refused(db: str) -> None:

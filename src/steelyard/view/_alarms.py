@@ -28,6 +28,18 @@ def alarms(site: Site, request: Request) -> Response:
     )
 
 
+def went_off(site: Site) -> list[tuple[float, str]]:
+    """When alarms went off, and their names; of those that were told lately."""
+    given = alarms_from(site.settings.alarm) if site.settings else ()
+    told = [
+        one
+        for status in _status(given, site.settings.alarm_file if site.settings else "")
+        for one in status.messages
+    ]
+    events = {one.event: (one.created, one.name) for one in told if one.body.get("kind") == "fell"}
+    return sorted(events.values())
+
+
 def _status(given: Sequence[Alarm], file: str) -> list[AlarmStatus]:
     """Where they stand; nothing where no turn has come yet: a look must not make the file."""
     if not given or not Path(file).is_file():

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from steelyard.report import Scope, build_figures
 from steelyard.report.figures import MetricFigure, ReportFigures
 from steelyard.report.page import Light, Told, chart_of, lights_of, verdict_of
-from steelyard.report.queries import Marks
+from steelyard.view._alarms import went_off
 from steelyard.view._asked import Pairs, changed, in_address, pairs_of, parameter_of, ranges, times_of
 from steelyard.view._pages import Closer
 from steelyard.view._site import Site
@@ -35,17 +35,18 @@ def overview(site: Site, request: Request) -> Response:
         figures = build_figures(results, scope, brief=True)
         marks = results.marks(scope, width=figures.width, deploys=_MARKS)
         state = site.live.now(results)
+    alarms = [one for one in went_off(site) if (scope.since or 0) <= one[0] < (scope.until or 1e300)]
     labelled = sum(count for _, count in marks.labels)
     return site.render(
         request,
         "overview.html",
         **_answer(request, figures.metrics, closer, pairs),
         figures=figures,
-        charts={"metrics": [chart_of(one) for one in figures.metrics], **asdict(marks), "alarms": []},
+        charts={"metrics": [chart_of(one) for one in figures.metrics], **asdict(marks), "alarms": alarms},
         marks=marks,
-        alarms=[],
+        alarms=alarms,
         labelled=labelled,
-        axis=_axis(figures, scope, marks),
+        axis=_axis(figures, scope),
         chips=_chips(pairs),
         ranges=ranges(pairs),
         query=urlencode(pairs),
@@ -100,10 +101,11 @@ def _turns_of(light: Light, told: Told, pairs: Pairs) -> str:
     return urlencode([*kept, ("metric", name), ("sort", f"metric:{name}")])
 
 
-def _axis(figures: ReportFigures, scope: Scope, marks: Marks) -> tuple[float, float]:
+def _axis(figures: ReportFigures, scope: Scope) -> tuple[float, float]:
     """From when to when all charts reach."""
     first, last = figures.totals.first or 0.0, figures.totals.last or 0.0
-    return scope.since or first // figures.width * figures.width, scope.until or last + figures.width / 20
+    width = figures.width
+    return scope.since or first // width * width, scope.until or (last // width + 1) * width
 
 
 def _chips(pairs: Pairs) -> list[tuple[str, str, str]]:

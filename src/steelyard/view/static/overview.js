@@ -14,9 +14,10 @@
     font: "11px system-ui, sans-serif", ...more,
   });
 
-  // Where all means are high, a fall of .05 must not be a hair's breadth; never less than .3 of the scale.
+  // Where all means are high, a fall of .05 must not be a hair's breadth; never less than .3 of the scale. The
+  // band of an hour with three turns may go beyond it.
   const bottom = (data) =>
-    Math.max(0, Math.min(Math.floor((Math.min(...data.low, data.threshold ?? 1) - 0.02) * 10) / 10, 0.7));
+    Math.max(0, Math.min(Math.floor((Math.min(...data.mean, data.threshold ?? 1) - 0.05) * 10) / 10, 0.7));
 
   function marks(plot, change) {
     const ink = plot.ctx, { top, height, left, width: wide } = plot.bbox, pixel = devicePixelRatio;
@@ -71,7 +72,7 @@
       scales: { x: { time: true, range: () => range }, y: { range: [bottom(data), 1.02] } },
       cursor: { sync: { key: "metrics" }, y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
       bands: [{ series: [2, 1], fill: token("--band") }],
-      axes: [axis({ values: ticks, size: 24, space: 60 }), axis({ size: 32, space: 36, values: (_, found) => found.map((one) => one.toFixed(1)) })],
+      axes: [axis({ values: ticks, size: 24, space: 60 }), axis({ size: 32, space: 30, incrs: [0.1, 0.2, 0.5], values: (_, found) => found.map((one) => one.toFixed(1)) })],
       series: [
         {}, { ...line, width: 0 }, { ...line, width: 0 },
         { ...line, width: 2, points: { show: few, size: few && data.times.length < 2 ? 8 : 4 } },

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from steelyard._internal.text import shorten
-from steelyard.cli._say import amount, counted
+from steelyard.cli._say import amount, counted, say
 from steelyard.cli._summary import worst_verdict
 from steelyard.cli._terminal import figures_table, terminal
 from steelyard.diagnosis import MENDS
@@ -30,6 +31,9 @@ from steelyard.stats import paired_difference
 
 def demo(
     db: Annotated[str, typer.Option("--db", metavar="FILE", help="Where the scores go.")] = "steelyard.db",
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show a made-up fortnight in the browser instead.")
+    ] = False,
 ) -> None:
     """Watch a RAG chain being scored.
 
@@ -38,11 +42,19 @@ def demo(
     scored in the background by the local judge, and compared. It needs no key and no network, asks no model,
     and takes a few seconds.
 
+    With `--serve` it shows the pages of `steelyard serve` over a made-up fortnight, in which one customer's
+    answers fall with a new version: which, since when, and why. It is kept in `--db FILE` if you give one,
+    and nowhere otherwise.
+
     **Examples**
 
     - `steelyard demo`
+    - `steelyard demo --serve`
     - `steelyard demo --db demo.db`
     """
+    if serve:
+        _serve("" if db == "steelyard.db" else db)
+        return
     try:
         import langchain_core  # noqa: F401 - the demo's own files need it
     except ImportError:
@@ -70,6 +82,26 @@ def demo(
         report(db, by="variant").write_html(page)
         console.print(Text(f"The report is in {page}: open it in a browser.", style="bold"))
     raise typer.Exit(1 if pending or stats.evaluated < stats.seen else 0)
+
+
+def _serve(db: str) -> None:
+    """The pages over a made-up fortnight, until Ctrl-C."""
+    from steelyard.cli._server import check_uvicorn, serve_until_stopped
+    from steelyard.cli.demo._fortnight import write_fortnight
+
+    check_uvicorn("serve")
+    with TemporaryDirectory() as folder:
+        file = db or str(Path(folder) / "demo.db")
+        say("writing a made-up fortnight ...", err=True)
+        write_fortnight(file, now=time.time())
+        from steelyard.view import app
+
+        serve_until_stopped(
+            app(file),
+            host="127.0.0.1",
+            port=0,
+            ready=lambda address: say(f"a made-up fortnight at {address} (Ctrl-C ends it)", err=True),
+        )
 
 
 _METRICS = ("faithfulness", "hallucination")
