@@ -427,3 +427,54 @@ def test_a_file_that_was_edited_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"level": 0', '"level": 1'))
     with pytest.raises(ConfigurationError, match="edited"):
         learn(path, judge=judge_of(4), screen=signalled_screen(), count=0)
+
+
+def test_screen_and_judge_may_both_work_in_another_process(tmp_path: Path) -> None:
+    path, sink, screen = tmp_path / "spool.db", MemorySink(), unsure_screen()
+    here = Monitor(
+        metrics=FAITHFUL,
+        judge=judge_of(),
+        screen=screen,
+        sample_rate=0.3,
+        screen_rate=0.8,
+        sinks=[],
+        spool=SpoolSettings(path=path, evaluate=False),
+    )
+    run(here, 200)
+    here.close()
+    stats = here.stats()
+    assert not screen.requests and stats.screen is None
+    assert stats.seen == 200 == stats.spooled + stats.skipped["sampled_out"]
+    there = Monitor(
+        metrics=FAITHFUL, judge=judge_of(), screen=screen, sample_rate=0.3, sinks=[sink], spool=path
+    )
+    there.start()
+    assert there.flush(60) == 0
+    there.close()
+    after = there.stats()
+    check_law(after)
+    assert after.spool is not None and after.spool.evaluated == stats.spooled == len(screen.requests)
+    assert len(sink.evaluations) == stats.spooled
+    assert {one.screen[0].inclusion_probability for one in sink.evaluations} == {0.8}
+    assert 30 < sum(bool(one.scores) for one in sink.evaluations) < 100
+
+
+def test_a_worker_without_a_screen_judges_its_share_alone(tmp_path: Path) -> None:
+    """The application was told of a screen, the worker was not: no probability is wrong."""
+    path, sink = tmp_path / "spool.db", MemorySink()
+    here = Monitor(
+        metrics=FAITHFUL,
+        judge=judge_of(),
+        screen=unsure_screen(),
+        sample_rate=0.3,
+        sinks=[],
+        spool=SpoolSettings(path=path, evaluate=False),
+    )
+    run(here, 100)
+    here.close()
+    there = Monitor(metrics=FAITHFUL, judge=judge_of(), sinks=[sink], spool=path)
+    there.start()
+    assert there.flush(60) == 0
+    there.close()
+    judged = [one for one in sink.evaluations if one.scores]
+    assert 15 < len(judged) < 45 and {one.scores[0].inclusion_probability for one in judged} == {0.3}

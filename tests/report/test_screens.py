@@ -150,7 +150,8 @@ def test_a_screen_that_said_nothing_changes_nothing(tmp_path: Path) -> None:
 def test_turns_that_are_judged_later_take_the_place_of_those_that_were_not(tmp_path: Path) -> None:
     turns = traffic()[:100]
     target = results(tmp_path / "s.db", [one.replace(scores=()) for one in turns])
-    assert not report(target).figures.metrics
+    bare = report(target).figures
+    assert not bare.metrics and "The judge has scored no turn yet." in bare.notes
     asyncio.run(SQLiteSink(target).write(turns))
     (one,) = report(target).figures.metrics
     assert one.screen is None or one.screen.cheap.n == 100

@@ -310,6 +310,15 @@ def _groups(sums: Sequence[Sums], metrics: Sequence[MetricFigure]) -> tuple[Grou
     return tuple(figures)
 
 
+def _unscored(metrics: Sequence[MetricFigure], missing: Sequence[Missing]) -> list[str]:
+    """Why there is no figure, where there is none."""
+    if metrics:
+        return []
+    if not missing:
+        return ["The judge has scored no turn yet."]
+    return ["No score has a value: every one failed or was not applicable; the reasons are below."]
+
+
 def _notes(
     scope: Scope, totals: Totals, metrics: Sequence[MetricFigure], missing: Sequence[Missing]
 ) -> list[str]:
@@ -318,8 +327,7 @@ def _notes(
         if scope != Scope():
             return ["There are no evaluated turns of this time, metric, tag and evidence."]
         return ["There are no evaluated turns here yet. A Monitor writes each as soon as it is judged."]
-    if not metrics:
-        notes.append("No score has a value: every one failed or was not applicable; the reasons are below.")
+    notes += _unscored(metrics, missing)
     if totals.turns < FEW:
         rests = "1 turn" if totals.turns == 1 else f"{totals.turns} turns"
         notes.append(f"All of this rests on {rests}; with fewer than {FEW} it says little.")

@@ -155,8 +155,10 @@ class OpenTelemetrySink:
             self._emitted.popitem(last=False)
         scored = context_of(evaluation.trace)
         context = _nowhere() if scored is None else scored
-        with self._counted("span"):
-            context = self._emit_span(evaluation, scored)
+        # What a screen alone has seen is not judged: only what it cost is told.
+        if evaluation.scores or not evaluation.screen:
+            with self._counted("span"):
+                context = self._emit_span(evaluation, scored)
         with self._counted("event"):
             self._emit_events(evaluation, context)
         with self._counted("metrics"):

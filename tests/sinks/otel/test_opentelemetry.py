@@ -48,6 +48,17 @@ def test_an_event_per_score_in_the_scored_spans_context(telemetry: Telemetry) ->
     assert "gen_ai.evaluation.score.value" not in absent
 
 
+def test_what_a_screen_alone_has_seen_is_no_evaluation(telemetry: Telemetry) -> None:
+    ref, _ = telemetry.turn()
+    cheap = make_score(id="cheap")
+    write(telemetry.sink(), make_evaluation("a", trace=ref).replace(scores=(), screen=(cheap,)))
+    assert not telemetry.events()
+    assert [one.name for one in telemetry.spans.get_finished_spans()].count("evaluation") == 0
+    write(telemetry.sink(), make_evaluation("b", make_score(id="dear"), trace=ref).replace(screen=(cheap,)))
+    (event,) = telemetry.events()
+    assert event["steelyard.evaluation.id"] == "dear"
+
+
 def test_one_evaluation_span_in_a_trace_of_its_own_and_linked_to_the_rag_span(telemetry: Telemetry) -> None:
     ref, rag = telemetry.turn()
     write(telemetry.sink(), make_evaluation("a", trace=ref))
