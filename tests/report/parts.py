@@ -107,3 +107,30 @@ def month(draw: np.random.Generator, *, falls: bool) -> list[Evaluation]:
             )
             found.append(replace(one, session=f"s{session}", happened_at=one.evaluated_at))
     return found
+
+
+SCREENED = 1200
+
+
+def screened_traffic(*, judged: float = 0.15, worse: bool = True, seed: int = 1) -> list[Evaluation]:
+    """Three weeks of turns; those of one customer are worse, and the screen sees most of it."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for number in range(SCREENED):
+        customer = ("a", "b", "c")[number % 3]
+        good = draw.beta(2, 1.5 if customer == "c" and worse else 0.4)
+        truth, said = float(draw.random() < good), float(np.clip(good + 0.1 * draw.normal(), 0, 1))
+        at = NOON + number * 21 * DAY / SCREENED
+        evaluation = turn(number, truth, at=at, inclusion=judged, customer=customer)
+        (score,) = evaluation.scores
+        cheap = replace(
+            score,
+            value=said,
+            inclusion_probability=1.0,
+            provenance=Provenance(judge="cheap"),
+            verdicts=(),
+        )
+        dear = replace(score, provenance=Provenance(judge="chat:dear"))
+        seen = draw.random() < judged
+        found.append(evaluation.replace(scores=(dear,) if seen else (), screen=(cheap,)))
+    return found

@@ -8,41 +8,16 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from report.parts import DAY, NOON, results, turn
+from report.parts import SCREENED as COUNT
+from report.parts import results
+from report.parts import screened_traffic as traffic
 from steelyard.report import Scope, TurnFilter, open_results, print_figures, render_html, report
 from steelyard.report.figures import ReportFigures
-from steelyard.scores import Evaluation, Provenance, Score, evaluation_from_json
+from steelyard.scores import Score, evaluation_from_json
 from steelyard.sinks import JSONLSink, SQLiteSink, prune, read_evaluations
-
-COUNT = 1200
-
-
-def traffic(*, judged: float = 0.15, worse: bool = True, seed: int = 1) -> list[Evaluation]:
-    """Three weeks of turns; those of one customer are worse, and the screen sees most of it."""
-    draw = np.random.default_rng(seed)
-    found = []
-    for number in range(COUNT):
-        customer = ("a", "b", "c")[number % 3]
-        good = draw.beta(2, 1.5 if customer == "c" and worse else 0.4)
-        truth, said = float(draw.random() < good), float(np.clip(good + 0.1 * draw.normal(), 0, 1))
-        at = NOON + number * 21 * DAY / COUNT
-        evaluation = turn(number, truth, at=at, inclusion=judged, customer=customer)
-        (score,) = evaluation.scores
-        cheap = replace(
-            score,
-            value=said,
-            inclusion_probability=1.0,
-            provenance=Provenance(judge="cheap"),
-            verdicts=(),
-        )
-        dear = replace(score, provenance=Provenance(judge="chat:dear"))
-        seen = draw.random() < judged
-        found.append(evaluation.replace(scores=(dear,) if seen else (), screen=(cheap,)))
-    return found
 
 
 @pytest.fixture(scope="module")

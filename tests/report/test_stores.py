@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from report.parts import NOON, by_judge, turn
+from report.parts import screened_traffic as traffic
 from servers import PostgresServer
 from steelyard.errors import ConfigurationError
 from steelyard.record import TraceRef
@@ -26,6 +27,7 @@ from steelyard.report import (
     open_labels,
     open_results,
 )
+from steelyard.report.planning import plan_judging
 from steelyard.report.queries import EVIDENCE
 from steelyard.scores import Cause, Diagnosis, Evaluation, Provenance, Score, Usage
 from steelyard.sinks import PostgresSink, Sink, SQLiteSink
@@ -479,3 +481,21 @@ def test_the_pages_beside_the_first_one_get_the_same_from_every_database(
     ]
     assert latest[1].course == (False, True, True, True)
     assert [one.session for one in reader.sessions("worst", skip=1, limit=1)] == ["s1"]
+
+
+def test_two_judges_are_read_alike_from_every_store(store: Store) -> None:
+    turns = traffic()[:600]
+    write(store, turns)
+    with closing(open_results(store.address)) as reader:
+        (one,) = build_figures(reader, by="customer").metrics
+        (plan,) = plan_judging(reader, margin=0.05)
+        (seen,) = reader.screened(Scope(), limit=1000).values()
+        assert len(reader.unjudged(Scope(), "faithfulness", limit=1000, every=1)) + one.estimate.n == 600
+        assert 150 < len(reader.unjudged(Scope(), "faithfulness", limit=1000, every=2)) < 350
+    assert one.screen is not None and one.screen.cheap.n == 600 == len(seen.records)
+    assert one.estimate.n == sum(bool(turn.scores) for turn in turns)
+    assert one.estimate.margin < one.screen.dear.margin and plan.screened is not None
+    stored = {turn.record_id: turn for turn in turns}
+    with closing(open_results(store.address)) as reader:
+        found = reader.evaluation("r7")
+    assert found is not None and found.screen == stored["r7"].screen and found.scores == stored["r7"].scores
