@@ -145,13 +145,12 @@ class GateTest:
         noise = prior if not repeats else (within + _PRIOR * prior) / (repeats + _PRIOR)
         if passing and self._least is None:
             noise = max(noise, prior)
-        if self._least is not None:
-            noise += max(self._slope() * shift, 0.0) * noise
         if not self._once:
             # Of a variance that is itself estimated, 1 / V is too large on average by this.
             freedom = len(counts) - 1 + repeats
             noise *= freedom / max(freedom - 2, 1)
-        parts = 1 / counts
+        # Only what is measured now has the noise of the mean in question; what was before has what was seen.
+        parts = (1 + max(self._slope() * shift, 0.0)) / counts
         if self._least is None:
             parts = parts + [1 / len(values) for values in known if values is not None]
         return math.sqrt(noise * float(self._shares() ** 2 @ parts))
