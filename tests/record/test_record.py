@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from steelyard import Context, Monitor, Record
+from steelyard.record import clean
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,12 @@ def test_lists_and_strings_are_taken_for_contexts(contexts: Any) -> None:
 
 def test_no_contexts_are_no_contexts() -> None:
     assert Record(contexts=None).contexts == ()  # type: ignore[arg-type]
+
+
+def test_what_json_has_no_form_for_is_written_out_within_its_list() -> None:
+    class Odd:
+        def __str__(self) -> str:
+            return "odd"
+
+    found = clean(Record(question="q", metadata={"list": ["a", Odd(), {"b": [1.5, Odd()]}]})).metadata
+    assert found == {"list": ["a", "odd", {"b": [1.5, "odd"]}]}

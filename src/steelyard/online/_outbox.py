@@ -83,7 +83,6 @@ class Outbox:
         held, owed = list(self._held.values()), dict(self._owed)
         self._held.clear()
         self._owed.clear()
-        self._room.set()
         with contextlib.suppress(QueueFailed):
             results = [one for one in held if isinstance(one, Undelivered) and _key(one) in owed]
             # In memory they stay undelivered: their sinks may still take them.

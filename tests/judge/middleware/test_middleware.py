@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ from steelyard.questions import (
     Judge,
     Reply,
     Request,
+    View,
     YesNo,
 )
 from steelyard.record import Context, Record
@@ -216,6 +218,20 @@ class TestRateLimit:
 
         asyncio.run(third())
         assert time.monotonic() - started > 0.15
+
+    def test_the_passages_of_a_request_are_charged_beforehand(self) -> None:
+        long = Context(text="The tower is high. " * 200)
+        request = replace(ONE, view=View(contexts=(long,), reference_contexts=(long,)))
+
+        async def main() -> None:
+            judge = RateLimit(Busy(), tokens_per_minute=1500, period=0.5)
+            for _ in range(3):
+                await judge.answer(request)
+
+        started = time.monotonic()
+        asyncio.run(main())
+        # Some 1,900 tokens each, of which 1,500 pass in half a second.
+        assert time.monotonic() - started > 0.8
 
     def test_more_than_a_minute_s_worth_passes_alone(self) -> None:
         judge = RateLimit(Busy(), tokens_per_minute=10, period=0.05)

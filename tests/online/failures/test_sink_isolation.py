@@ -42,6 +42,22 @@ def test_what_a_sink_raises_is_its_own_loss(error: type[BaseException]) -> None:
     monitor.close()
 
 
+def test_what_waits_between_two_tries_at_the_end_is_counted_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fails(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            tried.set()
+            raise OSError("away")
+
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PAUSE", 300)
+    tried = threading.Event()
+    monitor = Monitor(metrics=[], sinks=[Fails(name="fails")])
+    monitor.submit(turn())
+    assert tried.wait(60)
+    monitor.close(0.1)
+    counts = monitor.stats().sinks["fails"]
+    assert (counts.lost_by, counts.waiting) == ({"closed": 1}, 0)
+
+
 def test_a_slow_sink_holds_up_neither_judging_nor_sqlite(tmp_path: Path) -> None:
     class Slow(MemorySink):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
