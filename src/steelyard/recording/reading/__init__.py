@@ -1,6 +1,7 @@
 """Reading values of any framework: messages, documents, passages, questions and answers."""
 
 from steelyard.recording.reading._documents import contexts_of, documents_in
+from steelyard.recording.reading._hosted import searched_by_provider
 from steelyard.recording.reading._literals import read_shown
 from steelyard.recording.reading._messages import (
     Message,
@@ -60,6 +61,7 @@ __all__ = [
     "messages_in",
     "passages_of",
     "read_shown",
+    "searched_by_provider",
     "spoken",
     "state_of",
     "strings_in",

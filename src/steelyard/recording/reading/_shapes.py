@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from steelyard.record import text_of
 from steelyard.recording.reading._names import DOCUMENT_TEXT, is_node_mapping
 
+_OF_TEMPLATES = frozenset(("template_vars", "input_variables"))
+"""Fields that LlamaIndex's and LangChain's templates have."""
 _DEPTH = 6
 _MOST = 2_000
 
@@ -29,10 +31,17 @@ def state_of(value: Any) -> Mapping[str, Any] | None:
         return None
     if isinstance(attribute(value, "content"), (str, list)) and isinstance(attribute(value, "type"), str):
         return None  # a message
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: attribute(value, one.name) for one in fields(value)}
-    names = getattr(type(value), "model_fields", None) or getattr(type(value), "_fields", None)
+    names = _names_of(value)
     return {name: attribute(value, name) for name in names} if names else None
+
+
+def _names_of(value: Any) -> Collection[str] | None:
+    """The fields of a state object; none of a template, whose bound values are the application's own words."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return [one.name for one in fields(value)]
+    names: Collection[str] | None = getattr(type(value), "model_fields", None)
+    names = names or getattr(type(value), "_fields", None)
+    return None if names is None or not _OF_TEMPLATES.isdisjoint(names) else names
 
 
 def is_document(value: object) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from steelyard.record import to_json_value
 from steelyard.recording.provenance import ModelCall
+from steelyard.recording.reading import Message, searched_by_provider
 from steelyard_langchain._turn import Model, Predecessor
 from steelyard_langchain.building._extract import message_text, prompt_texts
 
@@ -30,11 +31,21 @@ def said_before(run: Predecessor, started: float) -> ModelCall | None:
 def call_of(model: Model) -> ModelCall:
     """What a model was sent and what it said."""
     return ModelCall(
-        prompts=tuple(prompt_texts(model.prompt)),
+        prompts=(*prompt_texts(model.prompt), *(one.text for one in searched(model))),
         reply=reply_text(model),
         arguments=tuple(_arguments(_reply(model))),
         started=model.started,
     )
+
+
+def searched(model: Model) -> tuple[Message, ...]:
+    """What the model's provider searched by itself and showed it."""
+    reply = _reply(model)
+    # Most replies are plain texts, which hold nothing else.
+    extra = getattr(reply, "additional_kwargs", None) or {}
+    if isinstance(getattr(reply, "content", None), str) and "tool_outputs" not in extra:
+        return ()
+    return searched_by_provider(reply)
 
 
 def _reply(model: Model) -> Any:

@@ -9,7 +9,7 @@ from steelyard.recording.building import Step, Turn
 from steelyard.recording.reading import contexts_of, messages_in
 from steelyard_langchain._turn import Chain, Earlier, Model, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
-from steelyard_langchain.building._calls import call_of
+from steelyard_langchain.building._calls import call_of, searched
 from steelyard_langchain.building._view import View
 
 
@@ -78,7 +78,7 @@ def _step(run: Retrieval | Model | Tool | Chain) -> Step:
             kind="model",
             name=_name_of(run.about),
             call=call_of(run),
-            messages=_messages(run.prompt),
+            messages=(*_messages(run.prompt), *searched(run)),
             at=run.started,
             ended=run.ended,
             failed=run.failed,

@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
-from steelyard.recording.reading import Message, messages_in
+from steelyard.recording.reading import Message, messages_in, searched_by_provider
 from steelyard_opentelemetry.dialects._shapes import indexed
 from steelyard_opentelemetry.spans._documents import documents_in, merged, noted_in, retrieved_in, windows_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -94,7 +94,7 @@ def _as_llm(attributes: Mapping[str, Any], given: object, got: object) -> Parsed
         dialect=_NAME,
         kind="llm",
         answer=answer,
-        messages=sent,
+        messages=(*sent, *searched_by_provider(got)),
         arguments=_arguments(attributes),
         variables=_variables(attributes),
     )
