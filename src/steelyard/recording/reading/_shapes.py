@@ -36,7 +36,7 @@ def state_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def _names_of(value: Any) -> Collection[str] | None:
-    """The fields of a state object; none of a template, whose bound values are the application's own words."""
+    """The fields of a state object; none of a template: what it is bound to is the application's own."""
     if is_dataclass(value) and not isinstance(value, type):
         return [one.name for one in fields(value)]
     names: Collection[str] | None = getattr(type(value), "model_fields", None)
