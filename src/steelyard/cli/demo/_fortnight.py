@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Final
 
@@ -131,8 +131,9 @@ def _turn(
     topic = draw.choice(_TOPICS)
     is_lost = is_new and tenant == TENANT and draw.random() < 0.6
     is_invented = is_lost or draw.random() < 0.07
-    others = [Context(text=one.passage, id=one.questions[0][:12]) for one in _TOPICS if one is not topic]
-    right = Context(text=topic.passage, id=topic.questions[0][:12], rank=0)
+    pages = {one: Context(text=one.passage, id=f"help/{at}") for at, one in enumerate(_TOPICS, start=1)}
+    others = [page for one, page in pages.items() if one is not topic]
+    right = replace(pages[topic], rank=0)
     found = (right, *draw.sample(others, 3))
     shown = found[1:3] if is_lost else found[:2]
     claims = (*topic.claims, topic.invented) if is_invented else topic.claims
