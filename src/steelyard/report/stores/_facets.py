@@ -35,6 +35,7 @@ class FacetCounter:
     def __init__(self, reader: Lists, connection: Any) -> None:
         self._reader, self._connection = reader, connection
         self._rows = reader.rows(connection)
+        self._counts: dict[str, int] = {}
 
     def count(self, wanted: TurnFilter) -> Facets:
         """All facets of some turns."""
@@ -71,8 +72,7 @@ class FacetCounter:
         if choice is None:
             return _Drawn()
         time = [one for one in ("e.happened_at >= :since", "e.happened_at < :until") if one in choice.where]
-        query = f"SELECT count(*) FROM evaluations e WHERE {' AND '.join(time) or 'true'}"
-        ((count,),) = self._rows(query, choice.values)
+        count = self._count(" AND ".join(time) or "true", choice)
         every = max(math.ceil(count / LOOK), 1)
         rows = self._part(choice, every)
         if every > 1 and len(rows) < _ENOUGH:
@@ -81,6 +81,13 @@ class FacetCounter:
             rows = self._part(choice, every)
         whole = len(time) == len(choice.where) and every > 1
         return _Drawn(rows=rows, every=every, turns=count if whole else _about(len(rows) * every, every))
+
+    def _count(self, time: str, choice: Choice) -> int:
+        """The turns of a time; asked once, for all that is counted is of one time."""
+        if time not in self._counts:
+            query = f"SELECT count(*) FROM evaluations e WHERE {time}"
+            ((self._counts[time],),) = self._rows(query, choice.values)
+        return self._counts[time]
 
     def _part(self, choice: Choice, every: int) -> Sequence[Sequence[Any]]:
         columns = "e.turn, e.evidence, e.diagnosis, e.session, e.tenant, e.tags, e.framework, e.metadata"
