@@ -20,7 +20,7 @@ from steelyard.alarms import AlarmWatcher, alarms_from
 from steelyard.online import Settings
 from steelyard.report import Label, Scope, open_labels, open_results
 from steelyard.report.compare import Side, compare
-from steelyard.scores import Evaluation, Usage
+from steelyard.scores import Diagnosis, Evaluation, Trial, Usage
 from steelyard.view import app
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
@@ -194,6 +194,27 @@ async def test_a_judge_is_held_against_people(db: Path, watched: Settings) -> No
     (chart,) = drawn(page)
     shares = [(x, good) for x, good in zip(chart["x"], chart["good"], strict=True) if good is not None]
     assert shares[0][1] == 0.0 and shares[-1][1] == 1.0
+
+
+@pytest.fixture
+def tried(tmp_path: Path) -> Path:
+    one = turn(0, 0.2)
+    trials = (Trial(name="closed book", good=False, same=True), Trial(name="wider search", good=True))
+    screen = tuple(replace(score, value=0.77) for score in one.scores)
+    one = one.replace(diagnosis=Diagnosis(cause="invented", trials=trials), screen=screen)
+    return results(tmp_path / "tried.db", [one, turn(1, 0.9)])
+
+
+async def test_a_turn_shows_what_was_tried_with_it_and_what_the_screen_said(tried: Path) -> None:
+    async with client(tried) as http:
+        page = (await http.get("/turn?id=r0")).text
+        other = (await http.get("/turn?id=r1")).text
+    assert re.search(
+        r"closed book</th><td>bad</td><td>yes<.*wider search</th><td>good</td><td>no<", page, re.S
+    )
+    assert re.search(r"The screen.*0\.77", page)
+    assert "What was tried" not in other
+    assert "The screen" not in other
 
 
 @pytest.fixture
