@@ -42,9 +42,9 @@ class AlarmStatus:
     target: float | None
     """The mean it holds turns against, in the metric's values; None while learning."""
     now: Range | None
-    """The mean since things may have changed, or of what is being learned."""
+    """The mean since things may have changed; since the last change if nothing speaks for another."""
     before: Range | None
-    """The mean until then."""
+    """The mean until then; None if nothing speaks for a change."""
     since: float | None
     """Since when, as Unix time."""
     last_at: float | None
@@ -158,14 +158,19 @@ class AlarmWatcher:
         with self._store.transaction() as file:
             for alarm in self.alarms:
                 watch = self._watch(file, alarm)
+                now = watch.range_of(alarm, watch.normal if watch.target is None else watch.since)
+                before = watch.range_of(alarm, watch.before)
+                if now is None:
+                    # Nothing speaks for a change since the last one that was told: these are now's turns.
+                    now, before = before, None
                 found.append(
                     AlarmStatus(
                         alarm=alarm,
                         state=watch.state,
                         turns=watch.turns,
                         target=watch.shown_target(alarm),
-                        now=watch.range_of(alarm, watch.normal if watch.target is None else watch.since),
-                        before=watch.range_of(alarm, watch.before),
+                        now=now,
+                        before=before,
                         since=watch.changed_at,
                         last_at=watch.last_at,
                         course=tuple(sorted(watch.course)),
