@@ -58,7 +58,8 @@ def _auto(_: str) -> list[Sink]:
             folder,
         )
         path = ":memory:"
-    return [SQLiteSink(path), *(_SINKS["opentelemetry"]("") if is_installed("opentelemetry.trace") else ())]
+    more = _class("OpenTelemetrySink", expected=False)("") if is_installed("opentelemetry.trace") else []
+    return [SQLiteSink(path), *more]
 
 
 def _sqlite(file: str) -> list[Sink]:
@@ -84,9 +85,9 @@ def _postgres(address: str) -> list[Sink]:
     return [PostgresSink(f"postgresql:{address}")]
 
 
-def _class(name: str) -> Callable[[str], list[Sink]]:
+def _class(name: str, **options: bool) -> Callable[[str], list[Sink]]:
     """A sink that the room imports when it is first asked for."""
-    return lambda _: [getattr(import_module("steelyard.sinks"), name)()]
+    return lambda _: [getattr(import_module("steelyard.sinks"), name)(**options)]
 
 
 _SINKS: Mapping[str, Callable[[str], list[Sink]]] = {

@@ -83,6 +83,7 @@ class OpenTelemetrySink:
         meter_provider: metrics.MeterProvider | None = None,
         explanations: bool = True,
         new_trace: bool = True,
+        expected: bool = True,
     ) -> None:
         """Providers not given here are the global ones, also where they are set later.
 
@@ -93,12 +94,15 @@ class OpenTelemetrySink:
             explanations: Whether to write the judges' words, which may quote the turn.
             new_trace: Put each evaluation span in a trace of its own, with a link to the scored span. False
                 puts it below the scored span, where its seconds count as part of the host's trace.
+            expected: Whether to warn, once, if there is no provider at all; `auto` does not, since nobody has
+                asked for this sink.
         """
         self._tracer_provider = tracer_provider
         self._logger_provider = logger_provider
         self._meter_provider = meter_provider
         self._explanations = explanations
         self._new_trace = new_trace
+        self._expected = expected
         # In one thread: the SDK's exporters may block, and events of a turn keep their order.
         self._executor = DaemonExecutor(1, name="steelyard-opentelemetry")
         self._emitted: OrderedDict[tuple[str, ...], None] = OrderedDict()
@@ -176,7 +180,8 @@ class OpenTelemetrySink:
         else:
             # The name that sorts first, so that the same failures always give the same reason.
             self._ledger.settle_all(keys, "lost", min(reasons - {"no_provider"}))
-        self._ledger.warn_if_nothing_arrives()
+        if self._expected or reasons != {"no_provider"}:
+            self._ledger.warn_if_nothing_arrives()
 
     def _emit_span(self, evaluation: Evaluation, scored: Context | None) -> Context:
         """Returns the context that the scores belong to: the scored span's, else the new span's."""

@@ -31,6 +31,17 @@ def test_without_providers_the_reasons_are_counted() -> None:
     assert sink.undelivered == {"span:no_provider": 1, "event:no_provider": 2, "metrics:no_provider": 1}
 
 
+@pytest.mark.parametrize("expected", [True, False])
+def test_a_sink_that_nobody_asked_for_is_silent_without_providers(
+    expected: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = OpenTelemetrySink(expected=expected)
+    for number in range(20):
+        write(sink, make_evaluation(f"r{number}"))
+    assert sink.counts.left_out == {"no_provider": 40}
+    assert ("has written none" in caplog.text) is expected
+
+
 def test_an_unsampled_span_still_gets_its_event(telemetry: Telemetry) -> None:
     sink = telemetry.sink()
     ref = TraceRef(trace_id=TRACE.trace_id, span_id=TRACE.span_id, sampled=False)
