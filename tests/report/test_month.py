@@ -50,14 +50,14 @@ def seen(path: Path) -> str:
     async def pages() -> str:
         transport = httpx.ASGITransport(app=app(str(path)))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-            return "".join([(await http.get(page)).text for page in ("/", "/api/slices")])
+            return "".join([(await http.get(page)).text for page in ("/", "/api/closer")])
 
     return anyio.run(pages)
 
 
 def test_the_view_tells_the_same(tmp_path: Path) -> None:
     quiet = seen(results(tmp_path / "quiet.db", month(np.random.default_rng(1), falls=False)))
-    assert "No metric has clearly changed in this time." in quiet and "tenant" not in quiet
+    assert "No clear change" in quiet and "customer: tenant" not in quiet
     fallen = seen(results(tmp_path / "fallen.db", month(np.random.default_rng(1), falls=True)))
     assert "faithfulness fell" in fallen
-    assert "tenant 2" in fallen and "tenant 1" not in fallen
+    assert "customer: tenant 2" in fallen and "tenant 1" not in fallen

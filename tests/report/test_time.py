@@ -194,18 +194,18 @@ def fallen(number: int, value: float, *, judged: float | None = None) -> Evaluat
 
 
 def test_a_fall_that_is_judged_at_night_is_told_for_the_day_of_the_fall() -> None:
-    values = [0.9] * 150 + [0.1] * 150
+    values = [0.9] * 500 + [0.1] * 400
     at_once = [fallen(number, value) for number, value in enumerate(values)]
     at_night = [fallen(number, value, judged=NOON + DAY) for number, value in enumerate(values)]
     (told,) = events(at_once, ALARM)
     assert [told] == events(at_night, ALARM)
-    assert told[0] == "fell" and NOON + 145 * 60 < (told[2] or 0) <= told[1] < NOON + 300 * 60
+    assert told[0] == "fell" and NOON + 495 * 60 < (told[2] or 0) <= told[1] < NOON + 900 * 60
 
 
 def test_turns_of_the_past_do_not_set_off_an_alarm_of_today_and_are_told() -> None:
     today = [fallen(number, 0.9) for number in range(5_000, 5_100)]
     past = [fallen(number, 0.0, judged=NOON + 5_100 * 60.0) for number in range(300)]
-    falling = [fallen(number, 0.0) for number in range(5_100, 5_300)]
+    falling = [fallen(number, 0.0) for number in range(5_100, 6_000)]
     assert events([*today, *past], ALARM) == []
     (told,) = events([*today, *past, *falling], ALARM)
     assert told[0] == "fell" and (told[2] or 0) >= NOON + 5_099 * 60 and told[3] == 300

@@ -6,6 +6,7 @@ turns with it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
@@ -25,6 +26,9 @@ _SEEN = 512
 _LATE = 3600.0
 """Seconds by which a turn that was judged late may be behind the latest one and still speak of now."""
 _LEVEL = 0.95
+_MOST_GROWN, _FEW = 2.0, 512
+"""By so many times neighbours may be more alike since a change than before it: with more, falls are told
+later; with less, a first long session that goes wrong sets off more alarms. By more after few turns."""
 _LEAST_UNITS = 30.0
 """Fewer sessions hardly tell how much sessions differ."""
 _LEAST_TARGET = 1e-3
@@ -65,6 +69,8 @@ class Watch:
     """How far the scores have run below the target since `changed_at` (Page's CUSUM, Biometrika 41, 1954)."""
     changed_at: float | None = None
     """Since when the scores may be different."""
+    most_alike: float = 1.0
+    """How alike neighbours may be since then, by what was known until then."""
     before: Moments = field(default_factory=Moments)
     """Of the turns until then."""
     since: Moments = field(default_factory=Moments)
@@ -116,7 +122,7 @@ class Watch:
                 **stored,
                 "bet": bet,
                 "alike": OpenSums.resumed(stored["alike"]) if "alike" in stored else OpenSums(),
-                "order": Neighbours(**order) if "latest" in order else Neighbours(),
+                "order": Neighbours(**order) if "seen" in order else Neighbours(),
                 "season": Season(**stored.get("season", {})),
                 "before": Moments(**stored["before"]),
                 "since": Moments(**stored["since"]),
@@ -199,7 +205,10 @@ class Watch:
     @property
     def design_effect(self) -> float:
         """How many times the variance is what it would be if turns were independent."""
-        return self.order.design_effect if self.by_order else self.alike.design_effect
+        if not self.by_order:
+            return self.alike.design_effect
+        # A fall makes all turns since then alike: what was known before it bounds what is taken from them.
+        return min(self.order.design_effect, self.most_alike if self.changed_at is not None else math.inf)
 
     @property
     def by_order(self) -> bool:
@@ -282,6 +291,7 @@ class Watch:
         self.drift += gap * self.smallest / inclusion
         self.since.add(quality, inclusion)
         if self.changed_at is None:
+            self.most_alike = _MOST_GROWN * self.design_effect * (1 + _FEW / max(self.order.turns, 1))
             self.changed_at = at
         # Nothing is left that speaks for a change: these turns are like those before.
         if self.drift <= 0:
