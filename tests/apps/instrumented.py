@@ -64,7 +64,7 @@ def main(kind: str, framework: Framework) -> None:
     warnings.simplefilter("ignore")
     logging.disable()
     receiver, seen, provider = Receiver(), TracesSeen(), TracerProvider()
-    processor = EvaluationSpanProcessor(receiver, quiet=1.0, ttl=10.0)
+    processor = EvaluationSpanProcessor(receiver, quiet=0.1, ttl=5.0)
     provider.add_span_processor(seen)
     provider.add_span_processor(processor)
     failed: dict[str, str] = {}
