@@ -164,7 +164,7 @@ class FallAlarm:
     alpha, ever. `benchmarks/sessions.py` measures it.
 
     Where nobody knows sessions, evidence is worth as much less as neighbours are alike, all of it by what is
-    known of that now (`Neighbours`): the stakes are kept as if neighbours were alike to several degrees. What
+    known of that (`Neighbours`): the stakes are kept as if neighbours were alike to several degrees. What
     is learnt later than a bet was made is not covered by Ville's inequality; simulation covers it.
 
     Of a session, a bet counts as many turns as it could pay for if all were perfect. After a hundred turns a
