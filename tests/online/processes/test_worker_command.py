@@ -16,6 +16,7 @@ import pytest
 from online.helpers import FAITHFUL, kind_judge, turn
 from servers import NatsServer, free_port
 from steelyard.online import Monitor, SpoolSettings
+from steelyard.record import Context, Record
 from steelyard.testing import MemorySink
 from waiting import until
 
@@ -196,3 +197,38 @@ def test_a_memory_queue_that_loses_results_says_how_many() -> None:
     assert monitor.stats().sinks["down"].lost == 10
     assert monitor.flush(60) == 0
     monitor.close()
+
+
+def test_a_worker_tries_bad_turns_again_with_the_functions_it_is_given(tmp_path: Path) -> None:
+    (tmp_path / "ferry.py").write_text(
+        "def replay(question, contexts):\n"
+        "    if len(contexts) == 2:\n"
+        "        return 'The ferry to Skarn leaves at 4 in the morning.'\n"
+        "    return contexts[0].text if contexts else 'Ask at the harbour office.'\n"
+    )
+    application = Monitor(
+        metrics=FAITHFUL,
+        judge=kind_judge(),
+        sinks=[],
+        spool=SpoolSettings(path=tmp_path / "turns.db", evaluate=False),
+    )
+    application.submit(
+        Record(
+            id="r1",
+            question="When does the ferry to Skarn leave in the morning?",
+            contexts=(
+                Context(text="The ferry to Skarn leaves at 9 in the morning."),
+                Context(text="A seat on the ferry costs 4 crowns."),
+            ),
+            answer="The ferry to Skarn leaves at 4 in the morning.",
+        )
+    )
+    application.close()
+    trying = worker(
+        tmp_path, "--once", "--spool", "turns.db", "--replay", "ferry:replay", PYTHONPATH=str(tmp_path)
+    )
+    _, said = trying.communicate(timeout=150)
+    assert trying.returncode == 0, said
+    [result] = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
+    assert result["diagnosis"]["cause"] == "distracted"
+    assert {trial["name"] for trial in result["diagnosis"]["trials"]} >= {"as it was", "closed book"}
