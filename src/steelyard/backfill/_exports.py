@@ -282,11 +282,7 @@ class PhoenixServer:
         self._headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
 
     def lines(self) -> Iterator[bytes]:
-        """Every span as OTLP/JSON.
-
-        Raises:
-            ConfigurationError: If the server does not answer, or not as Phoenix does.
-        """
+        """Every span as OTLP/JSON."""
         cursor: str | None = None
         tracing = Tracing()
         # Without redirects, which would send the key to another server.

@@ -30,11 +30,7 @@ class StoredTurnFilter:
 
     @staticmethod
     def parse(conditions: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """Conditions as they are typed: `tag=prod`.
-
-        Raises:
-            ConfigurationError: If one has no `=`.
-        """
+        """Conditions as they are typed: `tag=prod`."""
         pairs = [condition.partition("=") for condition in conditions]
         for name, equals, _ in pairs:
             if not (name.strip() and equals):
@@ -86,9 +82,6 @@ class StoredResults:
         """What is known of some turns: has a value, or the metric does not apply; failures are tried again.
 
         Which other metrics were judged beside one is not looked at, though it is a part of a result's id.
-
-        Raises:
-            ConfigurationError: If the file is not a results file.
         """
         connection = self._connected()
         if connection is None:

@@ -309,11 +309,7 @@ def _plain(value: object) -> object:
 
 
 def _moment(value: object) -> float | None:
-    """A Unix time: of a time, a number of seconds or milliseconds, or an ISO 8601 text.
-
-    Raises:
-        InvalidRecord: If it is none.
-    """
+    """A Unix time: of a time, a number of seconds or milliseconds, or an ISO 8601 text."""
     if value is None or value == "":
         return None
     if isinstance(value, datetime):

@@ -42,12 +42,7 @@ Kind = Literal["otlp", "langfuse", "langsmith", "records"]
 
 
 class TableSource:
-    """The turns in one Parquet or CSV file.
-
-    Raises:
-        ConfigurationError: If the file cannot be read, or lacks a column that is needed.
-        MissingDependency: If DuckDB is not installed.
-    """
+    """The turns in one Parquet or CSV file."""
 
     def __init__(self, path: Path, *, columns: Columns) -> None:
         self.name = str(path)
@@ -70,11 +65,7 @@ class TableSource:
 
 
 def column_names(path: Path) -> list[str]:
-    """The columns of a file.
-
-    Raises:
-        ConfigurationError: If it cannot be read.
-    """
+    """The columns of a file."""
     duckdb = load()
     with closing(duckdb.connect(config=_CONFIG)) as connection:
         try:
@@ -87,11 +78,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def rows(path: Path, what: str = "*") -> Iterator[dict[str, Any]]:
-    """The rows of a file.
-
-    Raises:
-        ConfigurationError: If it cannot be read, or not to its end.
-    """
+    """The rows of a file."""
     duckdb = load()
     with closing(duckdb.connect(config=_CONFIG)) as connection:
         try:
@@ -111,11 +98,7 @@ def _reader(path: Path) -> str:
 
 
 def load() -> Any:
-    """DuckDB.
-
-    Raises:
-        MissingDependency: If it is not installed.
-    """
+    """DuckDB."""
     try:
         import duckdb
     except ImportError:

@@ -74,11 +74,7 @@ class PlattMap:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read the two numbers.
-
-        Raises:
-            ValueError: If one is not finite, or the curve falls.
-        """
+        """Read the two numbers."""
         slope, offset = float(data["slope"]), float(data["offset"])
         if not (math.isfinite(slope) and math.isfinite(offset)) or slope < 0:
             raise ValueError("slope and offset must be finite, and the slope not negative")
@@ -114,11 +110,7 @@ class IsotonicMap:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read the steps.
-
-        Raises:
-            ValueError: If they are not numbers in 0..1 that only rise.
-        """
+        """Read the steps."""
         values, chances = (tuple(float(number) for number in data[name]) for name in ("values", "chances"))
         if not values or len(values) != len(chances) or not (_rises(values) and _rises(chances)):
             raise ValueError("values and chances must be as many, in 0..1, and never fall")

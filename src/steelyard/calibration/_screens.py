@@ -123,11 +123,7 @@ class FittedScreen:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self | None:
-        """Read a file that `save` wrote; None if there is none yet.
-
-        Raises:
-            ConfigurationError: If it cannot be read, is something else, or was edited.
-        """
+        """Read a file that `save` wrote; None if there is none yet."""
         try:
             with Path(path).open("rb") as file:
                 data = json.loads(file.read(_LARGEST))

@@ -21,11 +21,7 @@ Retrieve = Annotated[
 
 
 def experiments(replay: str, retrieve: str, **bounds: int) -> Experiments:
-    """What these options name.
-
-    Raises:
-        ConfigurationError: If it cannot be imported, or is not a function.
-    """
+    """What these options name."""
     from steelyard.diagnosis import Experiments
     from steelyard.golden.running import load_object
 

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """Open a file of records; `-` is standard input.
-
-    Raises:
-        ConfigurationError: If it cannot be read.
-    """
+    """Open a file of records; `-` is standard input."""
     if path == "-":
         yield sys.stdin.buffer
         return
@@ -67,11 +63,7 @@ class TracesRead:
 
 
 def read_files(paths: list[str]) -> TracesRead:
-    """Read files of OTLP/JSON together.
-
-    Raises:
-        ConfigurationError: If a file cannot be read.
-    """
+    """Read files of OTLP/JSON together."""
     from steelyard_opentelemetry import read_otlp, read_spans
 
     spans: list[Span] = []

@@ -104,11 +104,7 @@ class JudgeChoice:
         key_variable: str = "",
         concurrency: int = 16,
     ) -> JudgeChoice:
-        """The judge that `--judge` and the options beside it name; an empty option was not given.
-
-        Raises:
-            ConfigurationError: If there is no such kind of judge, or the options do not go together.
-        """
+        """The judge that `--judge` and the options beside it name; an empty option was not given."""
         kind, _, inside = judge.partition(":")
         kind = "openai" if kind == "chat" else kind
         if kind not in _KINDS:
@@ -128,11 +124,7 @@ class JudgeChoice:
         )
 
     def __post_init__(self) -> None:
-        """Refuse options that do not go together.
-
-        Raises:
-            ConfigurationError: Naming them.
-        """
+        """Refuse options that do not go together."""
         remote = (self.model, self.base_url, self.key_variable, self.embedder)
         if self.kind == "local" and any(remote):
             raise ConfigurationError(
@@ -163,11 +155,7 @@ class JudgeChoice:
         return f"{self.kind}:{self.chosen_model}" if self.chosen_model else self.kind
 
     def build(self) -> Judge:
-        """The judge, ready to be asked.
-
-        Raises:
-            ConfigurationError: If a key is needed and not set.
-        """
+        """The judge, ready to be asked."""
         if self.is_here:
             return judge_from(self.name)
         return self.remote(base_url=self.base_url, api_key=self._key(), concurrency=self.concurrency)
@@ -203,11 +191,7 @@ class JudgeChoice:
 
 
 def suite_of(names: tuple[str, ...], judge: Judge) -> list[Metric]:
-    """The metrics asked for, each once; the judge's default suite where none are.
-
-    Raises:
-        ConfigurationError: If a name is unknown.
-    """
+    """The metrics asked for, each once; the judge's default suite where none are."""
     chosen = parse_metrics(list(names), judge) if names else default_metrics(judge)
     suite = list({metric.name: metric for metric in chosen}.values())
     check_names(suite)

@@ -129,10 +129,6 @@ def look_at_program(words: Sequence[str], *, turns: int) -> int:
 
     Returns:
         The exit status: 1 if no turn was seen.
-
-    Raises:
-        ConfigurationError: If there is no such program, or no framework is installed.
-        SystemExit: The program's own.
     """
     program = _program(words)
     looker = Looker(turns)
@@ -178,11 +174,7 @@ _EXPECTED = frozenset({"spans", "log_records", "turns"})
 
 
 def look_at_spans(port: int, *, turns: int) -> int:
-    """Receive OTLP on this machine until so many turns were shown, or Ctrl-C; returns the exit status.
-
-    Raises:
-        MissingDependency: If a server or protobuf is not installed.
-    """
+    """Receive OTLP on this machine until so many turns were shown, or Ctrl-C; returns the exit status."""
     from steelyard_opentelemetry.received import ReceivedSpans
 
     check_uvicorn("collect")
@@ -217,11 +209,7 @@ class SpansSeen:
         self._thread.start()
 
     async def store(self, export: ReadExport, *, signal: Signal = "traces") -> None:
-        """Take the spans, or the log records, of a request.
-
-        Raises:
-            JournalFull: If so many wait already that there is no room.
-        """
+        """Take the spans, or the log records, of a request."""
         if self.reader.spans > _MOST_SPANS or self._pieces.qsize() + len(export.pieces) > _PIECES:
             raise JournalFull("there is no room")
         for piece in export.pieces.values():

@@ -83,11 +83,7 @@ def listed(names: str) -> tuple[str, ...]:
 
 
 def numbers_by_name(given: Iterable[str], *, option: str, name: str = "metric") -> dict[str, float]:
-    """`faithfulness=0.8` and the like: numbers by what `name` says they are of.
-
-    Raises:
-        ConfigurationError: If one cannot be read.
-    """
+    """`faithfulness=0.8` and the like: numbers by what `name` says they are of."""
     found = {}
     for text in given:
         one, _, number = text.partition("=")

@@ -24,11 +24,7 @@ class Program:
     """Whether the name is a module's."""
 
     def find(self) -> None:
-        """See that there is a program before anything is started.
-
-        Raises:
-            ConfigurationError: If there is none.
-        """
+        """See that there is a program before anything is started."""
         if not self.is_module:
             if not Path(self.name).exists():
                 raise ConfigurationError(f"{self.name!r} does not exist; for a module write: -m {self.name}")
@@ -44,11 +40,7 @@ class Program:
             )
 
     def become(self) -> None:
-        """Run it as the interpreter would.
-
-        Raises:
-            SystemExit: The program's own.
-        """
+        """Run it as the interpreter would."""
         sys.argv = [self.name, *self.arguments]
         if self.is_module:
             runpy.run_module(self.name, run_name="__main__", alter_sys=True)

@@ -20,11 +20,7 @@ _LOOK = 15.0
 
 
 def required_token(variable: str, host: str, *, others_can: str) -> str | None:
-    """The token that has to be given with each request; none is needed where only this machine can ask.
-
-    Raises:
-        ConfigurationError: If others can reach the address, and there is no token.
-    """
+    """The token that has to be given with each request; none is needed where only this machine can ask."""
     token = os.environ.get(variable) or None
     if token is None and host not in LOOPBACK:
         raise ConfigurationError(f"on {host!r} others can {others_can}: set {variable} to a secret")
@@ -32,11 +28,7 @@ def required_token(variable: str, host: str, *, others_can: str) -> str | None:
 
 
 def check_uvicorn(extra: str) -> None:
-    """See that there is a server before anything is opened.
-
-    Raises:
-        MissingDependency: If uvicorn is not installed.
-    """
+    """See that there is a server before anything is opened."""
     try:
         import uvicorn  # noqa: F401 - only whether it is there
     except ImportError:

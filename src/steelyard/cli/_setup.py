@@ -50,11 +50,7 @@ def installed_framework() -> str:
 
 
 def score_sample() -> Evaluation:
-    """Have the sample judged as settings ask for here. Nothing is written, and no budget is touched.
-
-    Raises:
-        ConfigurationError: If settings cannot work, or a key is missing.
-    """
+    """Have the sample judged as settings ask for here. Nothing is written, and no budget is touched."""
     options = Monitor(sinks=[]).options
     [evaluation] = evaluate(
         [SAMPLE],

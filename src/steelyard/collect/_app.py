@@ -59,10 +59,6 @@ async def read_body(chunks: AsyncIterator[bytes], *, encoding: str, longest: int
         chunks: What comes over the connection.
         encoding: The `Content-Encoding` header: `gzip`, `deflate`, `identity` or nothing.
         longest: The most bytes, before and after unpacking.
-
-    Raises:
-        TooLarge: If there is more; what follows is not read.
-        Unreadable: If it is not in that encoding, or was cut short.
     """
     named = encoding.strip().lower()
     if named in ("", "identity"):
@@ -218,11 +214,7 @@ class _Endpoint:
         return Response(json.dumps(asdict(self._collector.counts)), media_type=_JSON)
 
     def hold(self, size: int) -> None:
-        """Count bytes that are in memory.
-
-        Raises:
-            Busy: If there are too many.
-        """
+        """Count bytes that are in memory."""
         if self._held + size > self._max_requests * self._max_body:
             raise Busy
         self._held += size
@@ -301,12 +293,7 @@ class _Bodies:
         self._size = 0
 
     async def pieces(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The pieces of a body, each within seconds of the one before.
-
-        Raises:
-            Busy: If there is no room for one of them.
-            TimeoutError: If one does not come.
-        """
+        """The pieces of a body, each within seconds of the one before."""
         while True:
             async with asyncio.timeout(_SECONDS_FOR_A_PIECE):
                 piece = await anext(stream, None)

@@ -41,9 +41,6 @@ class SpanJournal:
         path: The file; made, private to its owner, if it is not there.
         max_bytes: How many bytes of spans may be in it.
         durability: `normal` survives a crash of the process, `full` also one of the machine.
-
-    Raises:
-        ConfigurationError: If the file is another program's, in use by another process, or cannot be used.
     """
 
     def __init__(
@@ -81,9 +78,6 @@ class SpanJournal:
 
         Args:
             exports: For each request, what it holds of each trace, by trace id.
-
-        Raises:
-            sqlite3.Error: If it cannot be stored; nothing is, then.
         """
         rows = [row for pieces in exports for row in pieces.items()]
         with self._lock:

@@ -67,11 +67,7 @@ class SpanReader(Protocol[_Export]):
     """Reads requests, answers them, and puts turns together; `take` and what follows run in one thread."""
 
     def read(self, body: bytes, *, is_json: bool, signal: Signal, session: str) -> _Export:
-        """Take a request apart by trace; spans that name no session are given this one.
-
-        Raises:
-            InvalidRecord: If it is not an export request.
-        """
+        """Take a request apart by trace; spans that name no session are given this one."""
         ...
 
     def success(self, export: _Export, *, is_json: bool) -> bytes:

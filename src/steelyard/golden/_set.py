@@ -119,11 +119,7 @@ class GoldenSet:
     """The version in the header of its file; another than `version` if the file was edited since."""
 
     def __post_init__(self) -> None:
-        """Refuse two cases of one id.
-
-        Raises:
-            InvalidGoldenSet: Naming the id.
-        """
+        """Refuse two cases of one id."""
         seen: set[str] = set()
         for case in self.cases:
             if case.id in seen:
@@ -194,11 +190,7 @@ class GoldenSet:
 
 
 def case_to_dict(case: Case) -> dict[str, Any]:
-    """A case as plain JSON values; fields that say nothing are left out.
-
-    Raises:
-        InvalidGoldenSet: If its metadata has no JSON form.
-    """
+    """A case as plain JSON values; fields that say nothing are left out."""
     try:
         data: dict[str, Any] = adapter(Case).dump_python(case, mode="json", exclude_defaults=True)
     except ValueError as error:
@@ -210,11 +202,7 @@ def case_to_dict(case: Case) -> dict[str, Any]:
 
 
 def case_from_dict(data: object, *, where: str = "case") -> Case:
-    """Read a case; fields that it does not know are passed over.
-
-    Raises:
-        InvalidGoldenSet: Naming the field that has the wrong shape, never its content.
-    """
+    """Read a case; fields that it does not know are passed over."""
     from pydantic import ValidationError
 
     if not isinstance(data, Mapping):

@@ -85,11 +85,7 @@ _TOPICS: Final = (
 
 
 def write_fortnight(path: str, *, now: float) -> None:
-    """Write results and labels of a fortnight that ends now.
-
-    Raises:
-        ConfigurationError: If the file cannot be written.
-    """
+    """Write results and labels of a fortnight that ends now."""
     draw = random.Random(7)
     turns, counted = list(_turns(draw, now)), _Counted()
 

@@ -123,11 +123,7 @@ class Gate:
     """Every case is judged at most so often."""
 
     def __post_init__(self) -> None:
-        """Refuse options that cannot mean anything.
-
-        Raises:
-            ConfigurationError: Naming the option.
-        """
+        """Refuse options that cannot mean anything."""
         if self.least is not None and not math.isfinite(self.least):
             raise ConfigurationError(
                 f"gate {self.metric!r}: least={self.least!r} is not a number; write 0.8, for example"
@@ -143,11 +139,7 @@ class Gate:
 
 
 def gates_from(given: Iterable[Gate | str], **options: float | int) -> tuple[Gate, ...]:
-    """Gates out of texts such as `faithfulness=0.8`, or `faithfulness` to hold it against a baseline.
-
-    Raises:
-        ConfigurationError: If one cannot be read.
-    """
+    """Gates out of texts such as `faithfulness=0.8`, or `faithfulness` to hold it against a baseline."""
     made = []
     for text in given:
         if isinstance(text, Gate):
@@ -183,9 +175,6 @@ class GateCheck:
             weights: How much each case that the metric applies to counts.
             repeat: What is measured again: `app` the application's answers, `judge` their judging, `nothing`.
             earlier: What was measured of these cases before; the bar, for a gate without a number.
-
-        Raises:
-            ConfigurationError: If the gate needs earlier scores, and there are none of this metric.
         """
         self.gate = gate
         # The test knows falls only: where lower is better, the negative is tested.

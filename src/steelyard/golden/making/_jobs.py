@@ -31,11 +31,7 @@ class JobQueue:
     """Which passages to ask about next, and in which way."""
 
     def __init__(self, passages: Sequence[Passage], wanted: Mapping[CaseKind, int], *, seed: int) -> None:
-        """Order the passages.
-
-        Raises:
-            ConfigurationError: If there are none, or no case is wanted.
-        """
+        """Order the passages."""
         if not passages:
             raise ConfigurationError(
                 "there is no passage of at least 60 characters to ask about; give longer documents"

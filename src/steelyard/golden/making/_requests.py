@@ -63,11 +63,7 @@ KINDS: Mapping[CaseKind, Kind] = {
 
 
 def quotas(n: int, shares: Mapping[CaseKind, float] | None = None) -> dict[CaseKind, int]:
-    """How many cases of each kind make n, by largest remainders.
-
-    Raises:
-        ConfigurationError: If a share is negative, of no kind, or all are 0.
-    """
+    """How many cases of each kind make n, by largest remainders."""
     wanted = {kind: KINDS[kind].share for kind in KINDS} if shares is None else dict(shares)
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown:

@@ -22,11 +22,7 @@ class Writer(Protocol):
         """Its name, with the model."""
 
     async def write(self, instruction: str, blocks: Blocks, schema: Mapping[str, Any]) -> Written:
-        """Write an object.
-
-        Raises:
-            JudgeError: If there is none.
-        """
+        """Write an object."""
 
 
 class Journal:
@@ -53,11 +49,7 @@ class Journal:
     async def write(
         self, writer: Writer, instruction: str, blocks: Blocks, schema: Mapping[str, Any]
     ) -> Written:
-        """The known reply, or a new one, which is kept.
-
-        Raises:
-            JudgeError: If there is none.
-        """
+        """The known reply, or a new one, which is kept."""
         parts = json.dumps([writer.name, instruction, blocks, schema])
         key = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:32]
         if key in self._known:

@@ -72,11 +72,7 @@ class Stored:
 
 
 def read_turns(path: str | Path, *, metric: str | None = None, since: float | None = None) -> Stored:
-    """Read every turn of a results file.
-
-    Raises:
-        ConfigurationError: If there is no such file.
-    """
+    """Read every turn of a results file."""
     turns: dict[str, StoredTurn] = {}
     without_content = 0
     with closing(connect_readonly(path)) as connection:
@@ -172,9 +168,6 @@ class Population:
             metric: Only this metric decides what fails or is uncertain.
             since: Only turns evaluated at or after this Unix time.
             seed: Decides which questions are left out where there are more than 20,000.
-
-        Raises:
-            ConfigurationError: If there is no such file, or no turn in it can be drawn.
         """
         stored = read_turns(db, metric=metric, since=since)
         if not stored.turns:
@@ -188,11 +181,7 @@ class Population:
         return cls(stored=stored, groups=groups, kept=kept, labels=labels, names=names)
 
     def draw(self, n: int, *, shares: Mapping[Stratum, float] | None = None, seed: int = 0) -> list[Drawn]:
-        """Draw turns of so many questions; all questions where there are fewer.
-
-        Raises:
-            ConfigurationError: If `n` is below 1, or the shares mean nothing.
-        """
+        """Draw turns of so many questions; all questions where there are fewer."""
         wanted = {**SHARES, **(shares or {})}
         if n < 1:
             raise ConfigurationError(f"n must be at least 1, not {n!r}")

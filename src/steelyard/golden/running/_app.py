@@ -47,9 +47,6 @@ def http_app(
         contexts_field: Where the contexts are.
         headers: Sent along, e.g. an authorization.
         timeout: Seconds for one reply.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given.
     """
     if not question_field:
         raise ConfigurationError("question_field must not be empty")
@@ -144,9 +141,6 @@ def app_from(
             function without parameters makes the application.
         input_key: The key of a chain's input under which it expects the question, where it cannot be told.
         options: For an HTTP endpoint: see `HttpApp`.
-
-    Raises:
-        ConfigurationError: If there is no such thing, or it cannot be called.
     """
     if isinstance(target, App):
         return target
@@ -158,11 +152,7 @@ def app_from(
 
 
 def load_object(spec: str, *, what: str = "app") -> object:
-    """What `module:name` names, seen from the working directory.
-
-    Raises:
-        ConfigurationError: If there is none; `what` says in the message what was asked for.
-    """
+    """What `module:name` names, seen from the working directory."""
     module, _, name = spec.partition(":")
     if not (module and name):
         raise ConfigurationError(f"{what} {spec!r} is not of the form module:name")

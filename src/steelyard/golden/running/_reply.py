@@ -36,9 +36,6 @@ def read_reply(value: object) -> AppReply:
     Strings, messages, Records, responses of query engines, pairs of answer and contexts, and mappings or
     objects with fields of the usual names (`answer`, `response`, `output`, `result`; `contexts`,
     `source_documents`, `source_nodes`) are understood.
-
-    Raises:
-        OddReply: If there is no answer in it; the message names its type.
     """
     if isinstance(value, Record):
         return AppReply(answer=value.answer, contexts=value.contexts)

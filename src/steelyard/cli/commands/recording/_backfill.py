@@ -218,11 +218,7 @@ def _options(job: BackfillOptions, choice: JudgeChoice) -> MonitorOptions:
 
 
 def _price(job: BackfillOptions, choice: JudgeChoice) -> Price | None:
-    """What the judge's tokens cost.
-
-    Raises:
-        ConfigurationError: If there is a budget, and the price is not known.
-    """
+    """What the judge's tokens cost."""
     if job.budget is None or choice.is_here:
         return None
     return Price.named(choice.chosen_model, base_url=choice.base_url)
@@ -296,11 +292,7 @@ def _estimate(
 
 
 def _is_agreed(job: BackfillOptions, choice: JudgeChoice, plan: _Plan) -> bool:
-    """Whether the user wants to pay for it.
-
-    Raises:
-        ConfigurationError: If nobody can be asked.
-    """
+    """Whether the user wants to pay for it."""
     if choice.is_here or job.yes:
         return True
     # In a pipeline nobody could answer, and the command would wait for ever.

@@ -119,11 +119,7 @@ def collecting(options: CollectOptions) -> Iterator[tuple[Collector, Monitor]]:
 
 
 def token_for(host: str) -> str | None:
-    """The token that senders must give.
-
-    Raises:
-        ConfigurationError: If others can reach the address, and there is none.
-    """
+    """The token that senders must give."""
     return required_token(TOKEN, host, others_can="send spans")
 
 

@@ -108,11 +108,7 @@ def _work(monitor: Monitor, stopped: threading.Event, once: bool) -> None:
 
 
 def queue_settings(spool: Path | None, queue: str | None) -> SpoolSettings:
-    """What to work on.
-
-    Raises:
-        ConfigurationError: If that is nothing, or not clear.
-    """
+    """What to work on."""
     from steelyard.online import spool_settings
 
     if spool is not None and queue is not None:

@@ -120,11 +120,7 @@ def _mask(spec: str) -> mining.Mask:
 
 # A set is somebody's work once it was reviewed, and no run brings that back.
 def check_new(out: Path, *, force: bool) -> None:
-    """Refuse to write over a set that somebody may have reviewed.
-
-    Raises:
-        ConfigurationError: If the file exists.
-    """
+    """Refuse to write over a set that somebody may have reviewed."""
     if out.exists() and not force:
         raise ConfigurationError(f"{str(out)!r} exists; give another name, or --force to replace it")
 

@@ -329,11 +329,7 @@ def _put(file: BinaryIO, evaluation: Evaluation) -> None:
 
 
 def _thresholds(given: Iterable[str], *, known: Sequence[str]) -> dict[str, float]:
-    """The mean that each metric must reach, or must not exceed where lower is better.
-
-    Raises:
-        ConfigurationError: If one cannot be read, or its metric is not being scored.
-    """
+    """The mean that each metric must reach, or must not exceed where lower is better."""
     bars = numbers_by_name(given, option="--fail-under")
     for metric, bar in bars.items():
         if metric not in known:
