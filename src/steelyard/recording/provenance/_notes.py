@@ -30,7 +30,7 @@ NOTES: dict[Note, str] = {
     "contexts_undecided": "a passage is too short, or part of the question, to be told apart in the prompt",
     "contexts_too_large": "passages or prompts are too long to be compared in full",
     "contexts_guessed": (
-        "passages were cut out of the prompt, since nothing told of any; record() and turn.contexts take the "
+        "passages were cut out of the prompt, since no source was seen; record() and turn.contexts take the "
         "real ones"
     ),
     "no_contexts": "no passages were seen",
