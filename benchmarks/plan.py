@@ -13,7 +13,6 @@ from steelyard.backfill import read_records
 from steelyard.cli._files import open_input
 from steelyard.cli._judges import JudgeChoice, suite_of
 from steelyard.engine import evaluate
-from steelyard.judge.dry_run import DryRunJudge
 from steelyard.questions import Fuse, Judge, Reply, Request
 from steelyard.record import Record
 from steelyard.scores import Usage
@@ -55,7 +54,7 @@ def main() -> None:
     names = tuple(filter(None, given.metrics.split(",")))
     print(f"{len(records)} records, {choice.kind} judge; per record: planned / counted (ratio)")
     for fuse in FUSES:
-        paper = DryRunJudge(choice.remote)
+        paper = choice.dry_run()
         run(records, paper, names, fuse)
         planned = sum(paper.usage.values(), Usage())
         real = Counted(choice.build())

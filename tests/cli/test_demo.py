@@ -30,23 +30,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_inventing_chain_comes_out_worse(steelyard: Steelyard, here: Path) -> None:
     outcome = steelyard("demo", columns=80)
     assert outcome.status == 0, outcome.err
-    means: dict[tuple[str, str], float] = {}
+    means = {}
     for variant in ("plain", "inventing"):
         found = [e for e in read_evaluations("steelyard.db") if e.record and variant in e.record.tags]
         assert len(found) == TURNS / 3
-        for metric in ("faithfulness", "hallucination"):
-            values = [e[metric].value for e in found if e[metric].value is not None]
-            assert len(values) >= len(QUESTIONS)
-            means[variant, metric] = sum(v for v in values if v is not None) / len(values)
-    row = next(line for line in outcome.out.splitlines() if line.startswith("faithfulness"))
-    shown = [float(number) for number in re.findall(r"[+-]?\d\.\d\d", row)]
-    assert shown[:2] == [
-        pytest.approx(means["plain", "faithfulness"], abs=0.005),
-        pytest.approx(means["inventing", "faithfulness"], abs=0.005),
-    ]
-    assert means["inventing", "faithfulness"] < means["plain", "faithfulness"] - 0.3
-    assert means["inventing", "hallucination"] > means["plain", "hallucination"] + 0.3
-    assert "Chain B is worse" in outcome.out
+        values = [value for e in found if (value := e["faithfulness"].value) is not None]
+        assert len(values) >= len(QUESTIONS)
+        means[variant] = sum(values) / len(values)
+    shown = re.search(r"Chain B is worse: faithfulness (\d\.\d\d) in A, (\d\.\d\d) in\s+B;", outcome.out)
+    assert shown is not None
+    assert float(shown[1]) == pytest.approx(means["plain"], abs=0.005)
+    assert float(shown[2]) == pytest.approx(means["inventing"], abs=0.005)
+    assert means["inventing"] < means["plain"] - 0.3
     assert f"{TURNS} turns seen, {TURNS} evaluated, 0 pending, 0 lost" in outcome.out
 
 
@@ -62,7 +57,7 @@ def test_the_cause_of_each_chains_bad_turns_is_named(steelyard: Steelyard, here:
 def test_rows_fit_the_terminal(steelyard: Steelyard, here: Path, columns: int) -> None:
     lines = steelyard("demo", columns=columns).out.splitlines()
     assert max(map(len, lines)) <= columns
-    rows = [line for line in lines if re.search(r"( +(\d\.\d\d|n/a)){4}  ", line)]
+    rows = [line for line in lines if re.search(r"( +(\d\.\d\d|n/a)){2}  ", line)]
     assert len(rows) == TURNS / 3
     assert rows[0].startswith(QUESTIONS[0][:15])
 

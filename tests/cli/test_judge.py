@@ -95,7 +95,7 @@ def test_a_judge_that_refuses_is_accounted_for_by_cause(steelyard: Steelyard, so
     ("options", "told"),
     [
         (("--judge", "oracle"), "no judge 'oracle'"),
-        (("--judge", "openai:a", "--model", "b"), "names a model already"),
+        (("--judge", "local:a"), "write `local` alone"),
         (("--judge", "local", "--base-url", "http://127.0.0.1:9/v1"), "need --judge openai"),
         (("--probes", "/nowhere"), "no probe set in '/nowhere'"),
     ],

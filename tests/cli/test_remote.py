@@ -61,7 +61,7 @@ def server() -> Iterator[JudgeServer]:
 
 
 def ask(steelyard: Steelyard, server: JudgeServer, turns: Path, *more: str) -> Outcome:
-    where = ("--judge", "openai", "--model", "m", "--base-url", server.url)
+    where = ("--judge", "openai:m", "--base-url", server.url)
     return steelyard("score", turns, *where, *more)
 
 
@@ -126,7 +126,7 @@ def test_a_plan_names_bad_lines_too(steelyard: Steelyard, tmp_path: Path) -> Non
 
 def test_an_unreachable_judge_is_a_cause_not_a_crash(steelyard: Steelyard, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "in.jsonl", RECORDS[0])
-    where = ("--judge", "openai", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    where = ("--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     outcome = steelyard("score", path, *where, "--deadline", "1", "--out", "-")
     assert outcome.status == 1
     assert {score["status"] for score in outcome.lines[0]["scores"]} == {"failed"}
@@ -230,7 +230,7 @@ def test_an_interrupt_leaves_what_was_done(turns: Path, tmp_path: Path) -> None:
 
     out = tmp_path / "out.jsonl"
     with JudgeServer(slow) as judge:
-        where = ["--judge", "openai", "--model", "m", "--base-url", judge.url, "-m", "response_groundedness"]
+        where = ["--judge", "openai:m", "--base-url", judge.url, "-m", "response_groundedness"]
         process = subprocess.Popen(
             [sys.executable, "-c", "from steelyard.cli import main; main()"]
             + ["score", str(turns), *where, "--concurrency", "1", "--out", str(out)],

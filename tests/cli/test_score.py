@@ -119,9 +119,8 @@ def test_fail_under(steelyard: Steelyard, turns: Path, bar: str, status: int, sa
         (["IN", "--out", "IN"], "is the input; name another file"),
         (["IN", "--judge", "openai"], "--judge openai needs a key"),
         (["IN", "--judge", "decisions"], "--judge decisions needs a key"),
-        (["IN", "--judge", "openai:a", "--model", "b"], "names a model already"),
-        (["IN", "--judge", "pair"], "--model FILE"),
-        (["IN", "--model", "gpt-4o-mini"], "--model, --embedder, --base-url and --api-key-env need --judge"),
+        (["IN", "--judge", "pair"], "`pair:FILE` with an ONNX model"),
+        (["IN", "--embedder", "m"], "--embedder, --base-url and --api-key-env need --judge"),
         (["IN", "--judge", "openai", "--api-key-env", "NO_SUCH"], "NO_SUCH: that variable is not set"),
         pytest.param(
             ["IN", "--out", "/dev/full"],

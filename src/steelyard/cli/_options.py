@@ -32,7 +32,6 @@ JudgeName = Annotated[
 ConfiguredJudge = Annotated[
     str, typer.Option("--judge", "-j", metavar="NAME", help="As for `steelyard score`; else as configured.")
 ]
-Model = Annotated[str, typer.Option(metavar="M", help="The judge's model, where NAME has none.")]
 BaseUrl = Annotated[
     str, typer.Option(metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
 ]
@@ -63,6 +62,8 @@ def takes(
     hints = get_type_hints(options, include_extras=True)
     signature = inspect.signature(options)
     fields = [field.replace(annotation=hints[name]) for name, field in signature.parameters.items()]
+    # What several commands share comes last in their help.
+    fields.sort(key=lambda field: field.name not in options.__annotations__)
 
     def made(function: Callable[[_Options], int]) -> Callable[..., None]:
         @wraps(function)

@@ -8,29 +8,46 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from steelyard._internal.text import shorten
 from steelyard.cli._say import amount, counted, say
 from steelyard.cli._summary import worst_verdict
-from steelyard.cli._terminal import figures_table, terminal
+from steelyard.cli._terminal import terminal
 from steelyard.diagnosis import MENDS
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.judge import LocalJudge
-from steelyard.metrics import Hallucination, default_metrics
 from steelyard.online import Monitor
 from steelyard.report import explain_verdict, report
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard.stats import paired_difference
 
+_DB: Final = "steelyard.db"
+# On a slow machine the local judge takes some seconds for the whole demo.
+_PATIENCE: Final = 30.0
+_HEAD: Final = """
+A RAG chain on the balance: faithfulness, the share of an answer's claims that its passages carry
+  A  the chain as it is, which answers by quotation, without a model
+  B  the same chain, with numbers, names and negations in its answers altered
+  C  the same chain, with a reranker that puts the best passages last
+
+chain > CallbackHandler > Monitor > {judge} > {database}
+"""
+_NEXT: Final = """
+Next
+  steelyard report --tag inventing{file}
+  steelyard score FILE.jsonl             answers of your own
+  steelyard run APP.py                   a chain of your own
+"""
+
 
 def demo(
-    db: Annotated[str, typer.Option("--db", metavar="FILE", help="Where the scores go.")] = "steelyard.db",
+    db: Annotated[str, typer.Option("--db", metavar="FILE", help="Where the scores go.")] = _DB,
     serve: Annotated[
         bool, typer.Option("--serve", help="Show a made-up fortnight in the browser instead.")
     ] = False,
@@ -53,7 +70,7 @@ def demo(
     - `steelyard demo --db demo.db`
     """
     if serve:
-        _serve("" if db == "steelyard.db" else db)
+        _serve("" if db == _DB else db)
         return
     try:
         import langchain_core  # noqa: F401 - the demo's own files need it
@@ -62,21 +79,21 @@ def demo(
     console = terminal()
     sink = SQLiteSink(db)
     sink.open()
-    judge = LocalJudge()
-    monitor = Monitor(judge=judge, metrics=[*default_metrics(judge), Hallucination()], sinks=[sink])
-    console.print(Text(_HEAD.format(judge=judge.name, database=db)))
+    monitor = Monitor(judge=LocalJudge(), sinks=[sink])
+    console.print(Text(_HEAD.format(judge="local", database=db)))
     started = time.monotonic()
     with console.status("Asking and scoring ..."):
-        asked = _ask(monitor, console)
-        pending = monitor.flush(_PATIENCE)
+        asked = _ask(monitor)
+    pending = monitor.flush(_PATIENCE)
     stats = monitor.stats()
     monitor.close()
-    _compare(console, asked)
+    console.print(_table(asked))
+    console.print(Text(f"\n{_difference(asked)}\n", style="bold"))
     _name_causes(console, asked)
     counts = f"{counted(stats.seen, 'turn')} seen, {stats.evaluated} evaluated, {pending} pending, "
     counts += f"{sum(stats.dead.values())} lost, in {time.monotonic() - started:.1f} s"
-    console.print(Text(f"{judge.name} compares words; it is not calibrated.\n{counts}", style="dim"))
-    console.print(Text(_NEXT.format(file="" if db == "steelyard.db" else f" --db {db}"), style="cyan"))
+    console.print(Text(f"The local judge compares words; it is not calibrated.\n{counts}", style="dim"))
+    console.print(Text(_NEXT.format(file="" if db == _DB else f" --db {db}"), style="cyan"))
     page = str(Path(db).with_suffix(".html"))
     with suppress(ConfigurationError):  # Jinja2 is not installed, or the folder cannot be written
         report(db, by="variant").write_html(page)
@@ -104,30 +121,8 @@ def _serve(db: str) -> None:
         )
 
 
-_METRICS = ("faithfulness", "hallucination")
-# On a slow machine the local judge takes some seconds for the whole demo.
-_PATIENCE = 20.0
-_WIDEST = 150
-_CELLS = 2 * len(_METRICS) * 6
-_HEAD = """
-A RAG chain on the balance
-  A  the chain as it is, which answers by quotation, without a model
-  B  the same chain, with numbers, names and negations in its answers altered
-  C  the same chain, with a reranker that puts the best passages last
-
-chain > CallbackHandler > Monitor > {judge} > {database}
-faithful: claims that the contexts carry; contradicted: claims that they deny
-"""
-_NEXT = """
-Next
-  steelyard report --tag inventing{file}
-  steelyard score FILE.jsonl             answers of your own
-  steelyard run APP.py                   a chain of your own
-"""
-
-
-def _ask(monitor: Monitor, console: Console) -> list[list[Evaluation]]:
-    """Put every question to every chain, and print a row as soon as all answers are scored."""
+def _ask(monitor: Monitor) -> list[list[Evaluation]]:
+    """Put every question to every chain: a row a question, a column a chain."""
     from steelyard.cli.demo._chain import QUESTIONS, UNANSWERABLE, build_chain, inventing, misled
     from steelyard_langchain import CallbackHandler
 
@@ -140,11 +135,6 @@ def _ask(monitor: Monitor, console: Console) -> list[list[Evaluation]]:
 
     monitor.on_evaluation(keep)
     handler = CallbackHandler(monitor)
-    room = max(min(console.width, _WIDEST) - _CELLS - 2, 40)
-    width = room * 45 // 100
-    console.print(Text(f"{'':<{width}}  {'faithful':^10}  {'contradicted':^12}"))
-    heading = f"{'Question':<{width}}{'     A     B' * len(_METRICS)}  What speaks against B"
-    console.print(Text(heading, style="bold"))
     rows = []
     for question in (*QUESTIONS, *UNANSWERABLE):
         for variant, chain in chains.items():
@@ -153,54 +143,47 @@ def _ask(monitor: Monitor, console: Console) -> list[list[Evaluation]]:
         if monitor.flush(_PATIENCE):
             break
         rows.append([scored[question, variant] for variant in chains])
-        console.print(_row(question, rows[-1], width, room - width), no_wrap=True, crop=True)
     return rows
 
 
-def _row(question: str, asked: Sequence[Evaluation], width: int, rest: int) -> Text:
-    line = Text(f"{shorten(question, width):<{width}}")
-    for metric in _METRICS:
-        for evaluation in asked[:2]:
-            line.append("  ").append(_cell(evaluation[metric]))
-    return line.append("  ").append(shorten(_against(asked[1]), rest))
+def _table(asked: Sequence[Sequence[Evaluation]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    table.add_column("Question", ratio=4, no_wrap=True, overflow="ellipsis")
+    for chain in "AB":
+        table.add_column(chain, width=4, justify="right")
+    table.add_column("What speaks against B", ratio=5, no_wrap=True, overflow="ellipsis")
+    for row in asked:
+        record = row[0].record
+        cells = [_cell(one["faithfulness"]) for one in row[:2]]
+        table.add_row(Text(record.question if record else ""), *cells, Text(_against(row[1]["faithfulness"])))
+    return table
 
 
 def _cell(score: Score) -> Text:
     if score.value is None:
-        return Text(f"{'n/a' if score.status == 'not_applicable' else 'fail':>4}", style="dim")
-    return Text(f"{amount(score.value):>4}", style="green" if score.passed else "red")
+        return Text("n/a" if score.status == "not_applicable" else "fail", style="dim")
+    return Text(amount(score.value), style="green" if score.passed else "red")
 
 
-def _against(evaluation: Evaluation) -> str:
+def _against(score: Score) -> str:
     """The worst verdict in words, or why there is none."""
-    scores = [evaluation[metric] for metric in _METRICS]
-    verdict = next((found for score in scores if (found := worst_verdict(score))), None)
-    if verdict is not None:
+    if (verdict := worst_verdict(score)) is not None:
         return f'{explain_verdict(verdict)}: "{verdict.about}"'
-    return next((score.explanation for score in scores if score.value is None), "nothing")
+    return score.explanation if score.value is None else "nothing"
 
 
-def _compare(console: Console, asked: Sequence[Sequence[Evaluation]]) -> None:
+def _difference(asked: Sequence[Sequence[Evaluation]]) -> str:
     """How B differs from A, over the questions that both have a value for."""
-    table = figures_table("Mean over questions", "A", "B", "B - A", "95 % interval", "Questions")
-    finding = "The two chains cannot be told apart on these questions."
-    for metric in _METRICS:
-        values = [
-            (one, other)
-            for plain, invented, *_ in asked
-            if (one := plain[metric].value) is not None and (other := invented[metric].value) is not None
-        ]
-        found = paired_difference([one for one, _ in values], [other for _, other in values])
-        if found is None:
-            continue
-        interval = f"{found.low:+.2f} to {found.high:+.2f}"
-        cells = (amount(found.first), amount(found.second), f"{found.value:+.2f}", interval, str(found.n))
-        table.add_row(metric, *cells, style="bold" if found.clear else "dim")
-        if metric == "faithfulness" and found.clear:
-            worse = "B" if found.value < 0 else "A"
-            finding = f"Chain {worse} is worse: faithfulness {found.first:.2f} in A, {found.second:.2f} in B."
-    console.print("", table, "")
-    console.print(Text(f"{finding}\n", style="bold"))
+    pairs = [(plain["faithfulness"].value, other["faithfulness"].value) for plain, other, _ in asked]
+    both = [(one, other) for one, other in pairs if one is not None and other is not None]
+    found = paired_difference([one for one, _ in both], [other for _, other in both])
+    if found is None or not found.clear:
+        return "Chains A and B cannot be told apart on these questions."
+    worse = "B" if found.value < 0 else "A"
+    return (
+        f"Chain {worse} is worse: faithfulness {found.first:.2f} in A, {found.second:.2f} in B; "
+        f"B - A {found.value:+.2f}, 95 % {found.low:+.2f} to {found.high:+.2f}, {found.n} questions."
+    )
 
 
 def _name_causes(console: Console, asked: Sequence[Sequence[Evaluation]]) -> None:

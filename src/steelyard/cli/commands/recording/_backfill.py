@@ -26,16 +26,14 @@ from steelyard.backfill import (
     TracesFound,
     open_sources,
 )
-from steelyard.cli._judges import FREE, JudgeChoice, price_of_all, suite_of
-from steelyard.cli._options import BaseUrl, ConfiguredJudge, KeyVariable, Model, Yes, listed, takes
+from steelyard.cli._judges import FREE, Estimate, JudgeChoice, suite_of
+from steelyard.cli._options import BaseUrl, ConfiguredJudge, KeyVariable, Yes, listed, takes
 from steelyard.cli._say import counted
 from steelyard.cli._terminal import progress, terminal
 from steelyard.engine import evaluate
 from steelyard.errors import ConfigurationError
-from steelyard.judge.dry_run import DryRunJudge
 from steelyard.online import Monitor, MonitorOptions, Price, load_settings
 from steelyard.report.period import moment
-from steelyard.scores import Usage
 from steelyard.sinks import Sink, SQLiteSink, sink_from
 
 
@@ -68,7 +66,6 @@ class BackfillOptions:
         typer.Option("--metrics", "-m", metavar="A,B", help="Names, `all`, or none for those configured."),
     ] = ""
     judge: ConfiguredJudge = ""
-    model: Model = ""
     base_url: BaseUrl = ""
     api_key_env: KeyVariable = ""
     columns: Annotated[
@@ -185,11 +182,11 @@ def _judge(console: Console, work: Backfill, tasks: int, sinks: Iterable[Sink]) 
 def _judge_choice(job: BackfillOptions) -> JudgeChoice:
     """The judge that was typed; the one that is configured where none was."""
     settings = load_settings().settings
-    kind, _, configured = (job.judge or settings.judge).partition(":")
+    judge = job.judge or settings.judge
+    is_here = judge.partition(":")[0] in ("local", "pair")
     return JudgeChoice.named(
-        job.judge or kind,
-        model=job.model or ("" if job.judge else configured),
-        base_url=job.base_url or ("" if kind in ("local", "pair") else settings.base_url),
+        judge,
+        base_url=job.base_url or ("" if is_here else settings.base_url or ""),
         key_variable=job.api_key_env,
         concurrency=job.concurrency,
     )
@@ -221,7 +218,7 @@ def _price(job: BackfillOptions, choice: JudgeChoice) -> Price | None:
     """What the judge's tokens cost."""
     if job.budget is None or choice.is_here:
         return None
-    return Price.named(choice.chosen_model, base_url=choice.base_url)
+    return Price.named(choice.model, base_url=choice.base_url or None)
 
 
 def _read_traces(lines: Iterable[bytes]) -> TracesFound:
@@ -263,32 +260,13 @@ def _show_plan(
     if choice.is_here:
         console.print(FREE)
         return
-    usage, dollars, sources = _estimate(choice, options, plan.first)
-    scale = plan.tasks / len(plan.first)
-    price = "price unknown" if dollars is None else f"about ${dollars * scale:,.2f}"
-    console.print(
-        f"{usage.requests * scale:,.0f} requests, {usage.prompt_tokens * scale:,.0f} tokens in, "
-        f"{usage.completion_tokens * scale:,.0f} out: {price}",
-        markup=False,
-    )
-    for line in sources:
+    judge = choice.dry_run()
+    records = [task.record for task in plan.first]
+    evaluate(records, metrics=list(options.metrics), judge=judge, fuse=options.fuse, progress=False)
+    estimate = Estimate.of(judge, choice)
+    console.print(estimate.words(plan.tasks / len(plan.first)), markup=False)
+    for line in estimate.sources:
         console.print(line, style="dim", markup=False)
-
-
-def _estimate(
-    choice: JudgeChoice, options: MonitorOptions, first: list[Task]
-) -> tuple[Usage, float | None, list[str]]:
-    """What the first tasks would use up, judged in a dry run."""
-    judge = DryRunJudge(choice.remote)
-    evaluate(
-        [task.record for task in first],
-        metrics=list(options.metrics),
-        judge=judge,
-        fuse=options.fuse,
-        progress=False,
-    )
-    dollars, sources = price_of_all(judge.usage, choice.base_url)
-    return sum(judge.usage.values(), Usage()), dollars, sources
 
 
 def _is_agreed(job: BackfillOptions, choice: JudgeChoice, plan: _Plan) -> bool:
@@ -300,7 +278,7 @@ def _is_agreed(job: BackfillOptions, choice: JudgeChoice, plan: _Plan) -> bool:
         raise ConfigurationError(
             "judging costs something and nobody can be asked here: add --yes (and --budget)"
         )
-    answer = input(f"Judge {counted(plan.tasks, 'turn')} with {choice.chosen_model}? [y/N] ")
+    answer = input(f"Judge {counted(plan.tasks, 'turn')} with {choice.model}? [y/N] ")
     return answer.strip().lower() in ("y", "yes")
 
 

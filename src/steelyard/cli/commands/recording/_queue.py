@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,23 +20,14 @@ if TYPE_CHECKING:
     from steelyard.online import DeadLetter, Fate, SpoolSettings, StoredQueue
 
 
-class Action(StrEnum):
-    """What to do."""
-
-    SHOW = "show"
-    LIST = "list"
-    REPLAY = "replay"
-    DROP = "drop"
-    MOVE = "move"
-
-
-_FATES: dict[Action, Fate] = {Action.LIST: "keep", Action.REPLAY: "replay", Action.DROP: "drop"}
+Action = Literal["show", "list", "replay", "drop", "move"]
+_FATES: dict[Action, Fate] = {"list": "keep", "replay": "replay", "drop": "drop"}
 
 
 def queue(
     action: Annotated[
         Action, typer.Argument(help="`show` counts; `list`, `replay` or `drop` dead letters; `move` results.")
-    ] = Action.SHOW,
+    ] = "show",
     spool: Annotated[Path | None, typer.Option(help="The spool file.")] = None,
     queue: Annotated[
         str | None, typer.Option(metavar="URL", help="The broker: `nats://HOST:4222`, `amqp://HOST`.")
@@ -61,7 +51,7 @@ def queue(
     - `steelyard queue --spool steelyard-spool.db`
     - `steelyard queue replay --queue nats://127.0.0.1:4222`
     """
-    if (action is Action.MOVE) != bool(to) or (bool(sink) != bool(to) and action is not Action.DROP):
+    if (action == "move") != bool(to) or (bool(sink) != bool(to) and action != "drop"):
         raise ConfigurationError("write `move --sink OLD --to NEW`, or `drop --sink OLD`")
     settings = queue_settings(spool, queue)
     if settings.address is None and not Path(settings.path).exists():
@@ -71,7 +61,7 @@ def queue(
 
 async def _run(action: Action, settings: SpoolSettings, cause: str, most: int) -> None:
     async with _opened(settings) as queue:
-        if action is Action.SHOW:
+        if action == "show":
             return _show(queue)
         chosen: list[DeadLetter] = []
 
@@ -82,12 +72,12 @@ async def _run(action: Action, settings: SpoolSettings, cause: str, most: int) -
             return _FATES[action]
 
         await queue.dead_letters(decide, most)
-    if action is Action.LIST:
+    if action == "list":
         for letter in chosen:
             record = printable(letter.record_id) or "unreadable"
             say(f"{printable(letter.cause)}\t{letter.attempts}\t{record}")
     else:
-        done = {Action.REPLAY: "replayed", Action.DROP: "dropped"}[action]
+        done = "replayed" if action == "replay" else "dropped"
         causes = Counter(letter.cause for letter in chosen)
         said = ", ".join(f"{name} {count}" for name, count in sorted(causes.items()))
         say(printable(f"{done}: {len(chosen)}{f' ({said})' if said else ''}"))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli._judges import JudgeChoice
-from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, listed, takes
+from steelyard.cli._judges import JudgeOptions
+from steelyard.cli._options import listed, takes
 from steelyard.cli._program import Program
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import parse_metrics
@@ -20,7 +20,7 @@ SETTINGS = {"allow_interspersed_args": False}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunOptions:
+class RunOptions(JudgeOptions):
     """One call of `steelyard run`, as it was typed."""
 
     program: Annotated[str, typer.Argument(metavar="APP.py", help="A script, or with `-m` a module.")]
@@ -33,10 +33,6 @@ class RunOptions:
     metrics: Annotated[
         str, typer.Option(metavar="A,B", help="Names, `all`, or none for the judge's default suite.")
     ] = ""
-    judge: JudgeName = "local"
-    model: Model = ""
-    base_url: BaseUrl = ""
-    api_key_env: KeyVariable = ""
     sample_rate: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of turns to judge.")] = 1.0
 
 
@@ -54,9 +50,7 @@ def run(options: RunOptions) -> int:
     - `steelyard run -m my_package.server`
     - `steelyard run --sample-rate 0.1 --judge openai:gpt-4o-mini app.py`
     """
-    choice = JudgeChoice.named(
-        options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
-    )
+    choice = options.choice()
     program = Program(name=options.program, arguments=options.arguments or (), is_module=options.module)
     # Before frameworks are imported, which takes seconds.
     program.find()

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steelyard.cli._experiments import Replay, Retrieve, experiments
-from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Metrics, Model, Results, listed
+from steelyard.cli._judges import JudgeChoice, JudgeOptions, suite_of
+from steelyard.cli._options import Metrics, Results, listed, takes
 from steelyard.cli._terminal import terminal
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from steelyard.cli._judges import JudgeChoice
     from steelyard.diagnosis import Experiments
     from steelyard.scores import Diagnosis, Evaluation
 
 
-def explain(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="The record's id.")],
-    db: Results = "steelyard.db",
-    replay: Replay = "",
-    retrieve: Retrieve = "",
-    calls: Annotated[int, typer.Option(min=1, max=50, help="Calls of `replay` at most.")] = 6,
-    metrics: Metrics = "faithfulness,context_sufficiency",
-    judge: JudgeName = "local",
-    model: Model = "",
-    base_url: BaseUrl = "",
-    api_key_env: KeyVariable = "",
-) -> None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExplainOptions(JudgeOptions):
+    """One call of `steelyard explain`, as it was typed."""
+
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="The record's id.")]
+    db: Results = "steelyard.db"
+    replay: Replay = ""
+    retrieve: Retrieve = ""
+    calls: Annotated[int, typer.Option(min=1, max=50, help="Calls of `replay` at most.")] = 6
+    metrics: Metrics = "faithfulness,context_sufficiency"
+
+
+@takes(ExplainOptions)
+def explain(options: ExplainOptions) -> int:
     """Say why one turn is bad.
 
     With `--replay` the turn is answered again under other conditions (as it was, with nothing to read, from a
@@ -43,33 +45,33 @@ def explain(
     - `steelyard explain 5b1c...`
     - `steelyard explain 5b1c... --replay app:replay --retrieve app:search`
     """
-    from steelyard.cli._judges import JudgeChoice
     from steelyard.report import open_results
 
-    with closing(open_results(db)) as reader:
-        found = reader.evaluation(record)
+    with closing(open_results(options.db)) as reader:
+        found = reader.evaluation(options.record)
     if found is None:
         raise ConfigurationError(
-            f"there is no turn {record!r} in {db}; take an id from `steelyard report` or `serve`"
+            f"there is no turn {options.record!r} in {options.db}; "
+            "take an id from `steelyard report` or `serve`"
         )
-    if not replay:
+    if not options.replay:
         _show(found.diagnosis)
-        return
+        return 0
     if found.record is None:
         raise ConfigurationError(
-            f"the content of {record!r} was not stored, so that it cannot be asked again; "
+            f"the content of {options.record!r} was not stored, so that it cannot be asked again; "
             "set store_content = true for later turns"
         )
-    choice = JudgeChoice.named(judge, model=model, base_url=base_url, key_variable=api_key_env)
-    options = experiments(replay, retrieve, per_turn=calls, per_day=calls)
-    made = asyncio.run(_tried(found, options, choice, listed(metrics)))
+    bounds = {"per_turn": options.calls, "per_day": options.calls}
+    tried = experiments(options.replay, options.retrieve, **bounds)
+    made = asyncio.run(_tried(found, tried, options.choice(), listed(options.metrics)))
     _show(made.diagnosis)
+    return 0
 
 
 async def _tried(
     found: Evaluation, options: Experiments, choice: JudgeChoice, names: tuple[str, ...]
 ) -> Evaluation:
-    from steelyard.cli._judges import suite_of
     from steelyard.diagnosis import Laboratory, experiment
     from steelyard.engine import evaluate_one
     from steelyard.record import Record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from steelyard import golden
 from steelyard._internal.text import printable, shorten
-from steelyard.cli._judges import JudgeChoice, price_of
+from steelyard.cli._judges import Estimate, JudgeChoice, price_of
 from steelyard.cli._options import BaseUrl, GoldenSetFile, KeyVariable, Results, Yes, numbers_by_name, takes
 from steelyard.cli._say import counted
 from steelyard.cli._terminal import terminal
@@ -306,13 +305,10 @@ def make(options: MakeOptions) -> int:
     )
     planned = making.plan(passages, n=options.n, shares=shares, seed=options.seed)
     console = terminal(stderr=True)
-    dollars, source = price_of(planned.usage, model=choice.chosen_model, base_url=choice.base_url)
-    cost = "price unknown" if dollars is None else f"about ${dollars:.2f}"
-    line = (
-        f"{writer.name}: {counted(planned.cases, 'case')} from {counted(planned.passages, 'passage')}, about "
-        f"{counted(planned.requests, 'request')}, {planned.usage.prompt_tokens:,} tokens in, "
-        f"{planned.usage.completion_tokens:,} tokens out, {cost}"
-    )
+    dollars, source = price_of(planned.usage, choice.model, choice)
+    cost = Estimate(usage=planned.usage, dollars=dollars, sources=[source]).words()
+    cases = f"{counted(planned.cases, 'case')} from {counted(planned.passages, 'passage')}"
+    line = f"{writer.name}: {cases}, about {cost}"
     console.print(Text(line, style="bold"), soft_wrap=True)
     wanted = ", ".join(f"{count} {kind}" for kind, count in planned.quotas.items() if count)
     console.print(Text(f"{wanted}; {source}", style="dim"), soft_wrap=True)
@@ -337,22 +333,15 @@ def make(options: MakeOptions) -> int:
 
 
 def _writer(options: MakeOptions) -> tuple[ChatWriter, JudgeChoice]:
-    kind = options.judge.partition(":")[0]
-    key = os.environ.get(options.api_key_env) if options.api_key_env else os.environ.get("OPENAI_API_KEY")
-    if kind != "openai" or not (key or options.base_url):
+    if options.judge.partition(":")[0] != "openai":
         raise ConfigurationError(_NEEDS)
-    choice = JudgeChoice.named(options.judge, base_url=options.base_url, key_variable=options.api_key_env)
-    if options.api_key_env and not key:
-        raise ConfigurationError(
-            f"--api-key-env {options.api_key_env}: that variable is not set; export it first"
-        )
-    writer = ChatWriter(
-        choice.chosen_model,
-        base_url=choice.base_url,
-        api_key=key if options.api_key_env else None,
+    choice = JudgeChoice.named(
+        options.judge,
+        base_url=options.base_url,
+        key_variable=options.api_key_env,
         concurrency=options.concurrency,
     )
-    return writer, choice
+    return ChatWriter(choice.model, **choice.connection()), choice
 
 
 def _show_made(console: Console, made: making.GenerationResult, out: Path, journal: Path) -> None:

@@ -15,12 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import printable
-from steelyard.cli._judges import JudgeChoice, price_of_all, price_words
-from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, Yes, takes
+from steelyard.cli._judges import Estimate as Cost
+from steelyard.cli._judges import JudgeChoice, JudgeOptions, price_words
+from steelyard.cli._options import Yes, takes
 from steelyard.cli._say import counted, say
 from steelyard.cli._terminal import figures_table, progress, terminal
 from steelyard.errors import ConfigurationError
-from steelyard.judge.dry_run import DryRunJudge
 from steelyard.probing import (
     Accuracy,
     CheckRun,
@@ -34,7 +34,6 @@ from steelyard.probing import (
     load_probes,
 )
 from steelyard.questions import Judge
-from steelyard.scores import Usage
 from steelyard.stats import Estimate
 
 _WEAK = 0.5
@@ -198,13 +197,9 @@ def _judge() -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CheckOptions:
+class CheckOptions(JudgeOptions):
     """One call of `steelyard judge check`, as it was typed."""
 
-    judge: JudgeName = "local"
-    model: Model = ""
-    base_url: BaseUrl = ""
-    api_key_env: KeyVariable = ""
     probes: Annotated[
         str,
         typer.Option(
@@ -242,13 +237,7 @@ def check(options: CheckOptions) -> int:
     - `steelyard judge check --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --yes --fail-under 0.8`
     """
     console = terminal(stderr=True)
-    choice = JudgeChoice.named(
-        options.judge,
-        model=options.model,
-        base_url=options.base_url,
-        key_variable=options.api_key_env,
-        concurrency=options.concurrency,
-    )
+    choice = options.choice(concurrency=options.concurrency)
     probes = load_probes(options.probes or None)
     if not choice.is_here:
         _plan(choice, probes, console)
@@ -285,20 +274,12 @@ async def _check(judge: Judge, probes: ProbeSet, concurrency: int, on_progress: 
 
 def _plan(choice: JudgeChoice, probes: ProbeSet, console: Console) -> None:
     """Make every request in a dry run, and say how many they are and what they would cost."""
-    dry_run = DryRunJudge(choice.remote)
+    dry_run = choice.dry_run()
     asyncio.run(_check(dry_run, probes, choice.concurrency, lambda _name, _done, _of: None))
-    spent = sum(dry_run.usage.values(), Usage())
-    price, sources = price_of_all(dry_run.usage, choice.base_url)
-    cost = "price unknown" if price is None else f"about ${price:.2f}"
-    console.print(
-        f"{dry_run.name}: {counted(len(probes.probes), 'probe')} in seven passes, "
-        f"{counted(spent.requests, 'request')}, {spent.prompt_tokens:,} tokens in, "
-        f"{spent.completion_tokens:,} tokens out, {cost}",
-        style="bold",
-        markup=False,
-        soft_wrap=True,
-    )
-    for source in sources:
+    cost = Cost.of(dry_run, choice)
+    head = f"{dry_run.name}: {counted(len(probes.probes), 'probe')} in seven passes, {cost.words()}"
+    console.print(head, style="bold", markup=False, soft_wrap=True)
+    for source in cost.sources:
         console.print(source, style="dim", markup=False, soft_wrap=True)
 
 

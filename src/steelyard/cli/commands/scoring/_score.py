@@ -9,58 +9,39 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import islice
 from typing import Annotated, BinaryIO
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import escaped, printable
 from steelyard.backfill import read_records
 from steelyard.cli._files import count_lines, open_input
-from steelyard.cli._judges import FREE, JudgeChoice, plan_table, price_of_all, price_words, suite_of
-from steelyard.cli._options import (
-    BaseUrl,
-    JudgeName,
-    KeyVariable,
-    Metrics,
-    Model,
-    listed,
-    numbers_by_name,
-    takes,
-)
+from steelyard.cli._judges import FREE, Estimate, JudgeChoice, JudgeOptions, price_words, suite_of
+from steelyard.cli._options import Metrics, listed, numbers_by_name, takes
 from steelyard.cli._say import counted
 from steelyard.cli._summary import Tally, show
-from steelyard.cli._terminal import progress, terminal
+from steelyard.cli._terminal import figures_table, progress, terminal
 from steelyard.engine import evaluate, evaluate_each
 from steelyard.errors import ConfigurationError, SteelyardError
-from steelyard.judge.dry_run import ASSUMED, DryRunJudge
+from steelyard.judge.dry_run import ASSUMED
 from steelyard.metrics import Metric
-from steelyard.questions import Embedder, Judge
-from steelyard.scores import Evaluation, Usage, evaluation_to_json
+from steelyard.questions import Embedder, Fuse, Judge
+from steelyard.scores import Evaluation, evaluation_to_json
 from steelyard.stats import MetricSummary
 
 
-class FuseName(StrEnum):
-    """How questions share requests."""
-
-    VIEW = "view"
-    RECORD = "record"
-    OFF = "off"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreOptions:
+class ScoreOptions(JudgeOptions):
     """One call of `steelyard score`, as it was typed."""
 
     source: Annotated[
         str, typer.Argument(metavar="IN.jsonl", help="Records, one a line; `-` for standard input.")
     ]
     metrics: Metrics = ""
-    judge: JudgeName = "local"
-    model: Model = ""
     extractor: Annotated[
         str,
         typer.Option(
@@ -73,14 +54,12 @@ class ScoreOptions:
             metavar="M", help="Embedding model on the judge's server; without, static word vectors."
         ),
     ] = ""
-    base_url: BaseUrl = ""
-    api_key_env: KeyVariable = ""
     fuse: Annotated[
-        FuseName,
+        Fuse,
         typer.Option(
             help="Questions share requests by what they may see (`view`), all at once (`record`), or not."
         ),
-    ] = FuseName.VIEW
+    ] = "view"
     out: Annotated[
         str,
         typer.Option(
@@ -129,14 +108,8 @@ def score(options: ScoreOptions) -> int:
     - `steelyard score turns.jsonl --judge openai:gpt-4o-mini --metrics all --plan`
     - `steelyard score turns.jsonl --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --out -`
     """
-    choice = JudgeChoice.named(
-        options.judge,
-        model=options.model,
-        extractor=options.extractor,
-        embedder=options.embedder,
-        base_url=options.base_url,
-        key_variable=options.api_key_env,
-        concurrency=options.concurrency,
+    choice = options.choice(
+        extractor=options.extractor, embedder=options.embedder, concurrency=options.concurrency
     )
     return _plan(options, choice) if options.plan else _score(options, choice)
 
@@ -198,12 +171,10 @@ def _plan(job: ScoreOptions, choice: JudgeChoice) -> int:
     if not records:
         terminal(stderr=True).print(f"no records in {job.source_name}", style="red", markup=False)
         return 1
-    judge = DryRunJudge(choice.remote)
+    judge = choice.dry_run()
     suite = suite_of(listed(job.metrics), judge)
     embedder = judge.embedder(choice.embedder) if choice.embedder else None
-    results = evaluate(
-        records, metrics=suite, judge=judge, embedder=embedder, fuse=job.fuse.value, progress=False
-    )
+    results = evaluate(records, metrics=suite, judge=judge, embedder=embedder, fuse=job.fuse, progress=False)
     for summary in results.summary:
         if summary.failed:
             raise SteelyardError(
@@ -216,11 +187,29 @@ def _plan(job: ScoreOptions, choice: JudgeChoice) -> int:
         whole = counted(total, "record")
     asked = f"{counted(len(suite), 'metric')}, {judge.name}, fuse {job.fuse}"
     console.print(Text(f"{whole} of {job.source_name}, {asked}: nothing was sent", style="bold"))
-    price, sources = price_of_all(judge.usage, choice.base_url)
-    console.print(plan_table(sum(judge.usage.values(), Usage()), price, len(records), total))
-    for line in (*(f"assumed: {what}" for what in ASSUMED), *sources):
+    estimate = Estimate.of(judge, choice)
+    console.print(_plan_table(estimate, len(records), total))
+    for line in (*(f"assumed: {what}" for what in ASSUMED), *estimate.sources):
         console.print(Text(line, style="dim"))
     return 1 if bad.count else 0
+
+
+def _plan_table(estimate: Estimate, sampled: int, total: int | None) -> Table:
+    """What some records would take, and all of the file, if their number is known."""
+    usage, price = estimate.usage, estimate.dollars
+    table = figures_table("Estimate", "Requests", "Tokens in", "Tokens out", "Price")
+    for name, scale in [
+        ("per record", 1 / sampled),
+        *([(f"all {total:,}", total / sampled)] if total else []),
+    ]:
+        table.add_row(
+            name,
+            f"{usage.requests * scale:,.{1 if scale < 1 else 0}f}",
+            f"{usage.prompt_tokens * scale:,.0f}",
+            f"{usage.completion_tokens * scale:,.0f}",
+            "-" if price is None else f"${price * scale:,.{4 if price * scale < 1 else 2}f}",
+        )
+    return table
 
 
 def _price(judge: JudgeChoice, tally: Tally) -> str:
@@ -244,7 +233,7 @@ async def _evaluate(
         metrics=suite,
         judge=judge,
         embedder=embedder,
-        fuse=job.fuse.value,
+        fuse=job.fuse,
         concurrency=job.concurrency,
         deadline=job.deadline,
     )

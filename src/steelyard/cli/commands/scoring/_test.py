@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -15,18 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import shorten
-from steelyard.cli._judges import JudgeChoice
-from steelyard.cli._options import (
-    BaseUrl,
-    GoldenSetFile,
-    JudgeName,
-    KeyVariable,
-    Metrics,
-    Model,
-    listed,
-    numbers_by_name,
-    takes,
-)
+from steelyard.cli._judges import JudgeOptions
+from steelyard.cli._options import GoldenSetFile, Metrics, listed, numbers_by_name, takes
 from steelyard.cli._say import amount, counted
 from steelyard.cli._terminal import figures_table, progress, terminal
 from steelyard.errors import ConfigurationError
@@ -121,15 +110,8 @@ def _table(gate: Gate, cases: int, noise: float | None, passes: int, earlier: in
     return table
 
 
-class Repeat(StrEnum):
-    """What a gate repeats."""
-
-    JUDGE = "judge"
-    APP = "app"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TestOptions:
+class TestOptions(JudgeOptions):
     """One call of `steelyard test`, as it was typed."""
 
     golden: GoldenSetFile
@@ -171,12 +153,9 @@ class TestOptions:
     ] = 0.05
     passes: Annotated[int, typer.Option(min=1, help="How often a case is repeated at most.")] = 5
     repeat: Annotated[
-        Repeat, typer.Option(help="What a gate repeats: judging, or asking the application too.")
-    ] = Repeat.JUDGE
-    judge: JudgeName = "local"
-    model: Model = ""
-    base_url: BaseUrl = ""
-    api_key_env: KeyVariable = ""
+        Literal["judge", "app"],
+        typer.Option(help="What a gate repeats: judging, or asking the application too."),
+    ] = "judge"
     concurrency: Annotated[int, typer.Option(min=1, help="Cases in flight.")] = 8
     timeout: Annotated[
         float, typer.Option(min=0.01, metavar="SECONDS", help="The application's time for a case.")
@@ -231,7 +210,7 @@ def test(options: TestOptions) -> int:
         passes=options.passes,
     )
     if options.plan:
-        show_plan(terminal(), golden, gates, baseline, repeat=options.repeat.value)
+        show_plan(terminal(), golden, gates, baseline, repeat=options.repeat)
         return 0
     if not options.app:
         raise ConfigurationError("name what is to be tested: --app module:name, or an address")
@@ -239,9 +218,7 @@ def test(options: TestOptions) -> int:
         if path and not Path(path).absolute().parent.is_dir():
             raise ConfigurationError(f"{path!r} is in a folder that does not exist; make the folder first")
     app = _app(options)
-    judge = JudgeChoice.named(
-        options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
-    )
+    judge = options.choice()
     console = terminal(stderr=True)
     with progress(console, "Asking and judging", total=len(golden)) as move:
         found = run_golden(
@@ -253,7 +230,7 @@ def test(options: TestOptions) -> int:
             gates=gates,
             baseline=baseline,
             measure=options.measure,
-            repeat=options.repeat.value,
+            repeat=options.repeat,
             concurrency=options.concurrency,
             app_timeout=options.timeout,
             seed=options.seed,
