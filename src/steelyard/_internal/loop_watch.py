@@ -13,7 +13,7 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.threads import DaemonExecutor
 
 _log = SafeLogger("steelyard")
-# The loop gives a sign of life four times in each of these seconds.
+# The loop gives a sign of life in each of them.
 _TICK = 1.0
 _SILENT = 10
 # Frames of libraries are skipped, so that the line is one that the reader can change.

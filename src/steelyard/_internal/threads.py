@@ -26,6 +26,7 @@ from steelyard._internal.logs import SafeLogger
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 _Jobs = SimpleQueue[Callable[[], None] | None]
+_Tasks = weakref.WeakSet[asyncio.Task[Any]]
 
 _log = SafeLogger("steelyard")
 _SPARE_HELPERS = 8  # each call of foreign code that hangs takes one until it returns
@@ -224,6 +225,9 @@ class LoopThread:
         self._ended: Future[None] | None = None
         self._running: threading.Thread | None = None
         self._task: asyncio.Future[None] | None = None
+        # Not `asyncio.all_tasks`: that walks through the tasks of all loops, once for each loop that ends.
+        self._tasks: _Tasks = weakref.WeakSet()
+        self._loop.set_task_factory(partial(_noted, self._tasks))
         self.stopped = False
         """Whether somebody has asked for the end."""
         self.restarts = 0
@@ -323,7 +327,7 @@ class LoopThread:
             await _patiently(self._task)
             pause = min(2 * pause, _LONGEST_PAUSE)
         # What users' judges and sinks have started and forgotten would otherwise complain on stderr.
-        left = asyncio.all_tasks() - {asyncio.current_task()}
+        left = set(self._tasks) - {asyncio.current_task()}
         for task in left:
             task.cancel()
         if left:
@@ -337,6 +341,14 @@ class LoopThread:
                 type(error).__name__,
                 self._name,
             )
+
+
+def _noted(
+    tasks: _Tasks, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _Result], **options: Any
+) -> asyncio.Task[_Result]:
+    task = asyncio.Task(work, loop=loop, **options)
+    tasks.add(task)
+    return task
 
 
 async def _patiently(task: asyncio.Future[None]) -> None:

@@ -153,7 +153,6 @@ class Worker:
                     if self._judges:
                         group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())
-                    group.create_task(self._delivery.watch())
                     if self.canaries is not None:
                         group.create_task(self.canaries.run())
             finally:

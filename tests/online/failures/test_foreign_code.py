@@ -92,6 +92,28 @@ def test_a_loop_that_is_stopped_runs_on(caplog: pytest.LogCaptureFixture) -> Non
     monitor.close()
 
 
+def test_what_a_judge_began_and_forgot_ends_with_the_monitor() -> None:
+    ended = threading.Event()
+
+    async def forgotten() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            ended.set()
+
+    class Forgets(Judge):
+        kept: asyncio.Task[None] | None = None
+
+        async def go_wrong(self) -> None:
+            self.kept = asyncio.create_task(forgotten())
+            await asyncio.sleep(0)
+
+    monitor, _ = judged(judge=Forgets(yes))
+    assert not ended.is_set()
+    assert monitor.close() == 0
+    assert ended.wait(60)
+
+
 def test_a_judge_that_ignores_its_end_gives_its_place_back(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

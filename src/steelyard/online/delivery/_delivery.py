@@ -15,9 +15,6 @@ from steelyard.online.delivery._sink_writer import SinkWriter
 from steelyard.scores import Evaluation, Usage
 from steelyard.sinks import Sink
 
-# How much later than its timeout a hanging sink is noticed.
-_LOOK = 0.25
-
 
 class Delivery:
     """Hands Evaluations to callbacks and sinks, without content where that is not to be stored."""
@@ -111,12 +108,10 @@ class Delivery:
         while self._settled:
             self._settled.popleft()()
 
-    async def watch(self) -> None:
-        """Replace the threads of sinks that hang, until cancelled."""
-        while True:
-            for writer in self.writers:
-                writer.look()
-            await asyncio.sleep(_LOOK)
+    def look(self) -> None:
+        """Replace the threads of sinks that hang; called in the loop, now and then."""
+        for writer in self.writers:
+            writer.look()
 
     def stop(self) -> None:
         """Ask the sinks' threads to close them; does not wait."""
