@@ -317,6 +317,14 @@ def test_what_is_normal_is_learnt_from_many_sessions(sessions: int, learnt: bool
     assert (watch.state == "quiet") == learnt
 
 
+def test_a_fall_among_the_first_turns_does_not_keep_it_learning() -> None:
+    alarm = Alarm(metric="faithfulness", falls_by=0.1, baseline=100)
+    watch = Watch.start(alarm)
+    for number in range(100):
+        watch.take(alarm, scored(number, float(number < 60), session=None))
+    assert watch.state == "quiet"
+
+
 def test_state_of_an_earlier_version_keeps_what_it_learnt(file: str) -> None:
     alarm = Alarm(metric="faithfulness", falls_by=0.1, baseline=30)
     watcher = AlarmWatcher([alarm], file=file)

@@ -48,8 +48,7 @@ class Alarm:
     name: str = ""
     """What it is called; by default what it watches. Its state is kept under this name."""
     baseline: int = 200
-    """With `falls_by`: how many turns tell what is normal at first, at least 30; as many as are worth so many
-    independent ones if turns of a session are alike. The mean of 200 passes and
+    """With `falls_by`: how many turns tell what is normal at first, at least 30. The mean of 200 passes and
     failures is known to about .05, that of 1,600 to .02: a smaller fall is not told."""
     range: tuple[float, float] | list[float] = (0.0, 1.0)
     """The lowest and highest value the metric can have."""

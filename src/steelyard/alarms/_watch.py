@@ -262,15 +262,14 @@ class Watch:
     def _learn(self, alarm: Alarm, quality: float, inclusion: float) -> None:
         """Set the target, `falls_by` below the mean so far, and by no less than that mean may be off by.
 
-        It is set when turns are worth `baseline` independent ones, of 30 sessions or more, and raised where
-        twice, four times, ... as many allow it; a slow fall never lowers it. The mean is below the lower end
-        of its interval with a quarter of alpha the first time, an eighth the second, and so on; the bet has
-        the other half.
+        It is set after `baseline` turns of 30 sessions or more, however alike they are, since a fall among
+        them makes them alike too; and raised where twice, four times, ... as many allow it; a slow fall never
+        lowers it. The mean is below the lower end of its interval with a quarter of alpha the first time, an
+        eighth the second, and so on; the bet has the other half.
         """
         assert alarm.falls_by is not None
         self.normal.add(quality, inclusion)
-        known = self.normal.n / self.design_effect
-        if known < alarm.baseline << self.learned or self.alike.units < _LEAST_UNITS:
+        if self.normal.n < alarm.baseline << self.learned or self.alike.units < _LEAST_UNITS:
             return
         missed = alarm.alpha / 4 / 2**self.learned
         self.learned += 1

@@ -18,7 +18,8 @@ _MOST_USUAL = 0.15
 _MOST_BET = 0.5  # more would risk all evidence on one score
 # Small bets find small falls, large ones find deep falls sooner; which it will be is not known, nor how far
 # turns of a session are alike: the more they are, the smaller the best bet.
-_BETS = (0.02, 0.06, 0.15, 0.4, 0.8)
+_BETS = np.array([0.02, 0.06, 0.15, 0.4, 0.8])
+_EQUAL_PARTS = np.full(len(_BETS), 1 / len(_BETS))
 _EFFECTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 """Design effects for which the stakes are kept, so that evidence can be weighed anew."""
 _POWERS = 1 / _EFFECTS
@@ -183,6 +184,8 @@ class FallAlarm:
         self.n = 0
         self.raised_at: int | None = None
         """After how many scores the alarm went off; None while it has not."""
+        self.evidence = 1.0
+        """What a starting stake of 1 has become; at `1 / alpha` the alarm goes off."""
         self.target = target
         """The mean that is promised; it may be changed before any score."""
         self.alpha = alpha
@@ -218,12 +221,11 @@ class FallAlarm:
         if n < 0 or not known or not 0 < power <= 1:
             raise ValueError("this is not the state of a fall alarm")
         self.n, self._power, self._stakes, self._open = n, power, stakes, units
+        self.evidence = self._won()
 
-    @property
-    def evidence(self) -> float:
-        """What a starting stake of 1 has become; at `1 / alpha` the alarm goes off."""
+    def _won(self) -> float:
         # Between two degrees the logarithm goes by the power, as that of a single bet does.
-        logs = np.log(np.maximum(self._stakes.mean(axis=1), _NOTHING))
+        logs = np.log(np.maximum(self._stakes @ _EQUAL_PARTS, _NOTHING))
         return math.exp(float(np.interp(self._power, _POWERS[::-1], logs[::-1]))) + _kept(self.n)
 
     def add(
@@ -257,15 +259,14 @@ class FallAlarm:
             turns, most, total = 0, 0.0, 0.0
         most, before, total = most + share * max(1 - target, 0.0), total, total + share * (value - target)
         opened = _kept(self.n) - _kept(self.n + 1)
-        factors = [
-            (1 - bet * total) / (1 - bet * before) if bet * most <= _MOST_LOST or not turns else 1.0
-            for bet in _BETS
-        ]
-        self._stakes = (self._stakes + opened) * np.array(factors) ** _POWERS[:, None]
+        bets = np.where((_BETS * most <= _MOST_LOST) | (not turns), _BETS, 0.0)
+        factors = (1 - bets * total) / (1 - bets * before)
+        self._stakes = (self._stakes + opened) * factors ** _POWERS[:, None]
         self._power = 1 / design_effect
         if key is not None:
             remember(self._open, key, (turns + 1, most, total))
         self.n += 1
+        self.evidence = self._won()
         if self.raised_at is None and self.evidence >= 1 / self.alpha:
             self.raised_at = self.n
         return self.raised_at is not None
