@@ -1,4 +1,4 @@
-"""The text that the chains search, with a question to each of its sentences, and questions from elsewhere."""
+"""The texts that the chains search, with questions to their sentences, and questions from elsewhere."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class Case:
     question: str
     passage: Passage | None
     answer: str
+    said: str = ""
+    """What a model says that read it, in words of its own."""
+    wrong: str = ""
+    """What a model says that alters what it read."""
 
 
 @cache
@@ -42,18 +46,18 @@ def passages(name: str = "harbour") -> tuple[Passage, ...]:
 
 @cache
 def cases(name: str = "harbour") -> tuple[Case, ...]:
-    """The questions to a text: one for each sentence, in its order."""
-    return tuple(
-        Case(question, passage, passage.sentences[at])
-        for passage, questions in _blocks(name)
-        for at, question in enumerate(questions)
-    )
+    """The questions to a text, in its order.
+
+    A question is a line that begins with `?`. It is about the passage's sentence at its place; or, if `=` and
+    `!` lines with a right and a wrong answer follow it, about the sentence that is most like both.
+    """
+    return tuple(case for passage, lines in _blocks(name) for case in _asked(passage, lines))
 
 
 @cache
-def elsewhere() -> tuple[Case, ...]:
-    """Questions that the text is not about."""
-    lines = (_HERE / "elsewhere.txt").read_text().splitlines()
+def elsewhere(name: str = "harbour") -> tuple[Case, ...]:
+    """Questions that a text is not about."""
+    lines = (_HERE / f"{name}-elsewhere.txt").read_text().splitlines()
     return tuple(Case(line, None, "") for line in lines)
 
 
@@ -61,10 +65,24 @@ def _blocks(name: str) -> list[tuple[Passage, list[str]]]:
     blocks = (_HERE / f"{name}.txt").read_text().split("# ")[1:]
     made = []
     for block in blocks:
-        title, body, *questions = block.strip().split("\n")
-        passage = Passage(title, tuple(_SENTENCE.split(body)))
-        made.append((passage, [question.removeprefix("? ") for question in questions]))
+        title, body, *lines = block.strip().split("\n")
+        made.append((Passage(title, tuple(_SENTENCE.split(body))), lines))
     return made
+
+
+def _asked(passage: Passage, lines: list[str]) -> list[Case]:
+    if not any(line.startswith("=") for line in lines):
+        return [Case(line[2:], passage, passage.sentences[at]) for at, line in enumerate(lines)]
+    made = []
+    for question, said, wrong in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
+        words = _words(question + said)
+        sentence = max(passage.sentences, key=lambda one: len(words & _words(one)))
+        made.append(Case(question[2:], passage, sentence, said[2:], wrong[2:]))
+    return made
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w{2,}", text.casefold()))
 
 
 def likeness(query: str, text: str) -> int:

@@ -34,11 +34,15 @@ class Setting:
     fault: Fault
     case: Case
     seed: int
+    text: str = "harbour"
+    """Which text the chain searches."""
+    own_words: bool = False
+    """Whether the model answers in words of its own, where the text has them; else in the passage's."""
 
     @property
     def index(self) -> list[Passage]:
         """What the index holds."""
-        held = list(passages())
+        held = list(passages(self.text))
         random.Random(self.seed).shuffle(held)
         return [one for one in held if self.fault != "missing" or one != self.case.passage]
 
@@ -77,26 +81,40 @@ class Setting:
     def reply(self, prompt: str) -> str:
         """What the model says: the sentence that answers if it was shown; else it declines or makes it up."""
         if self.case.answer and self.case.answer in prompt:
-            return altered(self.case.answer) if self.fault == "altered" else self.case.answer
+            return self.wrong(self.case) if self.fault == "altered" else self.right
         if self.seed % 2:
             return DONT_KNOW
-        stranger = random.Random(self.seed).choice([one for one in cases() if one != self.case])
-        return altered(stranger.answer)
+        others = [one for one in cases(self.text) if one != self.case]
+        return self.wrong(random.Random(self.seed).choice(others))
+
+    @property
+    def right(self) -> str:
+        """The right answer, as this model puts it."""
+        return (self.own_words and self.case.said) or self.case.answer
+
+    def wrong(self, case: Case) -> str:
+        """A wrong answer to a question."""
+        return case.wrong or altered(case.answer)
 
 
-def settings(fault: Fault, number: int, seed: int) -> list[Setting]:
+def settings(
+    fault: Fault, number: int, seed: int, *, text: str = "harbour", own_words: bool = False
+) -> list[Setting]:
     """Turns with a fault, drawn at random."""
     draw = random.Random(f"{fault} {seed}")
-    pool = elsewhere() if fault == "elsewhere" else [case for case in cases() if _is_found(case)]
+    pool = elsewhere(text) if fault == "elsewhere" else [one for one in cases(text) if _is_found(one, text)]
     if fault == "cut":
         # A first sentence begins behind the heading alone: of that passage nothing would be left.
         pool = [case for case in pool if case.passage and case.answer != case.passage.sentences[0]]
-    return [Setting(fault, draw.choice(list(pool)), draw.randrange(1_000_000)) for _ in range(number)]
+    return [
+        Setting(fault, draw.choice(list(pool)), draw.randrange(1_000_000), text, own_words)
+        for _ in range(number)
+    ]
 
 
-def _is_found(case: Case) -> bool:
+def _is_found(case: Case, text: str) -> bool:
     """Whether the index returns the passage first, so that the chain is fine without a fault."""
-    plain = Setting("none", case, 0)
+    plain = Setting("none", case, 0, text)
     return replace(plain, fault="altered").search(case.question)[0] == case.passage
 
 

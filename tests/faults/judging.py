@@ -26,7 +26,7 @@ def perfect(setting: Setting) -> ScriptedJudge:
                     return Level(value=0.0, reason="Nothing about it.")
                 return Level(value=3.0 if case.answer in shown else 1.0)
             case Supported(claim=claim):
-                return YesNo(value=claim in shown)
+                return YesNo(value=claim in shown or (case.answer in shown and claim in setting.right))
         return None
 
     return ScriptedJudge(answer)

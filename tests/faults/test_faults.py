@@ -10,16 +10,26 @@ import pytest
 
 from faults.chains import langchain, llamaindex
 from faults.faults import EXPECTED, FAULTS, Fault, Setting, settings
+from faults.flows import langgraph, workflow
 from faults.judging import diagnosed, perfect
 from steelyard.record import Record
 
-CHAINS: dict[str, Callable[[Setting], Record]] = {"langchain": langchain, "llamaindex": llamaindex}
+CHAINS: dict[str, Callable[[Setting], Record]] = {
+    "langchain": langchain,
+    "llamaindex": llamaindex,
+    "langgraph": langgraph,
+    "workflow": workflow,
+}
+# The rules were written with the first text and its chains in sight; the other was not looked at meanwhile.
+TEXTS = {"langchain": "harbour", "llamaindex": "harbour", "langgraph": "handbooks", "workflow": "handbooks"}
 
 
-def named(chain: str, fault: Fault, number: int, *, judge: str) -> Counter[str | None]:
+def named(
+    chain: str, fault: Fault, number: int, *, judge: str, own_words: bool = False
+) -> Counter[str | None]:
     """How often each cause is named."""
     causes: Counter[str | None] = Counter()
-    for setting in settings(fault, number, seed=7):
+    for setting in settings(fault, number, seed=7, text=TEXTS[chain], own_words=own_words):
         record = CHAINS[chain](setting)
         found = diagnosed(setting, record, perfect(setting) if judge == "perfect" else None)
         assert found is not None, (chain, setting.case.question)
@@ -27,9 +37,9 @@ def named(chain: str, fault: Fault, number: int, *, judge: str) -> Counter[str |
     return causes
 
 
-def right(chain: str, fault: Fault, number: int, *, judge: str) -> float:
+def right(chain: str, fault: Fault, number: int, *, judge: str, own_words: bool = False) -> float:
     """The share of turns with a cause that names the fault."""
-    causes = named(chain, fault, number, judge=judge)
+    causes = named(chain, fault, number, judge=judge, own_words=own_words)
     return sum(causes[cause] for cause in EXPECTED[fault]) / number
 
 
@@ -48,3 +58,9 @@ def test_the_fault_is_named_over_a_hundred_turns_each(chain: str, judge: str, le
     shares = {fault: right(chain, fault, 100, judge=judge) for fault in FAULTS}
     assert fmean(share for fault, share in shares.items() if fault != "none") >= least, shares
     assert shares["none"] >= 0.98, "good turns are not called bad"
+
+
+@pytest.mark.parametrize("chain", ["langgraph", "workflow"])
+def test_the_fault_is_named_where_a_model_answers_in_words_of_its_own(chain: str) -> None:
+    shares = {fault: right(chain, fault, 6, judge="perfect", own_words=True) for fault in FAULTS}
+    assert fmean(shares.values()) >= 0.9, shares
