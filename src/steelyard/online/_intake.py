@@ -12,6 +12,7 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._prepare import Masker, Preparer
 from steelyard.online.config._options import MonitorOptions
+from steelyard.online.queue._in_flight import to_the_end
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue
 from steelyard.online.queue._turns import Closed, Feedback, FinalState, Queued, Selected
@@ -115,9 +116,10 @@ class Intake:
             picked: list[Selected] = []
             try:
                 await self._prepare_all(batch, unsettled, picked)
-                if not picked or await self._put_whole(picked, unsettled):
-                    unsettled.clear()
-                    picked.clear()
+                if picked:
+                    # A transaction commits although nobody waits for it any more; its turns would be counted
+                    # as given up.
+                    await to_the_end(self._put(picked, unsettled), seconds=_COMMITS)
             finally:
                 # Cancelled, at the end of the program or to begin anew, or there was no queue to put them
                 # into: the turns come again.
@@ -184,24 +186,8 @@ class Intake:
         # Outside of the inbox's lock: a user's function may take its time, or submit a turn.
         self._inbox.decided(item.turn, turn.reason)
 
-    async def _put_whole(self, picked: list[Selected], unsettled: dict[int, Queued]) -> bool:
-        """Store turns, and say whether they are stored; whoever is cancelled meanwhile hears how it ended.
-
-        A transaction commits although nobody waits for it any more; its turns would be counted as given up.
-        """
-        putting = asyncio.ensure_future(self._put(picked))
-        try:
-            # Shielded: a cancelled `await` would not stop the thread that commits.
-            return await asyncio.shield(putting)
-        except asyncio.CancelledError:
-            await asyncio.wait([putting], timeout=_COMMITS)
-            if putting.done() and not putting.cancelled() and not putting.exception() and putting.result():
-                unsettled.clear()
-                picked.clear()
-            raise
-
-    async def _put(self, turns: list[Selected]) -> bool:
-        """Store turns in the first queue that takes them; False where there is none."""
+    async def _put(self, turns: list[Selected], unsettled: dict[int, Queued]) -> None:
+        """Store turns in the first queue that takes them, and strike them off both lists."""
         for queue in (self._queue, self._fallback):
             if queue is not None and queue.works:
                 with contextlib.suppress(QueueFailed):
@@ -209,8 +195,9 @@ class Intake:
                     if queue is self._queue and "full" in stored:
                         stored = await self._put_beside(turns, stored)
                     self._account(turns, stored, durable=queue.durable)
-                    return True
-        return False
+                    turns.clear()
+                    unsettled.clear()
+                    return
 
     async def _put_beside(self, turns: list[Selected], stored: list[Stored]) -> list[Stored]:
         """Keep what a broker has no room for in the file beside it, if there is one."""

@@ -9,9 +9,10 @@ import logging
 import os
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
@@ -19,7 +20,7 @@ from steelyard._internal.sqlite import identity_of
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, DeadCause
-from steelyard.online.queue._in_flight import InFlight
+from steelyard.online.queue._in_flight import Leasing
 from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_file import SpoolSettings, check
@@ -30,7 +31,6 @@ from steelyard.scores import Evaluation
 _log = SafeLogger("steelyard.online")
 # Another process cannot wake this one; a quarter of a second is what its turns may wait.
 _LOOK = 0.25
-_AHEAD = 4  # one turn more is leased for so many that are judged at a time
 # A backup or a vacuum holds the lock for seconds; a process that died with it holds none.
 _LOCKED_FOR = 30.0
 _FAILURES = (sqlite3.Error, OSError, ConfigurationError)
@@ -58,10 +58,8 @@ class SQLiteQueue:
         self._failed = asyncio.Event()
         self._file: tuple[int, int] | None = None
         self._warn = WarnOnce(_log)
-        self._leasing: InFlight[Any] = InFlight()
-        self._ahead: list[Leased | Undelivered] = []
-        """Leased, and not handed out yet."""
-        self._most = 0
+        self._leasing: Leasing[Leased | Undelivered] = Leasing(ahead=True)
+        self._bringing: defaultdict[str, Leasing[Undelivered]] = defaultdict(Leasing)
         self._last: QueueCounts | None = None
         self.left_behind = 0
 
@@ -131,22 +129,18 @@ class SQLiteQueue:
 
         Waits a moment where there is nothing, since other processes store turns too.
         """
-        self._most = max(self._most, most)
-        if not self._ahead:
-            # Cleared before asking, so that turns which are put in between end the wait below.
-            self._news.clear()
-            # Some more than are judged at a time: asking costs as much for several turns as for one.
-            self._ahead = await self._leasing.lease(self._call(Spool.lease, most + self._most // _AHEAD))
-        if not self._ahead:
+        # Cleared before asking, so that turns which are put in between end the wait below.
+        self._news.clear()
+        leased = await self._leasing.take(most, lambda most: self._call(Spool.lease, most))
+        if not leased:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
                     await self._news.wait()
-        leased, self._ahead = self._ahead[:most], self._ahead[most:]
         return leased
 
     async def lease_turns(self, most: int) -> list[Leased]:
         """Lease the oldest turns; does not wait for any."""
-        return await self._leasing.lease(self._call(Spool.lease_turns, most))
+        return await self._call(Spool.lease_turns, most)
 
     async def moved(self, turns: Sequence[Leased]) -> None:
         """Another queue has these turns now."""
@@ -154,7 +148,7 @@ class SQLiteQueue:
 
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         """Hold on to leases for another while."""
-        await self._call(Spool.renew, [*held, *self._ahead])
+        await self._call(Spool.renew, [*held, *self._leasing.ready])
 
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         """Store a result and end its turn, in one transaction; None where the lease was lost."""
@@ -183,12 +177,14 @@ class SQLiteQueue:
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
         """Lease the oldest results that are kept for a sink."""
-        return await self._leasing.lease(self._call(Spool.parked, sink, most))
+        return await self._bringing[sink].take(most, lambda most: self._call(Spool.parked, sink, most))
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give back what is held, so that another process need not wait for the leases to end."""
-        ahead, self._ahead = self._ahead, []
-        await self._call(Spool.release, [*held, *await self._leasing.left(), *ahead])
+        held = [*held, *await self._leasing.left()]
+        for bringing in self._bringing.values():
+            held += await bringing.left()
+        await self._call(Spool.release, held)
 
     async def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
         """Set aside what a turn uses of a budget that all processes on the file share."""
@@ -261,7 +257,7 @@ class SQLiteQueue:
                 self.left_behind = counts.pending + counts.undelivered
             self._executor.submit(spool.close)
         self._spool = self._last = None
-        self._ahead.clear()
+        self._leasing.ready.clear()
         self._failed.set()
         path = Path(self._settings.path)
         where = str(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sqlite3
 import threading
@@ -20,7 +21,7 @@ from steelyard.errors import ConfigurationError
 if TYPE_CHECKING:
     from steelyard.online import Monitor, SpoolSettings
 
-# How late the worker may notice that it is to stop, or that nothing is left.
+# How late the worker may notice that nothing is left.
 _LOOK = 0.2
 _BRIEFLY = 2.0
 # A broker that restarts is back by then; with --once somebody waits for the exit.
@@ -83,6 +84,9 @@ def worker(
     )
     monitor.start()
     _wait_until_open(monitor)
+    # Modules and options stay: looking through them again and again costs as much as a turn in ten does.
+    gc.collect()
+    gc.freeze()
     shown = spool or settings.shown
     say(f"judging what comes into {shown}", err=True)
     _work(monitor, stopped, once)
@@ -94,16 +98,21 @@ def worker(
 
 def _work(monitor: Monitor, stopped: threading.Event, once: bool) -> None:
     """Wait until it is stopped; with `once` until nothing is left, or nothing has moved for a minute."""
+    if not once:
+        stopped.wait()
+        return
     seen = time.monotonic()
     before: tuple[int, ...] | None = None
-    while not stopped.wait(_LOOK) and not (once and _empty(monitor)):
+    while not stopped.wait(_LOOK):
         stats = monitor.stats()
         counts = stats.spool
+        if counts is not None and counts.pending == counts.undelivered == 0:
+            return
         now = None if counts is None else (counts.pending, counts.undelivered, stats.usage.requests)
         # What waits for a sink that is away, or in a queue that cannot be read, does not move.
         if counts is not None and (now != before or counts.pending):
             seen, before = time.monotonic(), now
-        elif once and time.monotonic() - seen > _PATIENCE:
+        elif time.monotonic() - seen > _PATIENCE:
             return
 
 
@@ -144,11 +153,6 @@ def _wait_until_open(monitor: Monitor) -> None:
     started = time.monotonic()
     while monitor.stats().spool is None and time.monotonic() - started < _BRIEFLY:
         time.sleep(0.02)
-
-
-def _empty(monitor: Monitor) -> bool:
-    counts = monitor.stats().spool
-    return counts is not None and counts.pending == counts.undelivered == 0
 
 
 def _leave(monitor: Monitor) -> int:

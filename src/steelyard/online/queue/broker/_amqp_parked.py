@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from aio_pika.abc import AbstractQueue
 from aio_pika.exceptions import DeliveryError
 
-from steelyard.online.queue._in_flight import InFlight
 from steelyard.online.queue.broker._broker import LeasedMessage, Waiting
 
 Declare = Callable[[str], Awaitable[AbstractQueue]]
 Send = Callable[[bytes, str], Awaitable[None]]
 Ready = Callable[[str], Awaitable[int]]
-_COMING = 5.0
 
 
 class AmqpParked:
@@ -47,7 +44,6 @@ class AmqpParked:
         self._watched: set[str] = set()
         self._queues: dict[str, AbstractQueue] = {}
         self._held: dict[int, LeasedMessage] = {}
-        self._pulling: InFlight[LeasedMessage] = InFlight()
 
     def start(self) -> None:
         """Go on over a new connection; what was held is the broker's again."""
@@ -67,16 +63,6 @@ class AmqpParked:
 
     async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
         """Take the oldest results that wait for a sink."""
-        return await self._pulling.lease(self._pull(sink, most))
-
-    async def stop(self) -> list[LeasedMessage]:
-        """What has come for callers that were cancelled."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_COMING):
-                return await self._pulling.left()
-        return []
-
-    async def _pull(self, sink: str, most: int) -> list[LeasedMessage]:
         found: list[LeasedMessage] = []
         async with self._translated():
             queue = await self._queue(sink)

@@ -237,10 +237,6 @@ class Parked(Protocol):
         """Their sink does not have these; they wait again."""
         ...
 
-    async def stop(self) -> list[LeasedMessage]:
-        """Lease no more; returns what has come for callers that were cancelled. Never raises."""
-        ...
-
     async def counts(self) -> Mapping[str, int]:
         """How many results wait, by those sinks that are known here."""
         ...

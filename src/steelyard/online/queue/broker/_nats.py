@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Sequence
@@ -10,8 +9,9 @@ from typing import Any
 
 from nats.aio.msg import Msg
 from nats.errors import MaxPayloadError
+from nats.js import JetStreamContext
 from nats.js.api import Header, PubAck, RawStreamMsg
-from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
+from nats.js.errors import NotFoundError, ServiceUnavailableError
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
@@ -22,17 +22,13 @@ from steelyard.online.queue.broker._nats_connection import (
     FULL,
     NOT_LAST,
     NatsConnection,
-    acknowledged,
     refuse,
     words,
 )
 from steelyard.online.queue.broker._nats_parked import NatsParked, walk_dead_letters
-from steelyard.online.queue.broker._nats_requests import API, Puller
 from steelyard.online.queue.broker._nats_streams import CONSUMER, RestartMemory, StreamCounts, Streams
 
 _log = SafeLogger("steelyard.online")
-# How long a pull waits for more; every worker asks again right after it.
-_LINGER = 0.5
 # A server that does not know of the delivery never answers.
 _HEARD = 1.0
 
@@ -53,7 +49,7 @@ class NatsBroker:
         )
         self._lease_seconds = lease_seconds
         self._connection = NatsConnection(address)
-        self._puller = Puller(self._streams.turns, CONSUMER, ahead=0.25)
+        self._turns: JetStreamContext.PullSubscription | None = None
         self._counts = StreamCounts(self._streams)
         self.parked = NatsParked(self._streams, self._connection)
         self._held: set[int] = set()
@@ -74,7 +70,7 @@ class NatsBroker:
         async with self._connection.translated():
             await self._connection.connect()
             present = await self._streams.ensure(self._connection.jetstream)
-            self._puller.start(self._connection.client)
+            self._turns = await self._connection.jetstream.pull_subscribe_bind(CONSUMER, self._streams.turns)
             self.parked.start()
         self._lease_seconds = present.lease_seconds
         self._memory.connected(self._connection.server, present)
@@ -93,33 +89,19 @@ class NatsBroker:
         What this process holds or has seen through is not among them.
         """
         self._connection.check()
+        assert self._turns is not None
         async with self._connection.translated():
-            found = await self._puller.pull(most, patience=_LINGER)
-            if not found:
-                # No turn and a broken connection look the same to a pull.
-                self._connection.check()
-            messages = []
-            try:
-                while found:
-                    if (message := await self._met(found[0])) is not None:
-                        messages.append(message)
-                    del found[0]
-            except BaseException:
-                # What was met is put back too, for nobody else would hear of it until its lease ends.
-                self._puller.put_back([*(message.raw for message in messages), *found])
-                raise
+            came = [await self._met(raw) for raw in await self._connection.fetch(self._turns, most)]
+        messages = [message for message in came if message is not None]
         self._held.update(message.seq for message in messages)
         return messages
 
     async def extend(self, messages: Sequence[LeasedMessage]) -> None:
-        """Tell the server that turns are in progress, those that have come ahead of time too."""
+        """Tell the server that turns are in progress."""
         client = self._connection.client
-        # What has come ahead of time is leased as well, though nobody works on it yet.
-        ahead = [raw.reply for raw in self._puller.ahead] + self.parked.ahead
-        leases = [message.lease for message in messages] + ahead
         async with self._connection.translated():
-            for lease in leases:
-                await client.publish(lease, b"+WPI")
+            for message in messages:
+                await client.publish(message.lease, b"+WPI")
             await client.flush(timeout=int(ANSWER))
 
     async def keep_result(self, message: LeasedMessage, body: Callable[[], bytes]) -> bool:
@@ -127,23 +109,26 @@ class NatsBroker:
         subject = f"{self._streams.name}.results.{message.seq}"
         # The server stores it only if there is no result yet: of two workers one wins.
         headers = {"Nats-Expected-Last-Subject-Sequence": "0"}
-        async with self._connection.translated():
-            for content in (body(), b""):  # one that is too large leaves at least its mark
-                try:
-                    stored = acknowledged(await self._connection.requests.ask(subject, content, headers))
-                except MaxPayloadError:
-                    self._warn("result", "a result is larger than NATS takes; it is delivered, but not kept")
-                    continue
-                except APIError as error:
-                    if error.err_code != NOT_LAST:
-                        raise
-                    # The confirmation of our own may have been lost with a connection.
-                    if await self._result(message.seq) == content:
-                        return True
-                    self._held.discard(message.seq)
-                    return False
-                self._results[message.seq] = stored.seq
+        for content in (body(), b""):  # one that is too large leaves at least its mark
+            [answer] = await self._connection.publish_all(
+                [(subject, content, dict(headers))], stream=self._streams.results
+            )
+            if answer is None:
+                raise Unreachable("it does not confirm a result")
+            if isinstance(answer, MaxPayloadError):
+                self._warn("result", "a result is larger than NATS takes; it is delivered, but not kept")
+                continue
+            if isinstance(answer, PubAck):
+                self._results[message.seq] = answer.seq
                 return True
+            if getattr(answer, "err_code", None) != NOT_LAST:
+                refuse(answer)
+            async with self._connection.translated():
+                # The confirmation of our own may have been lost with a connection.
+                if await self._result(message.seq) == content:
+                    return True
+            self._held.discard(message.seq)
+            return False
         return True
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
@@ -160,13 +145,7 @@ class NatsBroker:
             await self._forget(certain)
 
     async def give_back(self, messages: Sequence[LeasedMessage], seconds: float, *, postpone: bool) -> bool:
-        """Give turns back, and write down that this was no attempt.
-
-        With those that have come ahead of time, where the process stops.
-        """
-        if not postpone:
-            ahead = await self._puller.stop()
-            messages = [*messages, *[await self._message(raw) for raw in ahead]]
+        """Give turns back, and write down that this was no attempt."""
         notes = [(message, _note_of(message, postponed=message.postponed + postpone)) for message in messages]
         await self._hand_back(notes, seconds)
         return True
@@ -211,7 +190,6 @@ class NatsBroker:
     async def close(self) -> None:
         """Disconnect, and forget what is still leased."""
         await self._connection.disconnect()
-        self._puller.clear()
         self._held.clear()
         self._results.clear()
         self._unheard.clear()
@@ -275,11 +253,12 @@ class NatsBroker:
         A restarted server does not answer for one that it does not know to have delivered: nothing of it may
         be deleted, since it will be delivered again, and the acknowledgement has to be repeated then.
         """
-        sent = {message.seq: await self._connection.send(message.lease, b"+ACK") for message in messages}
-        await asyncio.wait(sent.values(), timeout=_HEARD)
+        asked = [self._connection.ask(message.lease, b"+ACK") for message in messages]
+        answers = await self._connection.answers(asked, seconds=_HEARD)
         self._connection.check()
         self._unheard.update((message.seq, message) for message in messages)
-        await self._forget([one for one in messages if _is_answered(sent[one.seq])])
+        heard = zip(messages, answers, strict=True)
+        await self._forget([message for message, answer in heard if isinstance(answer, Msg)])
 
     async def _forget(self, messages: Sequence[LeasedMessage]) -> None:
         """Delete what was kept beside turns that are acknowledged."""
@@ -295,7 +274,7 @@ class NatsBroker:
                 await jetstream.purge_stream(self._streams.notes, subject=f"{name}.notes.{message.seq}")
             self._unheard.pop(message.seq, None)
             self._held.discard(message.seq)
-        subject = f"{API}.STREAM.MSG.DELETE.{self._streams.results}"
+        subject = f"$JS.API.STREAM.MSG.DELETE.{self._streams.results}"
         await self._connection.send_in_order([(subject, body) for body in deleting])
 
     async def _result(self, seq: int) -> bytes | None:
@@ -329,10 +308,6 @@ class NatsBroker:
         if isinstance(answer, ServiceUnavailableError):
             return None
         refuse(answer)
-
-
-def _is_answered(sent: asyncio.Future[Msg]) -> bool:
-    return sent.done() and sent.exception() is None
 
 
 def _note_of(message: LeasedMessage, *, postponed: int, doubted: bool = False) -> bytes:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import AuthorizationError, Error, MaxPayloadError, NoRespondersError
 from nats.js import JetStreamContext
-from nats.js.api import Header, PubAck
+from nats.js.api import PubAck
 from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
 
 from steelyard._internal.redact import error_words
 from steelyard.online.queue.broker._broker import BrokerAddress, Refused, Unreachable
-from steelyard.online.queue.broker._nats_requests import Requests
 
 FULL = frozenset({10002, 10023, 10047, 10054, 10077})
 """Codes of the server for: no room, in the account, the server or the stream, or too large a message."""
@@ -26,31 +24,9 @@ NOT_LAST = 10071
 """Its code for: there is a message under this subject already."""
 ANSWER = 5.0
 """Seconds that an answer of the server may take."""
+_LINGER = 0.5  # every worker asks again right after it
 _FORBIDDEN = frozenset({"authorization", "authentication", "permission", "user", "credential", "nkey"})
-
-
-def answer_of(answer: Msg) -> PubAck | Exception:
-    """What the server says of a message that was published."""
-    said = json.loads(answer.data)
-    if "error" not in said:
-        return PubAck.from_response(said)
-    try:
-        APIError.from_error(said["error"])
-    except APIError as error:
-        return error
-    raise AssertionError("an error is raised")
-
-
-def acknowledged(answer: Msg) -> PubAck:
-    """The server's confirmation of a message that was published.
-
-    Raises:
-        APIError: If it says that it has not stored it.
-    """
-    found = answer_of(answer)
-    if isinstance(found, Exception):
-        raise found
-    return found
+_Answer = TypeVar("_Answer")
 
 
 def refuse(error: Exception) -> NoReturn:
@@ -79,7 +55,7 @@ class NatsConnection:
         self._address = address
         self._client: Client | None = None
         self._jetstream: JetStreamContext | None = None
-        self._requests: Requests | None = None
+        self._closed: asyncio.Future[None] | None = None
         self._problem: Exception | None = None
         self.server = ""
 
@@ -93,6 +69,12 @@ class NatsConnection:
         """
         await self.disconnect()
         self._problem = None
+        self._closed = closed = asyncio.get_running_loop().create_future()
+
+        async def ended() -> None:
+            if not closed.done():
+                closed.set_result(None)
+
         async with asyncio.timeout(ANSWER):
             self._client = client = Client()
             await client.connect(
@@ -103,22 +85,18 @@ class NatsConnection:
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0,
                 error_cb=self._note,
-                closed_cb=self._ended,
+                closed_cb=ended,
                 user_credentials=self._address.options.get("credentials"),
             )
         for task in _tasks_of(client):
             task.add_done_callback(_look_at)
         self._jetstream = client.jetstream(timeout=ANSWER)
-        requests = Requests(client, seconds=ANSWER)
-        await requests.start()
-        self._requests = requests
         described: Mapping[str, Any] = getattr(client, "_server_info", {})
         self.server = str(described.get("server_id", ""))
 
     async def disconnect(self) -> None:
         """End the connection. Never raises."""
         client, self._client, self._jetstream = self._client, None, None
-        requests, self._requests = self._requests, None
         if client is not None:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(1):
@@ -127,16 +105,15 @@ class NatsConnection:
             if (transport := getattr(client, "_transport", None)) is not None:
                 with contextlib.suppress(Exception):
                     transport.close()
-            _end_tasks(client)
-        if requests is not None:
-            requests.close()
+            for task in _tasks_of(client):
+                task.cancel()
 
     @property
     def client(self) -> Client:
         """The client.
 
         Raises:
-            Unreachable: If there is no connection; likewise the other two.
+            Unreachable: If there is no connection; likewise the other one.
         """
         self.check()
         assert self._client is not None
@@ -149,20 +126,13 @@ class NatsConnection:
         assert self._jetstream is not None
         return self._jetstream
 
-    @property
-    def requests(self) -> Requests:
-        """Requests whose answers cost little."""
-        self.check()
-        assert self._requests is not None
-        return self._requests
-
     def check(self) -> None:
         """See that there is a connection.
 
         Raises:
             Unreachable: If there is none.
         """
-        if self._client is None or self._jetstream is None or self._requests is None:
+        if self._client is None or self._jetstream is None:
             raise Unreachable("there is no connection")
         if self._client.is_closed:
             raise Unreachable("the connection has ended")
@@ -175,35 +145,40 @@ class NatsConnection:
         Raises:
             Unreachable: If the connection ends, or the stream is not there.
         """
+        jetstream = self.jetstream
         sent = [
-            await self.send(subject, body, {**headers, Header.EXPECTED_STREAM: stream})
+            asyncio.ensure_future(
+                jetstream.publish(subject, body, timeout=ANSWER, stream=stream, headers=headers)
+            )
             for subject, body, headers in messages
         ]
-        answers = await asyncio.gather(*sent, return_exceptions=True)
         known: list[PubAck | Exception | None] = []
-        for answer in answers:
-            if isinstance(answer, NoRespondersError):
+        for answer in await self.answers(sent):
+            if isinstance(answer, NoStreamResponseError):
                 raise Unreachable("JetStream is not there, or the stream was deleted")
-            if isinstance(answer, MaxPayloadError):
+            if isinstance(answer, PubAck | APIError | MaxPayloadError):
                 known.append(answer)
-            elif isinstance(answer, BaseException):
+            else:
                 self.check()
                 known.append(None)
-            else:
-                known.append(answer_of(answer))
         return known
 
-    async def send(
-        self, subject: str, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> asyncio.Future[Msg]:
-        """A request on its way; where it could not be sent, the error comes as its answer."""
-        requests = self.requests
+    async def answers(
+        self, asked: Sequence[asyncio.Future[_Answer]], *, seconds: float = ANSWER
+    ) -> list[_Answer | BaseException | None]:
+        """What the server answers; None where nothing has come in time, or the connection has ended."""
+        assert self._closed is not None
+        together: asyncio.Future[Any] = asyncio.gather(*asked, return_exceptions=True)
         try:
-            return await requests.send(subject, body, headers)
-        except (Error, OSError) as error:
-            failed: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
-            failed.set_exception(error)
-            return failed
+            await asyncio.wait({together, self._closed}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            found: list[_Answer | BaseException | None] = []
+            for one in asked:
+                ended = one.done() and not one.cancelled()
+                found.append((one.exception() or one.result()) if ended else None)
+            return found
+        finally:
+            for one in asked:
+                one.cancel()
 
     async def send_in_order(self, requests: Sequence[tuple[str, bytes]]) -> None:
         """Send requests, and wait for the answer to the last: the server works them off in order.
@@ -216,7 +191,29 @@ class NatsConnection:
         *before, (subject, body) = requests
         for earlier in before:
             await self.client.publish(*earlier)
-        await self.requests.ask(subject, body)
+        [answer] = await self.answers([self.ask(subject, body)])
+        if answer is None:
+            self.check()
+            raise TimeoutError
+        if isinstance(answer, BaseException):
+            raise answer
+
+    def ask(self, subject: str, body: bytes) -> asyncio.Future[Msg]:
+        """A request on its way."""
+        return asyncio.ensure_future(self.client.request(subject, body, timeout=ANSWER))
+
+    async def fetch(self, subscription: JetStreamContext.PullSubscription, most: int) -> list[Msg]:
+        """The oldest messages of a consumer; waits half a second for one.
+
+        Raises:
+            Error: What the client raises, or the server says.
+        """
+        try:
+            return await subscription.fetch(most, timeout=_LINGER)
+        except TimeoutError:
+            # No message and a broken connection look the same.
+            self.check()
+            return []
 
     @asynccontextmanager
     async def translated(self) -> AsyncIterator[None]:
@@ -241,11 +238,6 @@ class NatsConnection:
         except Exception as error:  # noqa: BLE001 - whatever else a client raises, on a broken answer say
             raise Unreachable(f"it cannot be used ({error_words(error)})") from None
 
-    async def _ended(self) -> None:
-        """The client has given its connection up; nobody waits for answers any longer."""
-        if self._requests is not None:
-            self._requests.close()
-
     async def _note(self, error: Exception) -> None:
         self._problem = error
 
@@ -258,11 +250,6 @@ def _tasks_of(client: Client) -> list[asyncio.Task[None]]:
     ]
     found = (getattr(owner, name, None) for owner, name in owners)
     return [task for task in found if isinstance(task, asyncio.Task)]
-
-
-def _end_tasks(client: Client) -> None:
-    for task in _tasks_of(client):
-        task.cancel()
 
 
 def _look_at(task: asyncio.Task[None]) -> None:

@@ -6,16 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 from nats.aio.msg import Msg
 from nats.errors import MaxPayloadError
+from nats.js import JetStreamContext
 from nats.js.api import Header, PubAck
 from nats.js.errors import NotFoundError
 
 from steelyard.online.queue._protocol import DeadLetter, Decide, record_id_of
 from steelyard.online.queue.broker._broker import LeasedMessage, Unreachable, Waiting, unpacked_or_empty
 from steelyard.online.queue.broker._nats_connection import FULL, NatsConnection, refuse
-from steelyard.online.queue.broker._nats_requests import Puller
 from steelyard.online.queue.broker._nats_streams import Streams
-
-_PATIENCE = 0.5
 
 
 class NatsParked:
@@ -29,11 +27,11 @@ class NatsParked:
     def __init__(self, streams: Streams, connection: NatsConnection) -> None:
         self._streams = streams
         self._connection = connection
-        self._pullers: dict[str, Puller] = {}
+        self._subscriptions: dict[str, JetStreamContext.PullSubscription] = {}
 
     def start(self) -> None:
         """Go on over a new connection."""
-        self._pullers.clear()
+        self._subscriptions.clear()
 
     async def watch(self, sinks: Collection[str]) -> None:
         """The stream tells of all sinks."""
@@ -52,17 +50,8 @@ class NatsParked:
     async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
         """Lease the oldest results that wait for a sink."""
         async with self._connection.translated():
-            puller = self._pullers.get(sink) or await self._puller(sink)
-            return [_message(raw) for raw in await puller.pull(most, patience=_PATIENCE)]
-
-    @property
-    def ahead(self) -> list[str]:
-        """Leases of what has come and was not taken yet."""
-        return [raw.reply for puller in self._pullers.values() for raw in puller.ahead]
-
-    async def stop(self) -> list[LeasedMessage]:
-        """Ask for no more; returns what has come and was not taken."""
-        return [_message(raw) for puller in self._pullers.values() for raw in await puller.stop()]
+            subscription = self._subscriptions.get(sink) or await self._subscribe(sink)
+            return [_message(raw) for raw in await self._connection.fetch(subscription, most)]
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """Their sink has these."""
@@ -79,12 +68,12 @@ class NatsParked:
         found = await self._connection.jetstream.stream_info(self._streams.undelivered, subjects_filter=">")
         return {subject.rpartition(".")[2]: count for subject, count in (found.state.subjects or {}).items()}
 
-    async def _puller(self, sink: str) -> Puller:
+    async def _subscribe(self, sink: str) -> JetStreamContext.PullSubscription:
         stream, consumer = self._streams.undelivered, f"sink-{sink}"
-        await self._streams.ensure_consumer(self._connection.jetstream, stream, consumer, self._subject(sink))
-        self._pullers[sink] = puller = Puller(stream, consumer, ahead=0)
-        puller.start(self._connection.client)
-        return puller
+        jetstream = self._connection.jetstream
+        await self._streams.ensure_consumer(jetstream, stream, consumer, self._subject(sink))
+        self._subscriptions[sink] = found = await jetstream.pull_subscribe_bind(consumer, stream)
+        return found
 
     def _subject(self, sink: str) -> str:
         return f"{self._streams.name}.undelivered.{sink}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
 from steelyard._internal.logs import SafeLogger
+from steelyard.online.queue._in_flight import Leasing
 from steelyard.online.queue._protocol import QueueCounts
 from steelyard.online.queue._turns import Undelivered, result_to_json
 from steelyard.online.queue.broker._broker import (
@@ -44,6 +46,7 @@ class ParkedQueue:
         self._parked = parked
         self._call = call
         self._held: dict[tuple[str, int], LeasedMessage] = {}
+        self._pulling: defaultdict[str, Leasing[LeasedMessage]] = defaultdict(Leasing)
         # By what the broker has for its name.
         self._sinks: dict[str, str] = {}
         self._watched: set[str] = set()
@@ -76,7 +79,8 @@ class ParkedQueue:
             return []
         token = token_of(sink)
         results = []
-        for message in await self._call(lambda: self._parked.pull(token, most)):
+        pull = partial(self._parked.pull, token)
+        for message in await self._call(lambda: self._pulling[token].take(most, pull)):
             self._held[sink, message.seq] = message
             try:
                 evaluation = evaluation_from_json(unpacked(message.body))
@@ -105,7 +109,8 @@ class ParkedQueue:
 
     async def release(self) -> None:
         """Give back what was just coming, because this process stops; without patience."""
-        await self._parked.give_back(await self._parked.stop())
+        for pulling in self._pulling.values():
+            await self._parked.give_back(await pulling.left())
 
     async def move(self, sink: str, to: str) -> int:
         """Have the results that wait for a sink wait for another, or for none; those that nobody holds."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
-from steelyard.online.queue._in_flight import InFlight
+from steelyard.online.queue._in_flight import Leasing, to_the_end
 from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._turns import Leased, Selected, Undelivered, turn_from_json, turn_to_json
 from steelyard.online.queue.broker._broker import (
@@ -39,8 +39,7 @@ _log = SafeLogger("steelyard.online")
 _PATIENCE = 10.0  # long enough for a server that restarts
 # Between two attempts to connect: a server that restarts refuses connections at once.
 _PAUSE = 0.2
-# For what is just being leased when a process stops; a broker that answers at all does so within it.
-_COMING = 5.0
+_COMING = 5.0  # for what is just being leased or stored when a process stops
 _COUNTED = 1.0  # counting asks the broker, which must not become its main work
 _MAX_ATTEMPTS = 5  # a turn that ends its worker each time must not end all of them one after the other
 _Result = TypeVar("_Result")
@@ -77,7 +76,7 @@ class BrokerQueue:
         self._held: dict[int, LeasedMessage] = {}
         self._finished: dict[int, LeasedMessage] = {}
         self._parked = ParkedQueue(broker.parked, self._call)
-        self._pulling: InFlight[LeasedMessage] = InFlight()
+        self._leasing: Leasing[LeasedMessage] = Leasing(ahead=True)
         self._counting: asyncio.Task[None] | None = None
         self._counts: QueueCounts | None = None
         self._connecting = asyncio.Lock()
@@ -171,7 +170,7 @@ class BrokerQueue:
     async def lease(self, most: int) -> list[Leased | Undelivered]:
         """The oldest turns, or the results that somebody has left for them; waits a moment for some."""
         leased: list[Leased | Undelivered] = []
-        for message in await self._call(lambda: self._pulling.lease(self._broker.pull(most))):
+        for message in await self._call(lambda: self._leasing.take(most, self._broker.pull)):
             try:
                 one = await self._taken(message)
             except QueueFailed:
@@ -185,6 +184,7 @@ class BrokerQueue:
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         """Hold on to leases for another while."""
         messages = [message for one in held if (message := self._message(one)) is not None]
+        messages += self._leasing.ready
         messages += self._parked.messages([one for one in held if isinstance(one, Undelivered)])
         await self._call(lambda: self._broker.extend(messages))
 
@@ -221,6 +221,10 @@ class BrokerQueue:
 
     async def park(self, results: Sequence[Parking]) -> list[Parking]:
         """Keep results for the sinks that do not have them, and acknowledge their turns."""
+        # Broken off in between, they would be kept a second time when this process gives back what it holds.
+        return await to_the_end(self._park(results), seconds=_COMING)
+
+    async def _park(self, results: Sequence[Parking]) -> list[Parking]:
         await self._parked.give_back([result for result, _ in results if result.sink])
         found = [(self._message(one[0]), one) for one in results if not one[0].sink]
         whole = [(message, one) for message, one in found if message is not None]
@@ -262,7 +266,7 @@ class BrokerQueue:
         messages = [message for one in held if (message := self._message(one)) is not None]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_COMING):
-                messages += await self._pulling.left()
+                messages += await self._leasing.left()
         for message in messages:
             self._held.pop(message.seq, None)
             self._finished.pop(message.seq, None)
@@ -290,6 +294,7 @@ class BrokerQueue:
             self._counting = None
         self._held.clear()
         self._finished.clear()
+        self._leasing.ready.clear()
         self._parked.clear()
         await self._broker.close()
 
@@ -358,6 +363,7 @@ class BrokerQueue:
                 try:
                     await self._broker.connect()
                     self._connection += 1
+                    self._leasing.ready.clear()  # of the connection before: it comes again
                 except Unreachable as error:
                     if time.monotonic() > deadline:
                         self._set_aside(error)
