@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_args
 
@@ -39,7 +39,7 @@ class _Entry:
             **self.key._asdict(),
             "signal": self.signal,
             "method": self.map.method,
-            "map": self.map.to_dict(),
+            "map": asdict(self.map),
             "made_from": dict(self.made_from),
         }
 
@@ -50,7 +50,9 @@ class _Entry:
             raise ValueError(f"there is no signal {str(data['signal'])[:40]!r}")
         if data["method"] not in MAPS:
             raise ValueError(f"there is no method {str(data['method'])[:40]!r}")
-        made = MAPS[data["method"]].from_dict(data["map"])
+        # Numbers come as they are, or as lists of them.
+        numbers = {name: tuple(one) if isinstance(one, list) else one for name, one in data["map"].items()}
+        made = MAPS[data["method"]](**numbers)
         return cls(key=key, signal=data["signal"], map=made, made_from=dict(data.get("made_from") or {}))
 
 

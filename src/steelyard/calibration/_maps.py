@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,19 +14,6 @@ from steelyard.calibration._collect import SIGNALS, Labelled, Signal
 from steelyard.stats import Estimate, auroc, fit_logistic, smoothed_targets
 
 _Array = npt.NDArray[np.float64]
-
-
-class CalibrationMap(Protocol):
-    """From a judge's number in 0..1 to the probability, in 0..1, that people call the turn good."""
-
-    method: ClassVar[str]
-    """`identity`, `platt` or `isotonic`."""
-
-    def __call__(self, value: float) -> float:
-        """The probability."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its numbers, as JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +25,6 @@ class IdentityMap:
     def __call__(self, value: float) -> float:
         """The number itself."""
         return value
-
-    def to_dict(self) -> dict[str, Any]:
-        """It has no numbers."""
-        return {}
-
-    @classmethod
-    def from_dict(cls, _: Mapping[str, Any]) -> Self:
-        """The only one there is."""
-        return cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +41,14 @@ class PlattMap:
     """Where it stands."""
     method: ClassVar[str] = "platt"
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.slope) and math.isfinite(self.offset)) or self.slope < 0:
+            raise ValueError("slope and offset must be finite, and the slope not negative")
+
     def __call__(self, value: float) -> float:
         """The probability."""
         # exp overflows beyond 709.
         return 1 / (1 + math.exp(-min(max(self.slope * value + self.offset, -700.0), 700.0)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Slope and offset."""
-        return {"slope": self.slope, "offset": self.offset}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read the two numbers."""
-        slope, offset = float(data["slope"]), float(data["offset"])
-        if not (math.isfinite(slope) and math.isfinite(offset)) or slope < 0:
-            raise ValueError("slope and offset must be finite, and the slope not negative")
-        return cls(slope, offset)
 
     @classmethod
     def fit(cls, values: _Array, good: npt.NDArray[np.bool_]) -> Self:
@@ -100,21 +70,14 @@ class IsotonicMap:
     """The probability at each, never falling."""
     method: ClassVar[str] = "isotonic"
 
+    def __post_init__(self) -> None:
+        values, chances = self.values, self.chances
+        if not values or len(values) != len(chances) or not (_rises(values) and _rises(chances)):
+            raise ValueError("values and chances must be as many, in 0..1, and never fall")
+
     def __call__(self, value: float) -> float:
         """The probability."""
         return float(np.interp(value, self.values, self.chances))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The ends of the steps."""
-        return {"values": list(self.values), "chances": list(self.chances)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read the steps."""
-        values, chances = (tuple(float(number) for number in data[name]) for name in ("values", "chances"))
-        if not values or len(values) != len(chances) or not (_rises(values) and _rises(chances)):
-            raise ValueError("values and chances must be as many, in 0..1, and never fall")
-        return cls(values, chances)
 
     @classmethod
     def fit(cls, values: _Array, good: npt.NDArray[np.bool_]) -> Self:
@@ -160,6 +123,8 @@ def _rises(numbers: Sequence[float]) -> bool:
     return inside and all(one <= other for one, other in zip(numbers, numbers[1:], strict=False))
 
 
+CalibrationMap = IdentityMap | PlattMap | IsotonicMap
+"""From a judge's number in 0..1 to the probability, in 0..1, that people call the turn good."""
 MAPS: Mapping[str, Any] = {kind.method: kind for kind in (IdentityMap, PlattMap, IsotonicMap)}
 """The kinds of map by their method's name."""
 

@@ -16,12 +16,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import ConfigurationError
+from steelyard._internal.typed import read
+from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, Provenance, Score
 from steelyard.stats import fit_ridge, folds_of
 
@@ -73,6 +74,10 @@ class ScreenMap:
     left_by_value: float
     """The same of a curve over the screen's value alone."""
 
+    def __post_init__(self) -> None:
+        if not len(self.names) == len(self.centre) == len(self.slopes) <= _MOST_FEATURES:
+            raise ValueError("its columns are of different lengths")
+
     def expected(self, found: Mapping[str, float]) -> float:
         """The judge's value to expect, in 0..1."""
         moved = sum(
@@ -122,14 +127,14 @@ class FittedScreen:
         draft.replace(place)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self | None:
+    def load(cls, path: str | os.PathLike[str]) -> FittedScreen | None:
         """Read a file that `save` wrote; None if there is none yet."""
         try:
             with Path(path).open("rb") as file:
                 data = json.loads(file.read(_LARGEST))
-            maps = {str(name): _map_of(one) for name, one in data["maps"].items()}
-            found = cls(screen=_pair(data["screen"]), judge=_pair(data["judge"]), maps=maps)
-            if data["steelyard_screen"] != _SCHEMA or data["version"] != found.version:
+            schema, version = data.pop("steelyard_screen"), data.pop("version")
+            found = read(FittedScreen, data, what="screen file")
+            if schema != _SCHEMA or version != found.version:
                 raise ValueError("it was edited, or is of another version")
         except FileNotFoundError:
             return None
@@ -137,33 +142,12 @@ class FittedScreen:
             raise ConfigurationError(
                 f"screen_file {os.fspath(path)!r}: {error.strerror}; give a file that can be read and written"
             ) from None
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        except (InvalidRecord, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             why = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
             raise ConfigurationError(
                 f"screen_file {os.fspath(path)!r} is not one: {why}; delete it, or give another path"
             ) from None
         return found
-
-
-def _map_of(data: Mapping[str, Any]) -> ScreenMap:
-    names, *columns = (tuple(data[name]) for name in ("names", "centre", "slopes"))
-    numbers = [tuple(map(float, column)) for column in columns]
-    if not len(names) == len(numbers[0]) == len(numbers[1]) <= _MOST_FEATURES:
-        raise ValueError("its columns are of different lengths")
-    return ScreenMap(
-        names=tuple(map(str, names)),
-        centre=numbers[0],
-        slopes=numbers[1],
-        level=float(data["level"]),
-        turns=int(data["turns"]),
-        left=float(data["left"]),
-        left_by_value=float(data["left_by_value"]),
-    )
-
-
-def _pair(data: Sequence[Any]) -> tuple[str, str]:
-    one, other = data
-    return str(one), str(other)
 
 
 def made_by(provenance: Provenance | None) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import sqlite3
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -133,7 +133,7 @@ def app(
         raise MissingDependency("starlette", extra="collect") from None
     known = (() if token else LOOPBACK) if hosts is None else tuple(hosts)
     endpoint = _Endpoint(
-        collector,
+        collector=collector,
         token=token,
         hosts=frozenset(name.lower() for name in known),
         max_body=max_body,
@@ -149,27 +149,20 @@ def app(
     )
 
 
+@dataclass(kw_only=True)
 class _Endpoint:
     """Answers requests."""
 
-    def __init__(
-        self,
-        collector: Receiver,
-        *,
-        token: str | None,
-        hosts: frozenset[str],
-        max_body: int,
-        max_requests: int,
-        retry_after: int,
-    ) -> None:
-        self._collector = collector
-        self._token = token
-        self._hosts = hosts
-        self._max_body = max_body
-        self._max_requests = max_requests
-        self._retry_after = retry_after
-        self._under_way: Counter[str] = Counter()
-        self._held = 0
+    collector: Receiver
+    token: str | None
+    hosts: frozenset[str]
+    max_body: int
+    max_requests: int
+    retry_after: int
+    under_way: Counter[str] = field(default_factory=Counter)
+    held: int = 0
+
+    def __post_init__(self) -> None:
         # One thread: parsing holds the interpreter, so that more of them would not be faster.
         self._executor = DaemonExecutor(1, name="steelyard-otlp")
 
@@ -192,17 +185,17 @@ class _Endpoint:
         if kind not in (_JSON, _PROTOBUF):
             return self._refuse("content_type", 415, f"send {_PROTOBUF} or {_JSON}", is_json=True)
         peer = request.client.host if request.client else ""
-        most = self._max_requests * _CONNECTIONS
-        if self._under_way.total() >= most or self._under_way[peer] >= max(most // 2, 1):
+        most = self.max_requests * _CONNECTIONS
+        if self.under_way.total() >= most or self.under_way[peer] >= max(most // 2, 1):
             return self._refuse("busy", 429, "too many requests at once", is_json=is_json)
-        self._under_way[peer] += 1
+        self.under_way[peer] += 1
         held = _Bodies(self)
         try:
             return await self._take(request, signal, held, is_json=is_json)
         finally:
             held.let_go()
-            self._under_way[peer] -= 1
-            self._under_way += Counter()  # forgets addresses of which nothing is left
+            self.under_way[peer] -= 1
+            self.under_way += Counter()  # forgets addresses of which nothing is left
 
     async def health(self, request: Request) -> Response:
         """`GET /healthz`: counts, no content."""
@@ -211,36 +204,36 @@ class _Endpoint:
         refusal = self._stranger(request, True)
         if refusal is not None:
             return refusal
-        return Response(json.dumps(asdict(self._collector.counts)), media_type=_JSON)
+        return Response(json.dumps(asdict(self.collector.counts)), media_type=_JSON)
 
     def hold(self, size: int) -> None:
         """Count bytes that are in memory."""
-        if self._held + size > self._max_requests * self._max_body:
+        if self.held + size > self.max_requests * self.max_body:
             raise Busy
-        self._held += size
+        self.held += size
 
     def release(self, size: int) -> None:
         """They are not any more."""
-        self._held -= size
+        self.held -= size
 
     async def _take(self, request: Request, signal: Signal, held: _Bodies, *, is_json: bool) -> Response:
         """Answer a request that is let in."""
         encoding = request.headers.get("content-encoding", "")
         try:
-            if int(request.headers.get("content-length") or 0) > self._max_body:
+            if int(request.headers.get("content-length") or 0) > self.max_body:
                 raise TooLarge
             async with asyncio.timeout(_SECONDS_FOR_A_BODY):
                 body = await read_body(
-                    held.pieces(request.stream()), encoding=encoding, longest=self._max_body
+                    held.pieces(request.stream()), encoding=encoding, longest=self.max_body
                 )
             session = request.headers.get(_SESSION, "").strip()
-            read = partial(self._collector.reader.read, body, is_json=is_json, signal=signal, session=session)
+            read = partial(self.collector.reader.read, body, is_json=is_json, signal=signal, session=session)
             export = await self._executor.run(read) if len(body) > _IN_LOOP else read()
-            await self._collector.store(export, signal=signal)
+            await self.collector.store(export, signal=signal)
         except Busy:
             return self._refuse("busy", 429, "too many bytes at once", is_json=is_json)
         except TooLarge:
-            limit = f"{self._max_body >> 20} MiB" if self._max_body >> 20 else f"{self._max_body} bytes"
+            limit = f"{self.max_body >> 20} MiB" if self.max_body >> 20 else f"{self.max_body} bytes"
             return self._refuse("too_large", 413, f"the body has more than {limit}", is_json=is_json)
         except Unreadable as error:
             return self._refuse("encoding", 400, str(error), is_json=is_json)
@@ -253,35 +246,35 @@ class _Endpoint:
         except sqlite3.Error as error:
             problem = f"the {signal} cannot be stored: {error_words(error)}"
             return self._refuse("not_stored", 503, problem, is_json=is_json)
-        return _response(200, self._collector.reader.success(export, is_json=is_json), is_json=is_json)
+        return _response(200, self.collector.reader.success(export, is_json=is_json), is_json=is_json)
 
     def _stranger(self, request: Request, is_json: bool) -> Response | None:
         """The answer to who may not send; None for who may."""
         # Against DNS rebinding: a web page can have this machine asked under its own name.
-        if self._hosts:
+        if self.hosts:
             try:
                 name = urlsplit(f"//{request.headers.get('host', '')}").hostname
             except ValueError:
                 name = None
-            if name not in self._hosts:
+            if name not in self.hosts:
                 return self._refuse("host", 421, "this server does not go by that name", is_json=is_json)
-        if self._token is None:
+        if self.token is None:
             return None
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         # In constant time, so that how long it takes does not tell how much was right.
-        known = secrets.compare_digest(given.strip().encode(errors="replace"), self._token.encode())
+        known = secrets.compare_digest(given.strip().encode(errors="replace"), self.token.encode())
         if known and scheme.lower() == "bearer":
             return None
         return self._refuse("token", 401, "a token is needed", is_json=is_json)
 
     def _refuse(self, cause: str, status: int, message: str, *, is_json: bool) -> Response:
-        self._collector.refuse(cause)
+        self.collector.refuse(cause)
         # These alone are sent again by exporters; the others would fail for ever.
         passes = status in (429, 503)
-        body = self._collector.reader.failure(message, is_json=is_json, passes=passes)
+        body = self.collector.reader.failure(message, is_json=is_json, passes=passes)
         made = _response(status, body, is_json=is_json)
         if passes:
-            made.headers["retry-after"] = str(self._retry_after)
+            made.headers["retry-after"] = str(self.retry_after)
         return made
 
 

@@ -11,7 +11,7 @@ import stat
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
@@ -40,18 +40,9 @@ class SpanJournal:
     Args:
         path: The file; made, private to its owner, if it is not there.
         max_bytes: How many bytes of spans may be in it.
-        durability: `normal` survives a crash of the process, `full` also one of the machine.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        max_bytes: int = 1024**3,
-        durability: Literal["normal", "full"] = "normal",
-    ) -> None:
-        if durability not in ("normal", "full"):
-            raise ConfigurationError(f"durability must be 'normal' or 'full', not {durability!r}")
+    def __init__(self, path: str | os.PathLike[str], *, max_bytes: int = 1024**3) -> None:
         if not max_bytes > 0:
             raise ConfigurationError(f"max_bytes of the journal must be more than 0, not {max_bytes!r}")
         self.path = Path(path).absolute()
@@ -60,7 +51,7 @@ class SpanJournal:
         """Size of the spans in it."""
         self._lock = threading.Lock()
         try:
-            self._db = _connect(self.path, durability)
+            self._db = _connect(self.path)
             sums = self._db.execute("SELECT COALESCE(SUM(LENGTH(body)), 0) FROM pieces").fetchone()
             self.bytes = int(sums[0])
         except (sqlite3.Error, OSError) as error:
@@ -115,7 +106,7 @@ class SpanJournal:
             self._db.close()
 
 
-def _connect(path: Path, durability: str) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     _claim(path)
     connection = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
     try:
@@ -123,7 +114,8 @@ def _connect(path: Path, durability: str) -> sqlite3.Connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         _check(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {durability.upper()}")
+        # Survives a crash of the process.
+        connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("BEGIN EXCLUSIVE")
         for statement in _TABLES.split(";"):

@@ -6,9 +6,12 @@ Nothing of it was judged. It shows what the pages say of a fall, its slice and i
 from __future__ import annotations
 
 import asyncio
+import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from types import SimpleNamespace
 from typing import Final
 
@@ -31,57 +34,18 @@ _MADE: Final = Provenance(judge="demo", prompt_version="1", metric_version="1")
 
 @dataclass(frozen=True, kw_only=True)
 class _Topic:
-    questions: tuple[str, ...]
+    """What customers ask about: questions, the help page, what it says of them, and what it does not."""
+
+    questions: list[str]
     passage: str
-    claims: tuple[str, ...]
+    claims: list[str]
     invented: str
 
 
-_TOPICS: Final = (
-    _Topic(
-        questions=(
-            "When does my parcel arrive?",
-            "How long does delivery take?",
-            "Is there Saturday delivery?",
-        ),
-        passage="Parcels leave our warehouse within one working day. Delivery takes two to three working "
-        "days. On Saturdays nothing is delivered.",
-        claims=("Delivery takes two to three working days.", "On Saturdays nothing is delivered."),
-        invented="Express parcels arrive on the same day.",
-    ),
-    _Topic(
-        questions=("How do I send something back?", "Do I pay for the return?", "Can I return a sale item?"),
-        passage="You can send goods back within 30 days. The customer pays the return freight. "
-        "Goods on sale can be returned as well.",
-        claims=("You can send goods back within 30 days.", "The customer pays the return freight."),
-        invented="We pay the return freight for every order.",
-    ),
-    _Topic(
-        questions=(
-            "How do I reset my password?",
-            "I cannot sign in any more",
-            "The reset mail does not come",
-        ),
-        passage="A new password is set under Account, Security. The mail with the link arrives within ten "
-        "minutes. The link is valid for one hour.",
-        claims=("A new password is set under Account, Security.", "The link is valid for one hour."),
-        invented="The link stays valid for a week.",
-    ),
-    _Topic(
-        questions=("Where do I find my invoice?", "Can you change the address on my invoice?"),
-        passage="Invoices are under Account, Orders. An address can be changed until the order has left. "
-        "Afterwards support issues a corrected invoice.",
-        claims=("Invoices are under Account, Orders.", "An address can be changed until the order has left."),
-        invented="You can change the address on any invoice yourself.",
-    ),
-    _Topic(
-        questions=("Which warranty do I have?", "Does the warranty cover the battery?"),
-        passage="The warranty is two years from delivery. Batteries are covered for six months. "
-        "Damage by water is not covered.",
-        claims=("The warranty is two years from delivery.", "Batteries are covered for six months."),
-        invented="The battery is covered for five years.",
-    ),
-)
+@cache
+def _topics() -> tuple[_Topic, ...]:
+    raw = files("steelyard.cli.demo").joinpath("shop.json").read_text(encoding="utf-8")
+    return tuple(_Topic(**one) for one in json.loads(raw))
 
 
 def write_fortnight(path: str, *, now: float) -> None:
@@ -124,10 +88,10 @@ def _turns(draw: random.Random, now: float) -> Iterator[Evaluation]:
 def _turn(
     draw: random.Random, number: int, at: float, session: str, tenant: str, *, is_new: bool
 ) -> Evaluation:
-    topic = draw.choice(_TOPICS)
+    topic = draw.choice(_topics())
     is_lost = is_new and tenant == TENANT and draw.random() < 0.6
     is_invented = is_lost or draw.random() < 0.07
-    pages = {one: Context(text=one.passage, id=f"help/{at}") for at, one in enumerate(_TOPICS, start=1)}
+    pages = {one: Context(text=one.passage, id=f"help/{at}") for at, one in enumerate(_topics(), start=1)}
     others = [page for one, page in pages.items() if one is not topic]
     right = replace(pages[topic], rank=0)
     found = (right, *draw.sample(others, 3))
@@ -165,7 +129,7 @@ def _turn(
 
 
 def _scores(
-    draw: random.Random, number: int, topic: _Topic, claims: tuple[str, ...], shown: tuple[Context, ...]
+    draw: random.Random, number: int, topic: _Topic, claims: Sequence[str], shown: tuple[Context, ...]
 ) -> Iterator[Score]:
     verdicts = [_verdict(claim, topic, shown) for claim in claims]
     held = sum(verdict.value is True for verdict in verdicts) / len(verdicts)

@@ -20,36 +20,20 @@ from steelyard.golden.running._reply import join_async_pieces, join_pieces
 
 # An endpoint may stream without end.
 _LARGEST = 8 * 1024 * 1024
+# The run's own limit for a case comes first.
+_SECONDS = 3600.0
 
 
 class EndpointError(SteelyardError):
     """The endpoint did not answer, or answered with an HTTP error."""
 
 
-def http_app(
-    url: str,
-    *,
-    question_field: str = "question",
-    answer_field: str | None = None,
-    contexts_field: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    timeout: float = 60.0,
-) -> App:
+def http_app(url: str, *, answer_field: str | None = None, contexts_field: str | None = None) -> App:
     """An endpoint as an application.
 
     A case is posted as `{"question": ..., "history": [{"role", "content"}]}`. The reply is read like that of
-    a function; name its fields where they have other names.
-
-    Args:
-        url: The address, posted to as it is. Redirects are not followed.
-        question_field: Under which name the question is sent.
-        answer_field: Where the answer is in the reply, e.g. `data.answer`.
-        contexts_field: Where the contexts are.
-        headers: Sent along, e.g. an authorization.
-        timeout: Seconds for one reply.
+    a function; name its fields where they have other names (`data.answer`). Redirects are not followed.
     """
-    if not question_field:
-        raise ConfigurationError("question_field must not be empty")
     import urllib3
 
     # Not retried: a second request may count, cost or write something a second time.
@@ -57,14 +41,13 @@ def http_app(
     shown = redacted_url(url)
 
     def call(case: Case) -> Any:
-        body = {question_field: case.question, "history": messages(case)}
+        body = {"question": case.question, "history": messages(case)}
         try:
             reply = pool.request(
                 "POST",
                 url,
                 json=body,
-                headers={"Content-Type": "application/json", **(headers or {})},
-                timeout=timeout,
+                timeout=_SECONDS,
                 redirect=False,
                 preload_content=False,
             )
@@ -140,7 +123,7 @@ def app_from(
             LlamaIndex engine or workflow), `"module:name"` of either, or the address of an HTTP endpoint. A
             function without parameters makes the application.
         input_key: The key of a chain's input under which it expects the question, where it cannot be told.
-        options: For an HTTP endpoint: see `HttpApp`.
+        options: For an HTTP endpoint: see `http_app`.
     """
     if isinstance(target, App):
         return target
