@@ -32,6 +32,8 @@ _log = SafeLogger("steelyard")
 _PATIENCE: Final = 10.0
 """Seconds that all locks together may hold up a fork: twice as long as SQLite waits for a locked file, since
 the child of a fork that did not wait can never use that file."""
+_BRIEFLY: Final = 0.05
+"""Seconds that a fork which holds some of the locks waits for another one."""
 _locks: WeakValueDictionary[int, ForkLock] = WeakValueDictionary()
 _module_locks: dict[str, Callable[[], Any]] = getattr(
     sys.modules.get("_frozen_importlib"), "_module_locks", {}
@@ -225,22 +227,44 @@ def _send(numbers: Iterable[int]) -> None:
         os.kill(os.getpid(), number)
 
 
+def _hold_all(missed: ForkLock | None, deadline: float) -> ForkLock | None:
+    """Acquire the locks that can be had, first the one that was missed; returns one to be waited for.
+
+    It is waited for with no other lock held, since the thread that holds it may want one of those.
+    """
+    if missed is not None and missed.acquire(timeout=max(0.0, deadline - time.monotonic())):
+        _held.append(missed)
+    for lock in _alive():
+        if lock is missed:
+            continue
+        if lock.acquire(timeout=_BRIEFLY):
+            _held.append(lock)
+        elif time.monotonic() < deadline:
+            return lock
+    return None
+
+
+def _let_go() -> None:
+    while _held:
+        _held.pop().release()
+
+
 def _before_fork() -> None:
     _hold_signals()
     _forking.acquire()
     deadline = time.monotonic() + _PATIENCE
-    for lock in _alive():
-        if lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            _held.append(lock)
-            lock.before_fork()
+    missed: ForkLock | None = None
+    while (missed := _hold_all(missed, deadline)) is not None:
+        _let_go()
+    for lock in _held:
+        lock.before_fork()
     # Last, since a thread may begin to import while a lock is waited for.
     while _importing() and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
 def _in_parent() -> None:
-    while _held:
-        _held.pop().release()
+    _let_go()
     # Not held if a signal came just before signals had to wait.
     with contextlib.suppress(RuntimeError):
         _forking.release()

@@ -279,6 +279,33 @@ def test_a_fork_while_the_shared_monitor_is_made() -> None:
     assert code == 0, output
 
 
+def test_a_fork_waits_for_no_thread_that_waits_for_the_fork() -> None:
+    code, output, _ = run("""
+    from steelyard._internal.forks import ForkLock
+    class Told(ForkLock):
+        def in_child(self, *, whole):
+            self.whole = whole
+            super().in_child(whole=whole)
+    inner, outer, held = Told(), Told(), threading.Event()
+    def nested():
+        with outer:
+            held.set()
+            # The fork takes the locks in the order in which they were made, and waits for the other one now.
+            while not inner.locked(): time.sleep(0.001)
+            with inner: pass
+    thread = threading.Thread(target=nested)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        with inner, outer: os._exit(0 if inner.whole and outer.whole else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join()
+    """)
+    assert code == 0, output
+
+
 INTERRUPTED_FORK = """
 import os, signal, sys, time
 from steelyard._internal import forks, lifecycle
