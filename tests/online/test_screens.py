@@ -18,9 +18,11 @@ from steelyard.judge.middleware import CircuitBreaker
 from steelyard.metrics import ContextRelevancy, Faithfulness, Metric
 from steelyard.online import Budget, Monitor, Rule, Selection, SpoolSettings, Suspicion
 from steelyard.questions import Answer, Question, Reply, Request, YesNo
+from steelyard.report import report
 from steelyard.scores import Evaluation, Evidence, evaluation_from_json, evaluation_to_json
 from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 _NUMBER = re.compile(r"number (\d+)")
 
@@ -262,6 +264,53 @@ def test_a_judge_that_stays_down_fails_by_name_beside_the_screen() -> None:
     assert {one.inclusion_probability for one in judged} == {0.5}
 
 
+@pytest.mark.parametrize("queue", ["file", "nats"])
+def test_after_a_day_without_the_judge_each_turn_has_its_screen_and_figures_are_of_what_was_judged(
+    queue: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a day would be with waits of minutes: turns wait as often as they may, and then fail by name."""
+    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.02)
+    monkeypatch.setattr("steelyard.online._worker._LONGEST_WAIT", 0.02)
+    monkeypatch.setattr("steelyard.online._worker._POSTPONED", 2)
+    back = threading.Event()
+
+    def script(question: Question, request: Request) -> Answer:
+        if not back.is_set():
+            raise JudgeUnavailable("away", cause="unreachable")
+        return YesNo(value=number_of(request) % 4 != 0)
+
+    sink, path = MemorySink(), tmp_path / "steelyard.db"
+    nats = queue == "nats"
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=CircuitBreaker(ScriptedJudge(script, name="dear"), reset_after=0.02),
+        screen=unsure_screen(),
+        sample_rate=0.5,
+        sinks=[sink, SQLiteSink(path)],
+        spool=request.getfixturevalue("nats_server").queue() if nats else tmp_path / "spool.db",
+    )
+    monitor.start()
+    for number in range(60):
+        monitor.submit(numbered(number))
+    until(lambda: len(sink.evaluations) == 60)
+    away = [one.scores[0] for one in sink.evaluations if one.scores]
+    assert 15 < len(away) < 45 and {one.status for one in away} == {"failed"}
+    assert {one.cause for one in away} <= {"unreachable", "breaker_open"}
+    back.set()
+    for number in range(60, 180):
+        monitor.submit(numbered(number))
+    until(lambda: len(sink.evaluations) == 180)
+    assert monitor.flush(60) == 0
+    monitor.close()
+    check_law(monitor.stats())
+    assert {one.screen[0].status for one in sink.evaluations} == {"scored"}
+    judged = [one.scores[0] for one in sink.evaluations if one.scores and one.scores[0].status == "scored"]
+    (figure,) = report(path).figures.metrics
+    assert figure.screen is not None and figure.screen.cheap.n == 180
+    assert figure.estimate.n == len(judged)
+    assert figure.estimate.low < 0.75 < figure.estimate.high
+
+
 def test_the_budget_binds_the_judge_and_the_screen_goes_on() -> None:
     sink, judge = MemorySink(), judge_of()
     monitor = Monitor(
@@ -429,8 +478,13 @@ def test_a_file_that_was_edited_is_refused(tmp_path: Path) -> None:
         learn(path, judge=judge_of(4), screen=signalled_screen(), count=0)
 
 
-def test_screen_and_judge_may_both_work_in_another_process(tmp_path: Path) -> None:
-    path, sink, screen = tmp_path / "spool.db", MemorySink(), unsure_screen()
+@pytest.mark.parametrize("queue", ["file", "nats"])
+def test_screen_and_judge_may_both_work_in_another_process(
+    queue: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    sink, screen = MemorySink(), unsure_screen()
+    nats = queue == "nats"
+    path = request.getfixturevalue("nats_server").queue() if nats else tmp_path / "spool.db"
     here = Monitor(
         metrics=FAITHFUL,
         judge=judge_of(),
@@ -449,6 +503,7 @@ def test_screen_and_judge_may_both_work_in_another_process(tmp_path: Path) -> No
         metrics=FAITHFUL, judge=judge_of(), screen=screen, sample_rate=0.3, sinks=[sink], spool=path
     )
     there.start()
+    until(lambda: len(sink.evaluations) >= stats.spooled)
     assert there.flush(60) == 0
     there.close()
     after = there.stats()

@@ -164,12 +164,22 @@ def test_odd_sessions_are_defined() -> None:
     assert len(str(two.state())) < 1_000
 
 
+def test_a_rate_that_no_turn_has_holds_no_alarm_back() -> None:
+    """Weights tell turns apart; that all are far from the heaviest one tells nothing."""
+    known, feared = (FallAlarm(target=0.9, smallest_inclusion=smallest) for smallest in (0.1, 0.01))
+    for value in [1.0] * 50 + [1.0, 1.0, 1.0, 0.0] * 50:
+        known.add(value, 0.1)
+        feared.add(value, 0.1)
+    assert known.raised_at is not None and feared.raised_at is not None
+    assert feared.raised_at <= known.raised_at + 1
+
+
 def test_an_alarm_goes_on_where_it_stopped() -> None:
-    whole, part = FallAlarm(target=0.9), FallAlarm(target=0.9)
+    whole, part = (FallAlarm(target=0.9, smallest_inclusion=0.5) for _ in range(2))
     for place in range(30):
-        whole.add(0.5, session=f"s{place % 4}")
-        part.add(0.5, session=f"s{place % 4}")
-        again = FallAlarm(target=0.9)
+        whole.add(0.5, 1.0 if place % 3 else 0.5, session=f"s{place % 4}")
+        part.add(0.5, 1.0 if place % 3 else 0.5, session=f"s{place % 4}")
+        again = FallAlarm(target=0.9, smallest_inclusion=0.5)
         again.resume(json.loads(json.dumps(part.state())))
         part = again
     assert part.evidence == pytest.approx(whole.evidence)

@@ -27,6 +27,7 @@ _HORIZON = 3_000.0  # scores after which half of the stake has been put on a fal
 _NOTHING = 1e-300
 _MOST_LOST = 0.9
 """No session may cost a bet more than this share of what it has become."""
+_NARROWEST = 0.05  # a target nearer to 1 would allow bets without end
 
 
 class ConfidenceSequence:
@@ -194,6 +195,7 @@ class FallAlarm:
         """The lowest probability with which any turn can be picked; it may be lowered before any score."""
         self._stakes = np.zeros((len(_POWERS), len(_BETS)))
         self._power = 1.0
+        self._weights = self._squares = 0.0
         self._open: dict[str, _Sum] = {}
 
     def state(self) -> dict[str, Any]:
@@ -201,7 +203,8 @@ class FallAlarm:
         units = {
             key: (turns, round(most, 6), round(total, 6)) for key, (turns, most, total) in self._open.items()
         }
-        return {"n": self.n, "stakes": self._stakes.tolist(), "power": self._power, "open": units}
+        seen = {"n": self.n, "weights": [self._weights, self._squares], "open": units}
+        return {**seen, "stakes": self._stakes.tolist(), "power": self._power}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where another alarm with the same options stopped, in an earlier process say.
@@ -211,6 +214,8 @@ class FallAlarm:
         """
         try:
             n, power, stakes = int(state["n"]), float(state["power"]), np.array(state["stakes"], float)
+            # Earlier versions did not keep them.
+            weights, squares = map(float, state.get("weights", (0.0, 0.0)))
             units = {
                 str(key): (int(turns), float(most), float(total))
                 for key, (turns, most, total) in state["open"].items()
@@ -218,8 +223,9 @@ class FallAlarm:
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ValueError("this is not the state of a fall alarm") from None
         known = stakes.shape == self._stakes.shape and bool((np.isfinite(stakes) & (stakes >= 0)).all())
-        if n < 0 or not known or not 0 < power <= 1:
+        if n < 0 or not known or not 0 < power <= 1 or not 0 <= weights <= squares < math.inf:
             raise ValueError("this is not the state of a fall alarm")
+        self._weights, self._squares = weights, squares
         self.n, self._power, self._stakes, self._open = n, power, stakes, units
         self.evidence = self._won()
 
@@ -259,9 +265,12 @@ class FallAlarm:
             turns, most, total = 0, 0.0, 0.0
         most, before, total = most + share * max(1 - target, 0.0), total, total + share * (value - target)
         opened = _kept(self.n) - _kept(self.n + 1)
-        bets = np.where((_BETS * most <= _MOST_LOST) | (not turns), _BETS, 0.0)
+        sizes = self._bets(target)
+        bets = np.where((sizes * most <= _MOST_LOST) | (not turns), sizes, 0.0)
         factors = (1 - bets * total) / (1 - bets * before)
         self._stakes = (self._stakes + opened) * factors ** _POWERS[:, None]
+        self._weights += 1 / inclusion
+        self._squares += 1 / inclusion**2
         self._power = 1 / design_effect
         if key is not None:
             remember(self._open, key, (turns + 1, most, total))
@@ -270,6 +279,16 @@ class FallAlarm:
         if self.raised_at is None and self.evidence >= 1 / self.alpha:
             self.raised_at = self.n
         return self.raised_at is not None
+
+    def _bets(self, target: float) -> npt.NDArray[np.float64]:
+        """The bets, as many times larger as earlier turns weighed less than the heaviest can.
+
+        Under weights a, the bet that grows fastest is mean a / mean a^2 of the one under weights of 1. Turns
+        before alone decide it: a turn's own weight tells what a screen thinks of its value.
+        """
+        typical = self._weights / self._squares if self._squares else self.smallest_inclusion
+        larger = max(typical / self.smallest_inclusion, 1.0)
+        return np.minimum(_BETS * larger, _MOST_LOST / max(1 - target, _NARROWEST))
 
 
 def _share(inclusion: float, smallest: float) -> float:
