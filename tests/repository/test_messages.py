@@ -202,7 +202,7 @@ def test_every_message_says_what_to_do(kind: str) -> None:
 def test_the_doctor_knows_what_mends_each_cause() -> None:
     """Of a judge's server or a sink; causes of single questions stand on their Scores."""
     of_questions = {"instructed", "malformed_answer", "unsupported"}
-    rooms = [path for path in FILES if {"judge", "sinks", "alarms"} & set(path.parts)]
+    rooms = [path for path in FILES if {"judge", "sinks", "alarms"} & set(path.relative_to(ROOT).parts)]
     causes = {
         cause for path in rooms for cause in re.findall(r'cause="(\w+)"', path.read_text(encoding="utf-8"))
     }
