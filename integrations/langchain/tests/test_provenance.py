@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
+import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
@@ -56,6 +58,20 @@ def test_a_summary_under_a_telling_name_is_not_a_passage(receiver: Receiver, con
     last = ChatPromptTemplate.from_template("{context}\n{question}") | says("Paris.")
     (RunnableLambda(answer) | last).invoke({"question": QUESTION}, config)
     assert texts(receiver.record.contexts) == [PARIS.page_content]
+
+
+@pytest.mark.parametrize("found_by", ["Of one city.", QUESTION])
+def test_a_passage_that_is_kept_in_metadata_is_what_the_prompt_shows(
+    receiver: Receiver, config: Any, found_by: str
+) -> None:
+    """A sentence is searched by, and the window around it is shown; or a question, and its answer."""
+    whole = "Paris is where the government of France has sat for most of a thousand years."
+    about = {"whole": whole, "title": "A short history of its government, its towns and its rivers, vol. 2"}
+    document = Document(found_by, id="w1", metadata=about)
+    prompt: Any = RunnableLambda(lambda found: f"Use this:\n{found[0].metadata['whole']}\n\n{QUESTION}")
+    (Shelf(documents=[document]) | prompt | says("It is Paris.")).invoke(QUESTION, config)
+    (one,) = receiver.record.contexts
+    assert (one.id, one.text, receiver.record.evidence) == ("w1", whole, "known")
 
 
 class State(TypedDict, total=False):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Broken, Receiver, Shelf, says, texts
 
@@ -147,12 +149,53 @@ def test_tasks_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
     assert found == {"Paris it is": [PARIS.page_content], "France it is": [FRANCE.page_content]}
 
 
-def test_threads_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
-    Shelf(documents=[PARIS]).invoke("capital")
-    thread = threading.Thread(target=lambda: says("Paris.").invoke(f"{PARIS.page_content}\n{QUESTION}"))
-    thread.start()
-    thread.join()
-    assert receiver.records == []
+def test_a_search_in_another_thread_belongs_to_the_call_that_was_shown_what_it_found(
+    receiver: Receiver,
+) -> None:
+    def answer(document: Any) -> None:
+        prompt = f"{document.page_content}\nQuestion: {QUESTION}"
+        thread = threading.Thread(target=lambda: says("The answer is here.").invoke(prompt))
+        thread.start()
+        thread.join()
+
+    Shelf(documents=[BERLIN, FRANCE]).invoke("words of somebody else")
+    answer(PARIS)
+    answer(FRANCE)
+    answer(FRANCE)  # the look-up was used already
+    record = receiver.record
+    assert [(one.text, one.query) for one in record.contexts] == [(FRANCE.page_content, None)]
+    assert (record.question, record.contexts_source, record.retrieved) == (QUESTION, "in_prompt", ())
+
+
+@pytest.mark.parametrize("within", ["one_step", "two_steps"])
+def test_what_a_pool_runs_for_a_step_belongs_to_the_turn_around_it(receiver: Receiver, within: str) -> None:
+    """Threads of a pool know nothing of the run that fills them."""
+    says_of = {
+        PARIS.page_content: "One note names Paris.",
+        FRANCE.page_content: "The other one names France.",
+    }
+
+    def sub(document: Any) -> str:
+        found = Shelf(documents=[document]).invoke("a part of it") if within == "one_step" else [document]
+        text = found[0].page_content
+        return str(says(says_of[text]).invoke(f"Sum this up: {text}").content)
+
+    def run(question: str) -> str:
+        documents = (
+            [PARIS, FRANCE] if within == "one_step" else Shelf(documents=[PARIS, FRANCE]).invoke(question)
+        )
+        with ThreadPoolExecutor(2) as pool:
+            notes = list(pool.map(sub, documents))
+        return str(says("Paris, in France.").invoke("\n".join([*notes, question])).content)
+
+    RunnableLambda(run).invoke(QUESTION)
+    record = receiver.records[-1]
+    assert (record.question, record.answer, record.contexts_source) == (
+        QUESTION,
+        "Paris, in France.",
+        "in_prompt",
+    )
+    assert sorted(texts(record.contexts)) == sorted(says_of)
 
 
 def test_a_chain_is_told_where_its_joined_context_came_from(receiver: Receiver) -> None:

@@ -195,6 +195,7 @@ class OpenTurns:
         turn.outputs = outputs
         self._close(turn, None)
         self._loose.precede(turn)
+        self._loose.keep(turn)
         own = turn.models.get(turn.key)
         if own is None:
             if turn.earlier is not None:
@@ -251,6 +252,8 @@ class OpenTurns:
     def _close(self, turn: Turn, error: BaseException | None) -> None:
         turn.ended = time.perf_counter()
         turn.error = error
+        if self._loose.strays:
+            turn.strays = tuple(self._loose.strays)
         turn.status = _status(turn, error)
         turn.span.ask_again()
         if turn.span.end():

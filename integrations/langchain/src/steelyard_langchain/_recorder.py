@@ -21,6 +21,7 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._block import Block
 from steelyard_langchain._feedback import remember
+from steelyard_langchain._memory_stores import watch_memory_stores
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
@@ -104,6 +105,7 @@ class CallbackHandler(BaseCallbackHandler):
         self._runs = self._turns.runs
         remember(self)
         watch_vector_stores(CallbackHandler)
+        watch_memory_stores(CallbackHandler)
 
     def __repr__(self) -> str:
         return f"CallbackHandler({self._target!r})"
@@ -124,6 +126,12 @@ class CallbackHandler(BaseCallbackHandler):
     def open_block(self, turn: Turn) -> None:
         """Keep a turn that a `record` block opened, so that it can expire and take feedback."""
         self._turns.open(turn)
+
+    def keep_memories(self, run_id: UUID | None, values: list[Any]) -> None:
+        """Keep what was read from a store of memories within a run."""
+        turn = None if run_id is None else self._runs.get(run_id.int)
+        if turn is not None:
+            turn.results.append((time.perf_counter(), values, False))
 
     def close_block(self, block: Block, error: BaseException | None) -> None:
         """Close a turn that a `record` block opened, and hand it over."""

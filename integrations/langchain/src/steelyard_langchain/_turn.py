@@ -128,6 +128,7 @@ class Turn:
             "span",
             "started",
             "started_at",
+            "strays",
         ),
         *("status", "tags", "texts", "tools"),
     )
@@ -182,6 +183,8 @@ class Turn:
         """The latest runs before it in the same task or thread; what counts is those that are `ready`."""
         self.predecessors: tuple[Predecessor, ...] = ()
         """The latest runs of the same task or thread, itself last; empty within a `record` block."""
+        self.strays: tuple[Turn, ...] = ()
+        """Searches and model calls outside of any chain that had ended when it did, in whatever thread."""
 
     @property
     def trace(self) -> TraceRef:

@@ -288,12 +288,10 @@ def _asks(view: _View) -> bool:
 def _offered(reply: str, prompts: Sequence[str]) -> bool:
     """Whether a short reply stood in its own prompt, such as a label that a router may choose.
 
-    Answers are often words of a passage too, so that three words have to be set off there as a label is.
+    Answers are often words of a passage too, so that two or three have to be set off there as a label is.
     """
     row = words(reply)
-    if len(row) == _LABEL_WORDS:
+    if 1 < len(row) <= _LABEL_WORDS:
         # A single name is offered by many a passage; only a label is set off on both sides.
         return find_passages([reply], prompts)[0].found is True
-    return len(row) < _LABEL_WORDS and any(
-        _contains(tuple(words(text)), tuple(row), least=1) for text in prompts
-    )
+    return len(row) == 1 and any(_contains(tuple(words(text)), tuple(row), least=1) for text in prompts)

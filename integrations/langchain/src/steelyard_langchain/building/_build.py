@@ -6,7 +6,7 @@ Records, every turn that could still be selected is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import contexts_of, documents_in, is_document
 from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Chain, Turn
+from steelyard_langchain._turn import Chain, Earlier, Turn
 from steelyard_langchain.building._extract import (
     answer_of,
     ends_in_tool_call,
@@ -250,13 +250,14 @@ def _with_shares(
 def _consume(view: View, origin: Provenance) -> None:
     """Let go of the look-ups before the turn that it used, and of those before them: its answer ends them."""
     texts = {one.text for one in origin.contexts}
-    used = [
-        at
-        for at, earlier in enumerate(view.nearby)
-        if any(one.text in texts for step in look_ups(earlier) for one in step.contexts or ())
-    ]
-    for earlier in view.nearby[: max(used, default=-1) + 1]:
+    used = [at for at, earlier in enumerate(view.nearby) if _brought(view, earlier, texts)]
+    strays = [one for one in view.strays if _brought(view, one, texts)]
+    for earlier in (*view.nearby[: max(used, default=-1) + 1], *strays):
         earlier.used_by = view.turn.key
+
+
+def _brought(view: View, earlier: Earlier, texts: Collection[str]) -> bool:
+    return any(one.text in texts for step in look_ups(view, earlier) for one in step.contexts or ())
 
 
 def _is_turn(

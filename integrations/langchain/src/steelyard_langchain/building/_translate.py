@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from steelyard.recording.building import Step, Turn
+from steelyard.record import Context
+from steelyard.recording.building import Step, Turn, is_telling
+from steelyard.recording.provenance import plain
 from steelyard.recording.reading import contexts_of, messages_in
-from steelyard_langchain._turn import Chain, Earlier, Model, Retrieval, Tool
+from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
 from steelyard_langchain.building._calls import call_of, searched
+from steelyard_langchain.building._strays import held_by, stray_look_ups, stray_models
 from steelyard_langchain.building._view import View
 
 
@@ -17,32 +21,47 @@ def turn_of(view: View) -> Turn:
     """The turn, or the part of it that is below one chain."""
     steps: list[Step] = []
     for before in view.history:
-        steps += _steps(before, before.retrievals.values(), before.tools.values(), (), before.results)
-    steps += _steps(view.turn, view.retrievals, view.tools, view.all_models, view.results)
+        steps += _steps(view, before, [*before.retrievals.values(), *before.tools.values()], before.results)
+    steps += _steps(view, view.turn, [*view.retrievals, *view.tools, *view.all_models], view.results)
+    nearby = [look_ups(view, earlier) for earlier in view.nearby]
+    if view.chain is None and view.turn.strays:
+        found = _strays(view)
+        during = [step for step in found if step.at >= view.started]
+        steps = sorted([*steps, *during], key=lambda step: step.at)
+        nearby += [[step] for step in found if step.at < view.started]
     return Turn(
         given=view.inputs,
         returned=view.outputs,
         steps=steps,
-        before=[look_ups(earlier) for earlier in view.nearby],
+        before=nearby,
         earlier=view.earlier_calls,
     )
 
 
-def look_ups(earlier: Earlier) -> list[Step]:
+def _strays(view: View) -> list[Step]:
+    """What ran for the turn in threads that knew nothing of it."""
+    turn, prompts = view.turn, list(view.prompts)
+    found: list[Step] = []
+    # A call that is a turn by itself is not made of others.
+    for stray in () if turn.loose else stray_models(turn, prompts):
+        found += _steps(view, stray, stray.models.values(), ())
+        view.strays += stray.found_before
+    view.strays += stray_look_ups(turn)
+    return [*found, *(step for one in view.strays for step in held_by(prompts, look_ups(view, one)))]
+
+
+def look_ups(view: View, earlier: Earlier) -> list[Step]:
     """What a run before the turn looked up, as steps."""
-    return _steps(earlier, earlier.retrievals.values(), earlier.tools.values(), (), ())
+    return _steps(view, earlier, [*earlier.retrievals.values(), *earlier.tools.values()], ())
 
 
 def _steps(
+    view: View,
     turn: OpenTurn | Earlier,
-    retrievals: Any,
-    tools: Any,
-    models: Any,
-    passed: Sequence[tuple[float, Any, bool]],
+    runs: Iterable[Retrieval | Model | Tool],
+    passed: Sequence[Passed],
 ) -> list[Step]:
-    made: dict[int, Step] = {}
-    for run in (*retrievals, *tools, *models):
-        made[run.key] = _step(run)
+    made = {run.key: _step(view, run) for run in runs}
     for key, step in made.items():
         step.parent = _nearest(turn, key, made)
     steps = [*made.values(), *(_passed(*one) for one in passed)]
@@ -60,10 +79,10 @@ def _nearest(turn: OpenTurn | Earlier, key: int, made: dict[int, Step]) -> Step 
     return None
 
 
-def _step(run: Retrieval | Model | Tool | Chain) -> Step:
+def _step(view: View, run: Retrieval | Model | Tool) -> Step:
     if isinstance(run, Retrieval):
         documents = run.documents or ()
-        contexts = tuple(contexts_of(documents))
+        contexts = tuple(_as_shown(one, documents[one.rank or 0], view) for one in contexts_of(documents))
         return Step(
             kind="retrieval",
             name=run.name or "retriever",
@@ -84,6 +103,19 @@ def _step(run: Retrieval | Model | Tool | Chain) -> Step:
             failed=run.failed,
         )
     return Step(kind="tool", name=run.name or "", given=run.inputs, returned=_returned(run), at=run.started)
+
+
+def _as_shown(one: Context, document: Any, view: View) -> Context:
+    """The passage, or the text of its metadata that a prompt shows in its place.
+
+    What is searched by may be a sentence, a summary or a question. The window around it, the whole of it or
+    the answer then stands in the metadata, and is longer.
+    """
+    about = getattr(document, "metadata", None)
+    values = about.values() if isinstance(about, Mapping) else ()
+    longer = (text for text in values if isinstance(text, str) and len(text) > len(one.text))
+    shown = (text for text in longer if is_telling(text) and any(plain(text) in p for p in view.prompts))
+    return next((replace(one, text=text) for text in shown), one)
 
 
 def _name_of(about: Any) -> str:

@@ -6,10 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from steelyard.record import Status, Timings, text_of, to_json_value
-from steelyard.recording.provenance import ModelCall
+from steelyard.recording.provenance import ModelCall, plain
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Earlier, Passed, Predecessor, Turn, outermost, within
 from steelyard_langchain.building._calls import said_before
+from steelyard_langchain.building._extract import prompt_texts
 
 _NOISE_TAGS = (
     "seq:step:",
@@ -49,6 +50,8 @@ class View:
         self.results: list[Passed] = []
         self.nearby: tuple[Earlier, ...] = ()
         self.predecessors: tuple[Predecessor, ...] = ()
+        self.strays: list[Earlier] = []
+        """What was looked up in threads that knew nothing of the turn, if its prompts hold it."""
         if chain is None:
             self.status = turn.status
             self.history = turn.history
@@ -65,6 +68,11 @@ class View:
         """What earlier runs of the same task or thread asked a model last."""
         said = (said_before(one, self.started) for one in self.predecessors)
         return [call for call in said if call is not None]
+
+    @cached_property
+    def prompts(self) -> list[str]:
+        """What its models were sent, as `plain` writes it."""
+        return [plain(text) for model in self.all_models for text in prompt_texts(model.prompt)]
 
     def _holds(self, key: int) -> bool:
         return self.chain is None or within(self.turn, key, self.chain.key)
