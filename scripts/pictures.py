@@ -1,24 +1,31 @@
-"""Takes pictures of the pages over a made-up fortnight in a real Chromium: light, dark and on a phone.
+"""Takes pictures of the pages over a made-up fortnight (light, dark, a phone) and of the demo in a terminal.
 
 python scripts/pictures.py [--folder .pictures]
-python scripts/pictures.py --docs      also those that README and docs show, into docs/images
+python scripts/pictures.py --docs      those that README and docs show, into docs/images
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import chdir
+from contextlib import chdir, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from PIL import Image
 from playwright.sync_api import sync_playwright
+from rich.console import Console
+from rich.text import Text
 
 from steelyard.cli.demo._fortnight import write_fortnight
 from steelyard.report import report
@@ -106,6 +113,25 @@ def of_docs(browser: Any, address: str, page: Path, folder: Path) -> None:
         small.save(folder / f"{name}.png", optimize=True)
 
 
+def of_terminal(folder: Path) -> None:
+    """`steelyard demo`, as a terminal of 100 columns shows it."""
+    command = [sys.executable, "-c", "from steelyard.cli import main; main()", "demo"]
+    env = {**os.environ, "COLUMNS": "100", "TERM": "xterm-256color", "TTY_INTERACTIVE": "0"}
+    ours, theirs = os.openpty()
+    with subprocess.Popen(command, env=env, stdout=theirs), open(ours, "rb", buffering=0) as terminal:
+        os.close(theirs)
+        shown = bytearray()
+        with suppress(OSError):  # how a terminal says that its program has ended
+            while piece := terminal.read(1 << 16):
+                shown += piece
+    console = Console(record=True, width=100, file=StringIO())
+    console.print(Text.from_ansi(f"$ steelyard demo\n{shown.decode().rstrip()}".replace("\r", "")))
+    drawn = console.export_svg(title="steelyard demo")
+    # A picture fetches nothing: where there is no such font, another of equal width will do.
+    drawn = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
+    (folder / "demo.svg").write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.MULTILINE), encoding="utf-8")
+
+
 def main() -> None:
     """Make results, look at them, keep what is seen."""
     parser = argparse.ArgumentParser(
@@ -132,6 +158,8 @@ def main() -> None:
             browser.close()
         for server in servers:
             server.should_exit = True
+    with tempfile.TemporaryDirectory() as made, chdir(made):
+        of_terminal(images if given.docs else folder)
 
 
 if __name__ == "__main__":
