@@ -29,6 +29,7 @@ from steelyard.recording.reading import (
     earlier_messages,
     has_history,
     is_question,
+    leaves_in,
     messages_in,
     state_of,
     strings_in,
@@ -96,9 +97,9 @@ def _queried(given: Any, sources: Sources) -> str:
 
 
 def _only_text(turn: Turn) -> str:
-    """The only text of the input, whatever its name, if a model was asked it."""
+    """The only text of the input, whatever its name, if a model was asked it; rows are passages."""
     said = set(earlier_messages(turn.given))
-    every = (text.strip() for _, text in strings_in(turn.given) if text not in said)
+    every = (one.text.strip() for one in leaves_in(turn.given) if not one.table and one.text not in said)
     texts = list(dict.fromkeys(filter(None, every)))
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""

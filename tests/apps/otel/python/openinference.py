@@ -77,6 +77,21 @@ def graph_that_adds_a_web_page() -> Trace:
     return trace
 
 
+@shape(Turn())
+def chain_that_is_given_its_documents() -> Trace:
+    """A chain over documents: they stand in its input, beside a question of its own name and a history."""
+    trace = Trace(_SCOPE + "langchain")
+    documents = [
+        {"id": f"d{at}", "metadata": {"source": f"{at}.pdf"}, "page_content": text, "type": "Document"}
+        for at, text in enumerate(PASSAGES)
+    ]
+    history = "Human: Is it raining?\nAI: No."
+    given = {"input_documents": documents, "human_input": QUESTION, "chat_history": history}
+    with trace.span("StuffDocumentsChain", oi("CHAIN", given, ANSWER)):
+        trace.leaf("ChatModel", oi_model([("user", prompt())], ANSWER))
+    return trace
+
+
 @shape(Turn(contexts=(PASSAGES[1],)))
 def rerank_by_a_model() -> Trace:
     """A model picks one passage by number from a numbered list; the answer's prompt holds that one alone."""
