@@ -21,7 +21,7 @@ from pathlib import Path
 import httpx
 from results_file import write
 
-from steelyard.report import refresh_results
+from steelyard.report import open_results
 from steelyard.view import app
 
 WRITTEN = 100_000
@@ -137,7 +137,7 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     path = prepare(given.folder, given.evaluations)
     start = time.perf_counter()
-    refresh_results(path)
+    open_results(path).close()
     print(f"brought up to date in {time.perf_counter() - start:.1f} s")
     asyncio.run(measure(path, given.requests))
 

@@ -52,7 +52,7 @@ PUBLIC: dict[str, str] = {
         DatadogSink JSONLSink LangSmithSink LangfuseSink MLflowSink OpenTelemetrySink PhoenixSink
         PostgresSink Retention SQLiteSink Sink prune read_evaluations read_jsonl sink_from
         span_attributes""",
-    "steelyard.report": "Report TurnFilter open_results refresh_results report",
+    "steelyard.report": "Report TurnFilter open_results report",
     "steelyard.view": "app export_labels import_labels",
     "steelyard.alarms": "Alarm AlarmEvent AlarmSink AlarmStatus AlarmWatcher alarms_from",
     "steelyard.stats": """

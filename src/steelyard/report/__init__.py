@@ -16,7 +16,7 @@ from steelyard.report.labels import Label, LabelStore, LabelValue
 from steelyard.report.page._html import render_html
 from steelyard.report.page._turn import explain_verdict
 from steelyard.report.queries import Scope, TurnFilter, TurnRow
-from steelyard.report.stores._open import open_labels, open_results, refresh_results
+from steelyard.report.stores._open import open_labels, open_results
 from steelyard.report.stores._sqlite_labels import SQLiteLabels
 from steelyard.report.stores._tables import ResultsReader
 from steelyard.report.terminal import print_figures
@@ -38,7 +38,6 @@ __all__ = [
     "describe_agreement",
     "print_figures",
     "explain_verdict",
-    "refresh_results",
     "render_html",
     "report",
     "remaining_turns",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from steelyard.diagnosis import MENDS
 from steelyard.report._findings import look_closer
 from steelyard.report._people import human_agreement
 from steelyard.report._screens import TimeAxis, change_figures, groups_with_screen, with_screen
+from steelyard.report._sums import added_up
 from steelyard.report.figures import (
     CauseFigure,
     ChangeFigure,
@@ -27,9 +28,19 @@ from steelyard.report.figures import (
 from steelyard.report.labels import LabelStore
 from steelyard.report.period import bucket_width
 from steelyard.report.queries import Funnel, Missing, Scope, ScoresInTime, ScreenedTurns, Sums, Totals
-from steelyard.report.stores._tables import ResultsReader
+from steelyard.report.stores._tables import ResultsReader, scores_in_time
 from steelyard.scores import CAUSES, Direction
-from steelyard.stats import FEW, Alike, Moments, alike_by, difference_of, ewma, find_changes, sample_of
+from steelyard.stats import (
+    FEW,
+    Alike,
+    Moments,
+    Sample,
+    alike_by,
+    difference_of,
+    ewma,
+    find_changes,
+    sample_of,
+)
 
 _WORST = 6
 _GROUPS = 12
@@ -37,7 +48,7 @@ _HALF_LIFE = 7.0
 _FALSE_CHANGES = 0.02
 # The latest scores alone tell of sessions and changes beyond so many: reading them takes a second.
 _IN_TIME = 300_000
-_BRIEF = 20_000
+_BRIEF = 12_000
 _SCREENED = 1_000_000
 """Turns that screens saw; beyond so many, figures are those of the judge alone."""
 _BRIEFLY_SCREENED = 200_000
@@ -60,8 +71,8 @@ def build_figures(
         by: What to cut groups by: `tag`, `judge`, `framework` or a metadata field such as `version`.
         worst: How many of the worst turns to show for each metric.
         labels: What people said, to hold the scores against; None to leave that out.
-        brief: Leave out what takes a look at many scores one by one: usage, worst turns, how the scores were
-            made, and slices.
+        brief: Of a metric with more than 12,000 scores, go by so many, spread over the whole time; leave out
+            usage, worst turns, how the scores were made, groups and slices.
 
     Raises:
         ConfigurationError: If the database cannot be read.
@@ -71,11 +82,17 @@ def build_figures(
     first, last = totals.first or 0.0, totals.last or 0.0
     width = bucket_width(max(last - first, 1.0))
     start = first // width * width
-    sums = reader.sums(scope, start=start, width=width, by=by)
+    every: Mapping[str, int] = {}
+    if brief:
+        rows, every = reader.spread(scope, totals.turns, most=_BRIEF)
+        sums = added_up(rows, start=start, width=width)
+        in_time = (scores_in_time(rows),) * 2
+    else:
+        sums = reader.sums(scope, start=start, width=width, by=by)
+        in_time = _in_time(reader, scope, sums.over_time, limit=_IN_TIME)
     funnel = reader.funnel(scope)
     missing = tuple(reader.missing(scope))
-    latest, spread = _in_time(reader, scope, sums.over_time, limit=_BRIEF if brief else _IN_TIME)
-    axis = _TimeAxis(start, width, latest, spread)
+    axis = _TimeAxis(start, width, *in_time, every)
     metrics = _metrics(sums.over_time, axis, funnel, missing)
     turns = _screened_turns(reader, scope, brief=brief)
     metrics = _assisted(metrics, turns, start, width)
@@ -99,6 +116,7 @@ def build_figures(
         by=by,
         groups=groups,
         causes=_causes(reader.causes(scope)),
+        every=max(every.values(), default=1),
         findings=findings,
         slices=slices,
         people=() if labels is None or brief else human_agreement(reader, labels, scope, metrics),
@@ -108,7 +126,7 @@ def build_figures(
 
 def _in_time(
     reader: ResultsReader, scope: Scope, sums: Sequence[Sums], *, limit: int
-) -> tuple[Mapping[str, ScoresInTime], Mapping[str, ScoresInTime]]:
+) -> tuple[dict[str, ScoresInTime], dict[str, ScoresInTime]]:
     """The latest scores, and as many that are spread over the whole time."""
     latest = reader.in_time(scope, limit=limit)
     count = sum(one.values.n for one in sums)
@@ -127,12 +145,7 @@ def _assisted(
 ) -> tuple[MetricFigure, ...]:
     """The figures with a screen's help, where one saw turns of a metric and all of them could be read."""
     axis = TimeAxis(start, width, 1 - _FALSE_CHANGES / max(len(metrics), 1))
-    return tuple(
-        with_screen(one, turns[one.metric], axis)
-        if one.metric in turns and int(np.isfinite(turns[one.metric].judged).sum()) == one.estimate.n
-        else one
-        for one in metrics
-    )
+    return tuple(with_screen(one, turns[one.metric], axis) if one.metric in turns else one for one in metrics)
 
 
 def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
@@ -165,6 +178,8 @@ class _TimeAxis:
     width: float
     latest: Mapping[str, ScoresInTime]
     spread: Mapping[str, ScoresInTime]
+    every: Mapping[str, int]
+    """By metric, how many scores each one stands for, where not all were read."""
 
 
 def _metric(
@@ -181,16 +196,18 @@ def _metric(
     bars = np.sum([part.bars for part in parts], axis=0)
     scores = axis.latest.get(parts[-1].metric)
     alike: Alike
-    alike, units = ("no", None) if scores is None else alike_by(scores.units, scores.values, scores.inclusion)
-    effect = 1.0 if scores is None else _design_effect(scores, units)
+    alike, sample = ("no", None) if scores is None else _sample(scores)
+    effect = 1.0 if sample is None else _design_effect(sample)
     # A day on which only suspicious turns were picked says little of the others: the floor tells it so.
-    floor = min(values.least, floor or 1.0)
-    if scores is not None and len(scores.values) == values.n:
-        estimate = sample_of(scores.values, scores.inclusion, units).estimate(floor=floor)
+    floor = min(values.least, (floor or 1.0) / axis.every.get(parts[-1].metric, 1))
+    if sample is not None and len(sample) == values.n:
+        estimate = sample.estimate(floor=floor)
     else:
         estimate = values.estimate(floor=floor, design_effect=effect)
     assert estimate is not None
     ordered = sorted(parts, key=lambda part: part.bucket)
+    spread = axis.spread.get(parts[-1].metric)
+    among = sample if spread is None or spread is scores else _sample(spread)[1]
     points = [
         Point(time=axis.start + part.bucket * axis.width, estimate=found)
         for part in ordered
@@ -210,7 +227,7 @@ def _metric(
                 half_life=_HALF_LIFE,
             ).tolist()
         ),
-        changes=_changes(axis.spread.get(parts[-1].metric), axis.width, level, ordered[-1].direction),
+        changes=_changes(spread, among, axis.width, level, ordered[-1].direction),
         shares=tuple((bars / values.weight).tolist()),
         stands_for=values.weight,
         unequal=values.effective_n < 0.999 * values.n,
@@ -255,29 +272,26 @@ def _missing_share(metric: str, values: Moments, missing: Sequence[Missing]) -> 
     return lost / (lost + values.weight)
 
 
-def _design_effect(scores: ScoresInTime, units: Sequence[Hashable] | None) -> float:
+def _sample(scores: ScoresInTime) -> tuple[Alike, Sample]:
+    """The scores of one metric, and what turns are alike by."""
+    alike, units = alike_by(scores.units, scores.values, scores.inclusion)
+    return alike, sample_of(scores.values, scores.inclusion, units)
+
+
+def _design_effect(sample: Sample) -> float:
     """How many times the variance is what it would be if turns were independent."""
-    estimate = sample_of(scores.values, scores.inclusion, units).estimate()
+    estimate = sample.estimate()
     assert estimate is not None
-    weights = 1 / scores.inclusion
+    weights = sample.weights
     return max(float(weights.sum() ** 2 / (weights @ weights)) / estimate.effective_n, 1.0)
 
 
 def _changes(
-    scores: ScoresInTime | None, width: float, level: float, direction: Direction
+    scores: ScoresInTime | None, sample: Sample | None, width: float, level: float, direction: Direction
 ) -> tuple[ChangeFigure, ...]:
-    if scores is None:
+    if scores is None or sample is None:
         return ()
-    _, units = alike_by(scores.units, scores.values, scores.inclusion)
-    found = find_changes(
-        scores.values,
-        scores.times,
-        inclusion=scores.inclusion,
-        sessions=units,
-        width=width,
-        level=level,
-    )
-    return change_figures(found, direction)
+    return change_figures(find_changes(sample, scores.times, width=width, level=level), direction)
 
 
 def _groups(sums: Sequence[Sums], metrics: Sequence[MetricFigure]) -> tuple[GroupFigure, ...]:

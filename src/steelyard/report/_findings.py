@@ -184,7 +184,18 @@ def _of_metric(looked: Looked, metrics: int) -> list[FindingFigure]:
     ]
     steps = find_changes(sample.part(left), times[left], width=width, level=1 - _FALSE_CHANGES / metrics)
     found += [_finding(looked, sample, times, step, left, ()) for step in steps if step.difference.clear]
-    return found
+    return _one_for_a_time(found, width)
+
+
+def _one_for_a_time(found: Sequence[FindingFigure], width: float) -> list[FindingFigure]:
+    """Falls, and what rose at other times: what rose with a fall has the same cause, and is not the news."""
+    falls = [one for one in found if one.harm > 0]
+    return [
+        one
+        for one in found
+        if one.harm > 0
+        or all(one.earliest > fall.latest + width or fall.earliest > one.latest + width for fall in falls)
+    ]
 
 
 def _incident(looked: Looked, sample: Sample, times: npt.NDArray[np.float64], one: Incident) -> FindingFigure:

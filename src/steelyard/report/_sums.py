@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.report.queries import Aggregates, Sums
-from steelyard.sinks.sqlite.sums import BARS
+from steelyard.report.queries import BARS, Aggregates, Sums
 
 _Indices = npt.NDArray[np.intp]
 _Key = tuple[str, int, str | None]
@@ -56,15 +55,6 @@ class Adder:
             for group in memberships[where[0]]:
                 _into(self._groups, (metrics[where[0]], 0, group), chunk, where)
 
-    def add_sums(self, metric: str, hour: int, part: Sums) -> None:
-        """Take what was added up before into account, of the hour that starts at `hour` * 3600."""
-        bucket = int((hour * 3600.0 - self.start) / self.width)
-        found = self._times.setdefault((metric, bucket, None), Sums(metric=metric, bucket=bucket, group=None))
-        found.values.merge(part.values)
-        found.passes.merge(part.passes)
-        found.bars += part.bars
-        found.threshold, found.direction = part.threshold, part.direction
-
     def found(self) -> Aggregates:
         """All that was added up, in order of metric, time and group."""
         return Aggregates(over_time=_ordered(self._times), by_group=_ordered(self._groups))
@@ -74,6 +64,14 @@ class Adder:
         if self.groups is None:
             return [(owner,) if owner else () for owner in owners]
         return [self.groups.get(owner or "", ()) for owner in owners]
+
+
+def added_up(rows: Sequence[Sequence[Any]], *, start: float, width: float) -> Aggregates:
+    """Rows added up over time, without groups."""
+    adder = Adder(start=start, width=width, groups={})
+    if rows:
+        adder.add(rows)
+    return adder.found()
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,3 +281,5 @@ class ReportFigures:
     """What people's labels say of each metric that has some."""
     notes: tuple[str, ...]
     """What a reader must know before believing a figure."""
+    every: int = 1
+    """1, or how many scores each one that was read stands for, of the metric that has the most."""

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.scores import Direction, Outcome
-from steelyard.sinks.sqlite.sums import BARS
 from steelyard.stats import Moments
 
 Status = Literal["", "passed", "not_passed", "failed", "not_applicable"]
@@ -20,6 +19,8 @@ STATUSES: Final[tuple[Status, ...]] = ("passed", "not_passed", "failed", "not_ap
 EVIDENCE: Final = ("known", "told", "guessed", "none", "unknown")
 """How the passages of turns are known; `unknown` is of turns that were stored before this was kept."""
 
+BARS: Final = 20
+"""Bars of a distribution over 0..1."""
 
 Chosen = str | tuple[str, ...]
 """One value, or several of which a turn has any; empty asks nothing."""

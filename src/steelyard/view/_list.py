@@ -88,7 +88,6 @@ class FacetView:
 def turns(site: Site, request: Request) -> Response:
     """The list of turns, newest first unless another order is asked for."""
     pairs, wanted, sort = pairs_of(request), filter_of(request), _sort(request)
-    site.upkeep.look()
     with site.open() as results:
         # One more than is shown tells whether there is an older page.
         rows = rows_of(results, request, wanted, limit=_PAGE + 1)

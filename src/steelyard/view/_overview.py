@@ -28,8 +28,6 @@ _MARKS: Final = 12
 def overview(site: Site, request: Request) -> Response:
     """A light and a sentence for each metric, and their charts, over a time."""
     pairs, scope = _asked(request)
-    # Looked at by whoever opens the overview, so that no thread runs while nobody looks.
-    site.upkeep.look()
     closer = site.closer.get(tuple(pairs), scope, wait=_PATIENCE)
     with site.open() as results:
         figures = build_figures(results, scope, brief=True)

@@ -23,40 +23,10 @@ from steelyard.report import (
     look_closer,
     open_labels,
     open_results,
-    refresh_results,
 )
 from steelyard.report.figures import FindingFigure, MetricFigure, PeopleFigure, SliceFigure
 from steelyard.report.page import templates
 from steelyard.view._turn_view import speaks
-
-# Hours that became stale meanwhile are read score by score, so that no figure is old.
-_EVERY = 10.0
-
-
-class Upkeep:
-    """Adds up again what has become stale, in a thread, at most every ten seconds and one at a time."""
-
-    def __init__(self, address: str, *, writes: bool) -> None:
-        """Name the database, and whether it may be written to."""
-        self._address, self._writes = address, writes
-        self._lock = threading.Lock()
-        self._next = 0.0
-
-    def look(self) -> None:
-        """Do what is due, behind the caller's back."""
-        if not self._writes or time.monotonic() < self._next or not self._lock.acquire(blocking=False):
-            return
-        threading.Thread(target=self._run, daemon=True, name="steelyard-upkeep").start()
-
-    def _run(self) -> None:
-        try:
-            refresh_results(self._address)
-        except ConfigurationError:
-            pass  # a page that reads the database says what is wrong with it
-        finally:
-            self._next = time.monotonic() + _EVERY
-            self._lock.release()
-
 
 STATIC: Final = {
     "uPlot.iife.min.js": ("steelyard.report.page", "text/javascript"),

@@ -15,7 +15,7 @@ from steelyard.online import Settings
 from steelyard.report import ResultsReader, open_labels, open_results
 from steelyard.scores import Evaluation
 from steelyard.view._live import LiveLook
-from steelyard.view._pages import CloserLooks, Upkeep, environment
+from steelyard.view._pages import CloserLooks, environment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +53,6 @@ class Site:
         self.live, self.trace_url, self.settings = live, trace_url, settings
         self.closer = CloserLooks(address)
         self.labels = open_labels(address)
-        self.upkeep = Upkeep(address, writes=not read_only)
         self.navigation: tuple[tuple[str, str], ...] = ()
         self.address = address
 

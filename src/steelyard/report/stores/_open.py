@@ -11,7 +11,6 @@ from steelyard._internal.lazy import lazy_exports
 from steelyard.errors import ConfigurationError
 from steelyard.report.labels import LabelStore
 from steelyard.report.stores._sqlite import SQLiteResults
-from steelyard.report.stores._sqlite_hours import refresh_sqlite
 from steelyard.report.stores._sqlite_labels import SQLiteLabels
 from steelyard.report.stores._tables import ResultsReader
 
@@ -28,17 +27,14 @@ _lazily, _ = lazy_exports(
 class _StoreKind(NamedTuple):
     results: Callable[[str], ResultsReader]
     labels: Callable[[str], LabelStore]
-    refresh: Callable[[str], None]
 
 
 _POSTGRES = _StoreKind(
     lambda address: _lazily("PostgresResults")(address),
     lambda address: _lazily("PostgresLabels")(address),
-    # Postgres adds up fast enough to keep nothing beside the results.
-    lambda _: None,
 )
 _STORES: Mapping[str, _StoreKind] = {
-    "": _StoreKind(SQLiteResults, SQLiteLabels, refresh_sqlite),
+    "": _StoreKind(SQLiteResults, SQLiteLabels),
     "postgresql": _POSTGRES,
     "postgres": _POSTGRES,
 }
@@ -67,20 +63,6 @@ def open_labels(address: str | os.PathLike[str] = "steelyard.db") -> LabelStore:
         ConfigurationError: If labels cannot be kept at such an address.
     """
     return _store_of(address).labels(os.fspath(address))
-
-
-def refresh_results(address: str | os.PathLike[str] = "steelyard.db") -> None:
-    """Do what makes reading fast: add up again what has become stale since. It may take seconds.
-
-    Others may read and write meanwhile: what is added up together is an hour of results.
-
-    Args:
-        address: As for `open_results`.
-
-    Raises:
-        ConfigurationError: If there are no results, or they cannot be written to.
-    """
-    _store_of(address).refresh(os.fspath(address))
 
 
 def _store_of(address: str | os.PathLike[str]) -> _StoreKind:

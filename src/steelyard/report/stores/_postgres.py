@@ -12,7 +12,7 @@ import psycopg
 from steelyard.errors import ConfigurationError
 from steelyard.report._sums import Adder
 from steelyard.report.queries import Aggregates, Scope, Totals, TurnFilter, attributes_of
-from steelyard.report.stores._tables import CHUNK, SCORED, ResultsReader, owner_of, with_turns
+from steelyard.report.stores._tables import ADDED, CHUNK, SCORED, ResultsReader, owner_of, with_turns
 from steelyard.report.stores._turns import COUNTED, Choice, conditions_of, evidence_of, totals_of
 from steelyard.scores import Evaluation
 from steelyard.sinks.postgres import Database, evaluation_in, problem_of
@@ -90,9 +90,7 @@ class PostgresResults(ResultsReader):
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
         where, values = self.of_scores(scope)
-        query = f"""SELECT s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability,
-            s.threshold, (s.direction = 'lower')::integer, {owner_of(by)}
-            FROM scores s {with_turns(scope)} WHERE {SCORED} AND {where}"""
+        query = f"SELECT {ADDED}, {owner_of(by)} FROM scores s {with_turns(scope)} WHERE {SCORED} AND {where}"
         with self.reading() as connection:
             groups = self.groups(connection, scope, by) if by != "judge" else None
             adder = Adder(start=start, width=width, groups=groups)

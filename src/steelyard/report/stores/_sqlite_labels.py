@@ -6,13 +6,13 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Final
 
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
 from steelyard.report.labels import COLUMNS, Label
-from steelyard.report.stores._sqlite_hours import writing
 from steelyard.sinks import connect_readonly
 
 _SCHEMA: Final = 2
@@ -80,7 +80,7 @@ class SQLiteLabels:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, in a file that was there before."""
-        with writing(self._path) as connection, transaction(connection):
+        with _writable(self._path) as connection, transaction(connection):
             version = _version(connection, self._path)
             if not version:
                 for statement in _TABLES:
@@ -106,3 +106,18 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
     if version > _SCHEMA:
         raise ConfigurationError(f"the labels in {path!r} have schema {version}; update steelyard")
     return version
+
+
+@contextmanager
+def _writable(path: str) -> Iterator[sqlite3.Connection]:
+    """A connection that may write to a results file that is there; it begins no transaction by itself."""
+    connect_readonly(path).close()  # refuses what is not a results file
+    try:
+        uri = f"{Path(path).absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise ConfigurationError(
+            f"{path!r} cannot be written: {error_words(error)}; "
+            "give it the right to be written, and its folder too"
+        ) from None

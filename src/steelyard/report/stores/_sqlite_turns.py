@@ -9,7 +9,6 @@ from typing import Final
 
 from steelyard.report.queries import TurnFilter
 from steelyard.report.stores._turns import Choice, conditions_of
-from steelyard.sinks.sqlite.sums import ALL, has_keys, has_sums, metrics_of, summed_since
 
 _OF_INDEX: Final = {
     "not_passed": "passed = 0",
@@ -25,6 +24,10 @@ VERSIONS: Final = """WITH RECURSIVE version(name) AS (
     SELECT name, (SELECT min(happened_at) FROM turn_keys WHERE kind = 'version' AND value = name)
     FROM version WHERE name IS NOT NULL"""
 """Each version, and when it was first used."""
+# By a jump through the index from each to the next.
+_METRICS: Final = """WITH RECURSIVE names (name) AS (SELECT min(metric) FROM scores UNION ALL
+    SELECT (SELECT min(metric) FROM scores WHERE metric > name) FROM names WHERE name IS NOT NULL)
+    SELECT name FROM names WHERE name IS NOT NULL"""
 _KEYED: Final = ("tag", "version", "route", "judge")
 _FEW: Final = 2_000
 """So many are looked up one by one; of more, one is near the newest turn."""
@@ -73,8 +76,6 @@ def _keys(connection: sqlite3.Connection, wanted: TurnFilter) -> Sequence[str] |
     One value leads to its turns in order of time, so that what has several comes last.
     """
     given = [kind for kind in _KEYED if wanted.chosen(kind)]
-    if not given or not has_keys(connection):
-        return ()
     counts: dict[str, tuple[bool, int]] = {}
     for kind in given:
         values = wanted.chosen(kind)
@@ -90,7 +91,7 @@ def _keys(connection: sqlite3.Connection, wanted: TurnFilter) -> Sequence[str] |
 def _metrics(connection: sqlite3.Connection, wanted: TurnFilter) -> list[str]:
     """The metrics of the file among which a score is looked for."""
     asked = wanted.chosen("metric")
-    return [one for one in metrics_of(connection) if not asked or one in asked]
+    return [one for (one,) in connection.execute(_METRICS) if not asked or one in asked]
 
 
 def _few(connection: sqlite3.Connection, wanted: TurnFilter, metrics: list[str]) -> list[str] | None:
@@ -100,8 +101,6 @@ def _few(connection: sqlite3.Connection, wanted: TurnFilter, metrics: list[str])
     if (wanted.label or wanted.noted) and not has_labels(connection):
         return None
     statuses = wanted.chosen("status")
-    if statuses == ("passed",):
-        return [] if _any_passed(connection, metrics) else None
     if len(statuses) != 1 or statuses[0] not in _OF_INDEX:
         return []
     which = _OF_INDEX[statuses[0]]
@@ -109,16 +108,6 @@ def _few(connection: sqlite3.Connection, wanted: TurnFilter, metrics: list[str])
     count = f"SELECT count(*) FROM ({rare} LIMIT {_FEW + 1})"
     (found,) = connection.execute(count, {"metrics": json.dumps(metrics)}).fetchone()
     return [f"e.record_id IN ({rare})"] if found <= _FEW else []
-
-
-def _any_passed(connection: sqlite3.Connection, metrics: list[str]) -> bool:
-    """Whether a score of these may have passed; without a threshold none does."""
-    if not has_sums(connection) or summed_since(connection, ALL) != 0:
-        return True
-    if connection.execute("SELECT 1 FROM stale_hours LIMIT 1").fetchone():
-        return True
-    query = "SELECT 1 FROM hour_sums WHERE tag = X'' AND metric = ? AND passes_value > 0 LIMIT 1"
-    return any(connection.execute(query, (metric,)).fetchone() for metric in metrics)
 
 
 def _conditions(wanted: TurnFilter, keys: Sequence[str]) -> list[str]:

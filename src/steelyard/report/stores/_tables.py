@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,10 @@ UNIT = "coalesce(e.user_hash, e.session)"
 _JOINED = "scores s JOIN evaluations e ON e.record_id = s.record_id"
 SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 """The scores that have a value."""
+ADDED = """s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability, s.threshold,
+    CASE s.direction WHEN 'lower' THEN 1 ELSE 0 END"""
+"""What an `Adder` takes of a score, before its owner."""
+_SPREAD = ADDED.replace("s.inclusion_probability", "s.inclusion_probability / :every")
 
 
 class ResultsReader(Lists):
@@ -145,8 +150,7 @@ class ResultsReader(Lists):
                     cause=cause,
                     explanation=self.explained(connection, example),
                     count=count,
-                    # Of a tag, files of SQLite keep numbers alone.
-                    weight=weight if scope.tag is None else None,
+                    weight=weight,
                 )
                 for metric, status, cause, example, count, weight in connection.execute(
                     self.statement(query), values
@@ -306,16 +310,45 @@ class ResultsReader(Lists):
         table, join = ("e", "evaluations e CROSS JOIN scores s") if scope.metric is None else ("s", _JOINED)
         where, values = self._conditions(table, "s.metric = :metric", scope)
         thinned = f"{THINNED.format(table=table)} AND" if every > 1 else ""
-        query = f"""SELECT s.metric, s.happened_at, s.value, s.inclusion_probability, {UNIT} FROM {join}
+        query = f"""SELECT {ADDED}, {UNIT} FROM {join}
             WHERE {thinned} s.record_id = e.record_id AND {SCORED} AND {where}
             ORDER BY {table}.happened_at DESC, {table}.record_id DESC LIMIT :limit"""
         with self.reading() as connection:
             values |= {"limit": limit, "every": every}
             rows = connection.execute(self.statement(query), values).fetchall()
-        by_metric: defaultdict[str, list[Any]] = defaultdict(list)
-        for metric, *rest in reversed(rows):
-            by_metric[metric].append(rest)
-        return {metric: _in_time(found) for metric, found in by_metric.items()}
+        return scores_in_time(reversed(rows))
+
+    def spread(self, scope: Scope, turns: int, *, most: int) -> tuple[list[Sequence[Any]], Mapping[str, int]]:
+        """The scores of each metric; of more than so many only every so many-th, over the whole time.
+
+        Args:
+            scope: Which results.
+            turns: How many turns it has.
+            most: So many scores of each metric; of a tag or evidence, of so many turns.
+
+        Returns:
+            In order of time, rows of `ADDED` and the unit, whose inclusion probability counts the scores that
+            each stands for; and that number by metric.
+        """
+        query = f"SELECT {_SPREAD}, {UNIT} FROM {{}} AND {SCORED} ORDER BY s.happened_at, s.record_id"
+        with self.reading() as connection:
+            rows = self.rows(connection)
+            if scope.tag is not None or scope.evidence is not None:
+                where, values = self._conditions("e", "s.metric = :metric", scope)
+                every = max(math.ceil(turns / most), 1)
+                source = f"evaluations e CROSS JOIN scores s WHERE {THINNED.format(table='e')}"
+                by_turn = query.format(f"{source} AND s.record_id = e.record_id AND {where}")
+                found = list(rows(by_turn, {**values, "every": every}))
+                return found, dict.fromkeys((row[0] for row in found), every)
+            where, values = self.of_scores(scope)
+            counts = rows(f"SELECT s.metric, count(s.value) FROM scores s WHERE {where} GROUP BY 1", values)
+            steps = {metric: max(math.ceil(count / most), 1) for metric, count in counts}
+            source = f"scores s JOIN evaluations e ON e.turn = s.turn WHERE {THINNED.format(table='s')}"
+            found = []
+            for metric, every in steps.items():
+                where, values = self.of_scores(replace(scope, metric=metric))
+                found += rows(query.format(f"{source} AND {where}"), {**values, "every": every})
+            return found, steps
 
     def spent(self, scope: Scope) -> list[tuple[bool, bool, float, float | None]]:
         """By whether the judge and whether a screen scored a turn: its requests and dollars, on average."""
@@ -329,20 +362,31 @@ class ResultsReader(Lists):
         return [(bool(judged), bool(seen), float(asked), cost) for judged, seen, asked, cost in rows]
 
     def screened(self, scope: Scope, *, limit: int) -> dict[str, ScreenedTurns]:
-        """By metric, the latest turns that a screen saw, and those that only the judge saw."""
+        """By metric, the turns that a screen saw or only the judge; nothing beyond the limit."""
         with self.reading() as connection:
             if connection.execute("SELECT 1 FROM screened LIMIT 1").fetchone() is None:
                 return {}
-            rows = []
+            rows: list[Any] = []
             for table, query in (("q", seen_by_screen), ("s", seen_by_judge_alone)):
                 where, values = self._conditions(table, f"{table}.metric = :metric", scope)
                 statement = self.statement(query(where, UNIT))
-                rows += connection.execute(statement, {**values, "limit": limit}).fetchall()
+                found = connection.execute(statement, {**values, "limit": limit}).fetchall()
+                if len(found) == limit:
+                    return {}
+                rows += found
         return by_metric(rows)
 
 
+def scores_in_time(rows: Iterable[Sequence[Any]]) -> dict[str, ScoresInTime]:
+    """By metric, its scores out of rows of `ADDED` and the unit."""
+    by_metric: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+    for row in rows:
+        by_metric[row[0]].append(row)
+    return {metric: _in_time(found) for metric, found in by_metric.items()}
+
+
 def _in_time(rows: Sequence[Sequence[Any]]) -> ScoresInTime:
-    times, values, inclusion, units = zip(*rows, strict=True)
+    _, times, values, _, inclusion, _, _, units = zip(*rows, strict=True)
     return ScoresInTime(
         times=np.array(times, float),
         values=np.clip(np.array(values, float), 0.0, 1.0),

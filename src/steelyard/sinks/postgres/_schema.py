@@ -12,7 +12,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
 from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, screened_rows, told_in
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""
 _LOCK: Final = 0x53544C59
 """Of Postgres's advisory locks: "STLY". Who holds it writes bodies, so that their ids grow as they commit."""
@@ -109,6 +109,12 @@ _SIXTH: Final = (
     )""",
     "CREATE INDEX screened_by_metric_and_time ON screened (metric, happened_at)",
 )
+# With the turn in it every so many-th score is found without a look at the others.
+_SEVENTH: Final = (
+    "SET LOCAL statement_timeout = 0",
+    "DROP INDEX scores_by_metric_and_time",
+    "CREATE INDEX scores_by_metric_and_time ON scores (metric, happened_at, value, turn)",
+)
 _MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
     1: _FIRST,
     2: _SECOND,
@@ -116,6 +122,7 @@ _MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
     4: _FOURTH,
     5: _FIFTH,
     6: _SIXTH,
+    7: _SEVENTH,
 }
 """By version, the statements that lead to it from the one before."""
 _AT_ONCE: Final = 1_000

@@ -13,16 +13,8 @@ from typing import Final
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
-from steelyard.sinks.sqlite._migrations import (
-    create,
-    from_schema_1,
-    from_schema_2,
-    from_schema_3,
-    from_schema_4,
-    from_schema_5,
-)
+from steelyard.sinks.sqlite._migrations import migrate
 from steelyard.sinks.sqlite._schema import APPLICATION_ID, SQLITE_SCHEMA, check_version
-from steelyard.sinks.sqlite.sums import prepare_sums
 
 MEMORY: Final = ":memory:"
 _FIRST_COLUMNS: Final = {
@@ -115,7 +107,6 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
     version = _pragma(connection, "user_version")
     if version != SQLITE_SCHEMA:
         _migrated(connection, path, version)
-    prepare_sums(connection)
 
 
 def bring_up_to_date(path: str) -> None:
@@ -142,18 +133,8 @@ def _migrated(connection: sqlite3.Connection, path: str, version: int) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     with transaction(connection):
         version = _pragma(connection, "user_version")  # another process may have been first
-        if version == 1:
-            from_schema_1(connection, path)
-        elif version == 2:
-            from_schema_2(connection, path)
-        elif version == 3:
-            from_schema_3(connection, path)
-        elif version == 4:
-            from_schema_4(connection)
-        elif version == 5:
-            from_schema_5(connection)
-        elif version == 0:
-            create(connection)
+        if version != SQLITE_SCHEMA:
+            migrate(connection, path, version)
     if version == 1:
         with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the space is free all the same
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+from typing import Final
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_dict
+from steelyard.sinks.sqlite._keys import create_keys
 from steelyard.sinks.sqlite._schema import (
     APPLICATION_ID,
     BY_DIAGNOSIS,
+    BY_METRIC,
     BY_TIME,
     RESULT_TABLES,
     SCREENED,
@@ -20,45 +23,70 @@ from steelyard.sinks.sqlite._schema import (
     told_in,
     write_evaluation,
 )
-from steelyard.sinks.sqlite.sums import drop_sums
 
 _log = SafeLogger("steelyard.sinks")
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Make the tables, in the caller's transaction."""
-    for statement in (*TABLES, *RESULT_TABLES):
-        connection.execute(statement)
+# What earlier versions made out of the results, and filled by triggers.
+_DERIVED: Final = (
+    *("hour_sums", "hour_bars", "hour_missing", "stale_hours", "tags", "turn_keys", "turn_keys_since"),
+    *("score_sums", "score_bars", "tag_sums", "tag_bars", "tag_missing"),
+)
+
+
+def migrate(connection: sqlite3.Connection, path: str, version: int) -> None:
+    """Make the tables of a new file, or bring those of an older one up to date; in the caller's transaction.
+
+    Args:
+        connection: Of the file.
+        path: Its path, for the log.
+        version: Of its tables; 0 of a new file.
+    """
+    _drop_derived(connection)
+    if version == 0:
+        _create(connection)
+    elif version == 1:
+        _from_schema_1(connection, path)
+    elif version == 2:
+        _from_schema_2(connection, path)
+    else:
+        _from_later_schemas(connection, path, version)
+    create_keys(connection)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
 
 
-def from_schema_3(connection: sqlite3.Connection, path: str) -> None:
-    """Say of every turn how its passages are known, as far as its body says; in the caller's transaction."""
-    connection.execute("ALTER TABLE evaluations ADD COLUMN evidence TEXT")
-    connection.execute("DROP INDEX evaluations_by_time")
-    _read_told(connection, "evaluations")
-    count = connection.execute(
-        "UPDATE evaluations SET evidence = t.evidence FROM told t WHERE t.turn = evaluations.turn"
-    ).rowcount
-    connection.execute("DROP TABLE told")
-    connection.execute(BY_TIME)
-    _log.info("%s: %d turns now say how their passages are known", path, count)
-    from_schema_4(connection)
-
-
-def from_schema_4(connection: sqlite3.Connection) -> None:
-    """Make room for what each turn suffers from; of turns that are there nobody knows it."""
-    connection.execute("ALTER TABLE evaluations ADD COLUMN diagnosis TEXT")
-    connection.execute(BY_DIAGNOSIS)
-    from_schema_5(connection)
-
-
-def from_schema_5(connection: sqlite3.Connection) -> None:
-    """Make room for what screens say."""
-    for statement in SCREENED:
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in (*TABLES, *RESULT_TABLES):
         connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
+
+
+def _drop_derived(connection: sqlite3.Connection) -> None:
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f'DROP TRIGGER "{name}"')
+    for table in _DERIVED:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+def _from_later_schemas(connection: sqlite3.Connection, path: str, version: int) -> None:
+    """Say of every turn how its passages are known, make room for causes and for what screens say."""
+    if version <= 3:
+        connection.execute("ALTER TABLE evaluations ADD COLUMN evidence TEXT")
+        connection.execute("DROP INDEX evaluations_by_time")
+        _read_told(connection, "evaluations")
+        count = connection.execute(
+            "UPDATE evaluations SET evidence = t.evidence FROM told t WHERE t.turn = evaluations.turn"
+        ).rowcount
+        connection.execute("DROP TABLE told")
+        connection.execute(BY_TIME)
+        _log.info("%s: %d turns now say how their passages are known", path, count)
+    if version <= 4:
+        connection.execute("ALTER TABLE evaluations ADD COLUMN diagnosis TEXT")
+        connection.execute(BY_DIAGNOSIS)
+    for statement in SCREENED if version <= 5 else ():
+        connection.execute(statement)
+    connection.execute("DROP INDEX scores_by_metric_and_time")
+    connection.execute(BY_METRIC)
 
 
 def _read_told(connection: sqlite3.Connection, table: str) -> None:
@@ -70,13 +98,12 @@ def _read_told(connection: sqlite3.Connection, table: str) -> None:
     )
 
 
-def from_schema_2(connection: sqlite3.Connection, path: str) -> None:
+def _from_schema_2(connection: sqlite3.Connection, path: str) -> None:
     """Give every turn its time and its evidence, as far as its body says; in the caller's transaction.
 
     What does not say it stays at the time when it was judged. Sessions, users and tenants of old turns are
     not known, and stay empty.
     """
-    drop_sums(connection)
     _set_aside(connection, "_2")
     for statement in RESULT_TABLES:
         connection.execute(statement)
@@ -96,7 +123,6 @@ def from_schema_2(connection: sqlite3.Connection, path: str) -> None:
     (told,) = connection.execute("SELECT count(at) FROM told").fetchone()
     for statement in ("DROP TABLE told", "DROP TABLE evaluations_2", "DROP TABLE scores_2"):
         connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
     _log.info(
         "%s: migrated %d turns to schema %d; %d do not say when they happened and count on the day they were "
         "judged",
@@ -104,12 +130,12 @@ def from_schema_2(connection: sqlite3.Connection, path: str) -> None:
     )
 
 
-def from_schema_1(connection: sqlite3.Connection, path: str) -> None:
+def _from_schema_1(connection: sqlite3.Connection, path: str) -> None:
     """From rows that hold themselves as JSON, one Evaluation at a time; in the caller's transaction."""
     _set_aside(connection, "_1")
     # Without it each Evaluation's scores would be looked for in all of them.
     connection.execute("CREATE INDEX scores_1_by_record ON scores_1 (record_id, position)")
-    create(connection)
+    _create(connection)
     count = bad = 0
     for record_id, data in connection.execute("SELECT record_id, json FROM evaluations_1"):
         scores = connection.execute(

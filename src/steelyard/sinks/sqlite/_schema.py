@@ -21,7 +21,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, clean_score, evaluation_from_dict, evaluation_to_dict
 
-SQLITE_SCHEMA: Final = 6
+SQLITE_SCHEMA: Final = 7
 """Version of the tables, kept in `PRAGMA user_version`."""
 APPLICATION_ID: Final = 0x53544C59
 """In `PRAGMA application_id` of every results database from schema 2 on: "STLY"."""
@@ -65,6 +65,8 @@ BY_DIAGNOSIS: Final = (
     "CREATE INDEX evaluations_by_diagnosis ON evaluations (diagnosis, happened_at, record_id) "
     "WHERE diagnosis IS NOT NULL"
 )
+BY_METRIC: Final = "CREATE INDEX scores_by_metric_and_time ON scores (metric, happened_at, value, turn)"
+"""The turn is in it so that every so many-th score is found without a look at the others."""
 SCREENED: Final = (
     """CREATE TABLE screened (
         record_id TEXT NOT NULL, metric TEXT NOT NULL, happened_at REAL NOT NULL, value REAL,
@@ -102,7 +104,7 @@ RESULT_TABLES: Final = (
     "CREATE INDEX evaluations_by_user ON evaluations (user_hash, happened_at) WHERE user_hash IS NOT NULL",
     "CREATE INDEX evaluations_by_trace ON evaluations (trace_id) WHERE trace_id IS NOT NULL",
     "CREATE INDEX scores_by_record ON scores (record_id, position)",
-    "CREATE INDEX scores_by_metric_and_time ON scores (metric, happened_at, value)",
+    BY_METRIC,
     "CREATE INDEX scores_without_value ON scores (metric, status, cause, happened_at, record_id) "
     "WHERE status != 'scored'",
     "CREATE INDEX scores_not_passed ON scores (metric, happened_at) WHERE passed = 0",

@@ -1,4 +1,7 @@
-"""Which turns have a tag, a version, a route or a judge: an index of what stands in JSON or other rows."""
+"""Which turns have a tag, a version, a route or a judge: an index of what stands in JSON or other rows.
+
+It is kept by triggers, in the transaction that writes a result.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,17 @@ _FIELD: Final = (
     "CASE WHEN json_valid({e}.metadata) THEN CAST(json_extract({e}.metadata, '$.{name}') AS TEXT) END"
 )
 _FIELDS: Final = ("version", "route")
-_STEP: Final = 2_000
-"""Turns indexed in one transaction."""
-_ALL: Final = -1e300
 _CHANGED: Final = " OR ".join(
     f"old.{name} IS NOT new.{name}" for name in ("happened_at", "tags", "metadata", "record_id")
 )
 _INSERT: Final = "INSERT INTO turn_keys {} ON CONFLICT DO NOTHING"
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Make table and triggers; the turns that are there already are indexed by `add_older`."""
+def create_keys(connection: sqlite3.Connection) -> None:
+    """Make table and triggers, and index the turns that are there."""
     added = "; ".join(_INSERT.format(select) for select in _selects("new"))
     deleted = "; ".join(_deletes())
-    of_score = """SELECT 'judge', new.judge, happened_at, record_id FROM evaluations
+    of_score = """SELECT 'judge', new.judge, happened_at, record_id, turn FROM evaluations
         WHERE record_id = new.record_id AND new.judge IS NOT NULL"""
     # The last score of a judge takes its key along; a turn's scores go before the turn.
     not_any_more = """DELETE FROM turn_keys WHERE kind = 'judge' AND value = old.judge
@@ -33,10 +33,9 @@ def create(connection: sqlite3.Connection) -> None:
         AND NOT EXISTS (SELECT 1 FROM scores WHERE record_id = old.record_id AND judge = old.judge)"""
     for statement in (
         """CREATE TABLE turn_keys (kind TEXT NOT NULL, value TEXT NOT NULL, happened_at REAL NOT NULL,
-            record_id TEXT NOT NULL, PRIMARY KEY (kind, value, happened_at, record_id)) WITHOUT ROWID""",
-        "CREATE TABLE turn_keys_since (at REAL NOT NULL)",
-        f"""INSERT INTO turn_keys_since
-            SELECT CASE WHEN EXISTS (SELECT 1 FROM evaluations) THEN 1e300 ELSE {_ALL} END""",
+            record_id TEXT NOT NULL, turn INTEGER NOT NULL,
+            PRIMARY KEY (kind, value, happened_at, record_id)) WITHOUT ROWID""",
+        *map(_INSERT.format, _selects("e", "evaluations e CROSS JOIN ")),
         f"CREATE TRIGGER turns_are_added AFTER INSERT ON evaluations BEGIN {added}; END",
         f"""CREATE TRIGGER turns_are_changed AFTER UPDATE ON evaluations WHEN {_CHANGED} BEGIN
             {deleted}; {added}; END""",
@@ -49,34 +48,9 @@ def create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-def has_keys(connection: sqlite3.Connection) -> bool:
-    """Whether every turn of a results file is in `turn_keys`."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'turn_keys_since'").fetchone():
-        return False
-    return bool(connection.execute("SELECT at FROM turn_keys_since").fetchone()[0] == _ALL)
-
-
-def add_older(connection: sqlite3.Connection) -> bool:
-    """Index some of the turns that were there before the index was; whether there were any."""
-    (since,) = connection.execute("SELECT at FROM turn_keys_since").fetchone()
-    if since == _ALL:
-        return False
-    row = connection.execute(
-        "SELECT happened_at FROM evaluations WHERE happened_at < ? "
-        "ORDER BY happened_at DESC LIMIT 1 OFFSET ?",
-        (since, _STEP - 1),
-    ).fetchone()
-    first = row[0] if row else _ALL
-    for select in _selects("e", "evaluations e CROSS JOIN "):
-        within = f"{select} AND e.happened_at >= :first AND e.happened_at < :since"
-        connection.execute(_INSERT.format(within), {"first": first, "since": since})
-    connection.execute("UPDATE turn_keys_since SET at = ?", (first,))
-    return True
-
-
 def _selects(e: str, turns: str = "") -> list[str]:
     """The keys of one turn (`new` in a trigger), or of all turns `e`."""
-    turn = f"{e}.happened_at, {e}.record_id"
+    turn = f"{e}.happened_at, {e}.record_id, {e}.turn"
     fields = ((name, _FIELD.format(e=e, name=name)) for name in _FIELDS)
     return [
         f"SELECT 'tag', value, {turn} FROM {turns}{TAGS.format(e=e)} WHERE type = 'text'",
