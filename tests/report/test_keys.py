@@ -14,7 +14,6 @@ import pytest
 
 from report.parts import NOON, results, turn
 from steelyard.report import Scope, TurnFilter, open_results
-from steelyard.report._sums import added_up
 from steelyard.scores import Evaluation, Provenance, Score
 from steelyard.sinks import prune
 
@@ -143,23 +142,14 @@ def test_a_part_of_the_scores_stands_for_all_of_them(file: Path, tag: str | None
     scope = Scope(tag=tag, metric=metric)
     with closing(open_results(file)) as reader:
         turns = reader.totals(scope, brief=True).turns
-        found = {most: reader.spread(scope, turns, most=most) for most in (MANY, MANY // 8)}
-        whole = reader.sums(scope, start=START, width=HOUR).over_time
-    rows, every = found[MANY]
-    assert set(every.values()) == {1}
-    for one, other in zip(added_up(rows, start=START, width=HOUR).over_time, whole, strict=True):
-        assert (one.metric, one.bucket) == (other.metric, other.bucket)
-        for name in type(one.values).__slots__:
-            assert getattr(one.values, name) == pytest.approx(getattr(other.values, name))
-        assert one.bars == pytest.approx(other.bars)
-    part, steps = found[MANY // 8]
-    times = [row[1] for row in part if row[0] == part[0][0]]
-    assert times == sorted(times) and len(part) < 0.6 * len(rows)
-    for name, step in steps.items():
-        told, stands = ([row for row in some if row[0] == name] for some in (part, rows))
-        assert step > 1 and step * len(told) == pytest.approx(len(stands), rel=0.4)
-        weights = [sum(1 / row[4] for row in some) for some in (told, stands)]
-        assert weights[0] == pytest.approx(weights[1], rel=0.5)
+        whole = reader.scores(scope, turns=turns)
+        part = reader.scores(scope, turns=turns, most=MANY // 8)
+        assert reader.scores(scope, turns=turns, most=MANY).keys() == whole.keys() == part.keys()
+    for name, one in part.items():
+        assert one.every > 1 and set(one.times) < set(whole[name].times)
+        assert one.times.tolist() == sorted(one.times)
+        assert one.every * len(one.values) == pytest.approx(len(whole[name].values), rel=0.4)
+        assert sum(1 / one.inclusion) == pytest.approx(sum(1 / whole[name].inclusion), rel=0.5)
 
 
 def counted(path: Path, scope: Scope) -> None:

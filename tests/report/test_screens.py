@@ -98,8 +98,8 @@ def test_lists_scores_and_files_keep_both_judges_apart(path: Path, tmp_path: Pat
         assert not reader.turns(TurnFilter(metric="faithfulness", judge="cheap"))
         worst = reader.worst(Scope(), "faithfulness", limit=5)
         assert all(one.scores and one.screen for one in worst)
-        sums = reader.sums(Scope(), start=0.0, width=3600.0).over_time
-        assert sum(one.values.n for one in sums) == judged
+        scores = reader.scores(Scope(), turns=COUNT)
+        assert sum(len(one.values) for one in scores.values()) == judged
     stored = list(read_evaluations(path))
     lines = tmp_path / "s.jsonl"
     asyncio.run(JSONLSink(lines).write(stored))

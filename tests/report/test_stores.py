@@ -31,7 +31,6 @@ from steelyard.report.planning import plan_judging
 from steelyard.report.queries import EVIDENCE
 from steelyard.scores import Cause, Diagnosis, Evaluation, Provenance, Score, Usage
 from steelyard.sinks import PostgresSink, Sink, SQLiteSink
-from steelyard.stats import weighted_mean
 
 
 class Store(NamedTuple):
@@ -137,13 +136,18 @@ def label(
     )
 
 
+def scored(reader: ResultsReader, scope: Scope) -> int:
+    turns = reader.totals(scope).turns
+    return sum(len(one.values) for one in reader.scores(scope, turns=turns).values())
+
+
 def ids(rows: Sequence[object]) -> list[str]:
     return [row.record_id for row in rows]  # type: ignore[attr-defined]
 
 
 def test_an_empty_store_has_no_figures_and_no_error(reader: ResultsReader, labels: LabelStore) -> None:
     assert reader.totals(Scope()).turns == 0
-    assert not reader.sums(Scope(), start=0.0, width=3600.0).over_time
+    assert not reader.scores(Scope(), turns=0)
     assert not reader.missing(Scope()) and not reader.made(Scope()) and not reader.runs(limit=5)
     assert reader.funnel(Scope()) is None
     assert reader.evaluation("r1") is None
@@ -174,17 +178,16 @@ def test_totals_add_up_turns_tokens_and_cost(store: Store, reader: ResultsReader
     assert totals.median_duration == totals.high_duration == 1.0
 
 
-def test_sums_give_the_weighted_mean_over_time_and_by_group(store: Store, reader: ResultsReader) -> None:
-    write(store, [judged(n, 0.2 if n < 3 else 1.0, inclusion=1.0 if n < 3 else 0.1) for n in range(20)])
-    found = reader.sums(Scope(), start=NOON // 3600 * 3600, width=3600.0, by="judge")
-    estimate = weighted_mean([0.2] * 3 + [1.0] * 17, [1.0] * 3 + [0.1] * 17)
-    assert estimate is not None
-    (whole,) = found.by_group
-    assert whole.group == "chat:one" and whole.threshold == 0.5 and whole.direction == "higher"
-    assert whole.values.mean == pytest.approx(estimate.value)
-    assert whole.values.least == pytest.approx(0.1) and whole.passes.n == 20
-    assert whole.bars.sum() == pytest.approx(173) and whole.bars[4] == pytest.approx(3)
-    assert sum(part.values.n for part in found.over_time) == 20
+def test_scores_come_in_order_of_time_with_what_weighs_them(store: Store, reader: ResultsReader) -> None:
+    turns = [judged(n, 0.2 if n < 3 else 1.0, inclusion=1.0 if n < 3 else 0.1) for n in range(20)]
+    write(store, turns[::-1])
+    ((name, one),) = reader.scores(Scope(), turns=20, by="judge").items()
+    assert name == "faithfulness" and one.threshold == 0.5 and one.direction == "higher"
+    assert one.times.tolist() == [turn.evaluated_at for turn in turns]
+    assert one.values.tolist() == [0.2] * 3 + [1.0] * 17
+    assert one.inclusion.tolist() == [1.0] * 3 + [0.1] * 17
+    assert one.passed.tolist() == [0.0] * 3 + [1.0] * 17 and set(one.owners) == {"chat:one"}
+    assert one.every == 1 and len(one.units) == 20
 
 
 @pytest.mark.parametrize(
@@ -194,8 +197,7 @@ def test_groups_are_cut_by_tag_framework_or_metadata(
     store: Store, reader: ResultsReader, by: str, groups: list[str]
 ) -> None:
     write(store, [judged(n, 0.5, version=f"v{n % 2}") for n in range(6)])
-    found = reader.sums(Scope(), start=0.0, width=1e10, by=by)
-    assert [part.group for part in found.by_group] == groups
+    assert [one.group for one in build_figures(reader, by=by).groups] == groups
 
 
 @pytest.mark.parametrize(
@@ -214,8 +216,7 @@ def test_a_scope_leaves_out_the_same_turns_everywhere(
 ) -> None:
     write(store, [judged(n, 0.5) for n in range(6)])
     assert reader.totals(scope).turns == turns
-    sums = reader.sums(scope, start=0.0, width=1e10).over_time
-    assert sum(part.values.n for part in sums) == turns
+    assert scored(reader, scope) == turns
     assert len(reader.worst(scope, "faithfulness", limit=9)) == turns
     assert len(reader.sample(scope, "faithfulness", limit=9)) == turns
     assert sum(one.scores for one in reader.made(scope)) == turns
@@ -244,7 +245,7 @@ def test_turns_are_counted_and_found_by_how_their_passages_are_known(
     scope, turns = Scope(evidence=kind), counts[kind]
     for totals in (reader.totals(scope), reader.totals(scope, brief=True)):
         assert totals.turns == turns and totals.evidence == {kind: turns}
-    assert sum(part.values.n for part in reader.sums(scope, start=0.0, width=1e10).over_time) == turns
+    assert scored(reader, scope) == turns
     assert len(reader.worst(scope, "faithfulness", limit=9)) == turns
     assert sum(one.scores for one in reader.made(scope)) == turns
     found = [n for n in range(5, -1, -1) if KINDS[n] == kind]
@@ -273,8 +274,8 @@ def test_turns_are_counted_and_found_by_what_they_suffer_from(store: Store, read
     write(store, [suffering(1, "invented"), suffering(2, "invented"), suffering(3, None), judged(4, 0.5)])
     assert reader.causes(Scope()) == {"invented": 2, "fine": 1}
     assert [one.record_id for one in reader.turns(TurnFilter(cause="invented"))] == ["r2", "r1"]
-    groups = reader.sums(Scope(), start=0, width=1e10, by="cause").by_group
-    assert {one.group: one.values.n for one in groups} == {"invented": 2, "fine": 1}
+    groups = build_figures(reader, by="cause").groups
+    assert {one.group: one.estimate.n for one in groups} == {"invented": 2, "fine": 1}
     write(store, [suffering(1, None)])
     assert reader.causes(Scope()) == {"fine": 2, "invented": 1}, "a turn that is judged again counts once"
 
@@ -370,8 +371,8 @@ def test_what_is_new_is_given_once_and_what_is_judged_again_comes_again(
 def test_judging_again_replaces_a_result(store: Store, reader: ResultsReader) -> None:
     write(store, [judged(1, 0.1)])
     write(store, [judged(1, 0.9)])
-    (part,) = reader.sums(Scope(), start=0.0, width=1e10).over_time
-    assert part.values.n == 1 and part.values.mean == pytest.approx(0.9)
+    (one,) = reader.scores(Scope(), turns=1).values()
+    assert one.values.tolist() == [0.9]
 
 
 def test_the_counts_of_monitors_are_added_up_and_listed(store: Store, reader: ResultsReader) -> None:

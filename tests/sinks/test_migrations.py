@@ -109,11 +109,10 @@ def test_reading_an_old_file_brings_it_up_to_date_with_its_labels(second: Path) 
     assert first["faithfulness"].value == 0.5 and first["faithfulness"].explanation == "said"
     assert [label.record_id for label in open_labels(second)] == ["r0"]
     with closing(open_results(second)) as reader:
-        metrics = reader.sums(Scope(), start=0.0, width=86_400.0).over_time
-        assert {(one.metric, one.bucket) for one in metrics} == {
-            ("context_relevancy", 18518),
-            ("faithfulness", 18518),
-            ("faithfulness", 19675),
+        scores = reader.scores(Scope(), turns=4)
+        assert {name: (one.times // 86_400).tolist() for name, one in scores.items()} == {
+            "context_relevancy": [18518],
+            "faithfulness": [18518, 18518, 19675, 19675],
         }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,10 +13,8 @@ from steelyard.diagnosis import MENDS
 from steelyard.report._findings import look_closer
 from steelyard.report._people import human_agreement
 from steelyard.report._screens import TimeAxis, change_figures, groups_with_screen, with_screen
-from steelyard.report._sums import added_up
 from steelyard.report.figures import (
     CauseFigure,
-    ChangeFigure,
     GroupFigure,
     MetricFigure,
     Point,
@@ -27,18 +24,17 @@ from steelyard.report.figures import (
 )
 from steelyard.report.labels import LabelStore
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import Funnel, Missing, Scope, ScoresInTime, ScreenedTurns, Sums, Totals
-from steelyard.report.stores._tables import ResultsReader, scores_in_time
-from steelyard.scores import CAUSES, Direction
+from steelyard.report.queries import MetricScores, Missing, Scope, Totals
+from steelyard.report.stores._tables import ResultsReader
+from steelyard.scores import CAUSES
 from steelyard.stats import (
     FEW,
     Alike,
-    Moments,
     Sample,
     alike_by,
-    difference_of,
     ewma,
     find_changes,
+    sample_difference,
     sample_of,
 )
 
@@ -46,8 +42,7 @@ _WORST = 6
 _GROUPS = 12
 _HALF_LIFE = 7.0
 _FALSE_CHANGES = 0.02
-# The latest scores alone tell of sessions and changes beyond so many: reading them takes a second.
-_IN_TIME = 300_000
+_BARS = 20
 _BRIEF = 12_000
 _SCREENED = 1_000_000
 """Turns that screens saw; beyond so many, figures are those of the judge alone."""
@@ -82,24 +77,27 @@ def build_figures(
     first, last = totals.first or 0.0, totals.last or 0.0
     width = bucket_width(max(last - first, 1.0))
     start = first // width * width
-    every: Mapping[str, int] = {}
-    if brief:
-        rows, every = reader.spread(scope, totals.turns, most=_BRIEF)
-        sums = added_up(rows, start=start, width=width)
-        in_time = (scores_in_time(rows),) * 2
-    else:
-        sums = reader.sums(scope, start=start, width=width, by=by)
-        in_time = _in_time(reader, scope, sums.over_time, limit=_IN_TIME)
+    scores = reader.scores(scope, turns=totals.turns, most=_BRIEF if brief else None, by=by)
+    samples = {metric: _sample(one) for metric, one in scores.items()}
     funnel = reader.funnel(scope)
     missing = tuple(reader.missing(scope))
-    axis = _TimeAxis(start, width, *in_time, every)
-    metrics = _metrics(sums.over_time, axis, funnel, missing)
-    turns = _screened_turns(reader, scope, brief=brief)
-    metrics = _assisted(metrics, turns, start, width)
+    turns = reader.screened(scope, limit=_BRIEFLY_SCREENED if brief else _SCREENED)
+    # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
+    axis = TimeAxis(start, width, 1 - _FALSE_CHANGES / max(len(scores), 1))
+    floor = (funnel.floor if funnel else None) or 1.0
+    metrics = tuple(
+        _metric(metric, one, *samples[metric], axis, floor / one.every, missing)
+        for metric, one in scores.items()
+    )
+    metrics = tuple(
+        with_screen(one, turns[one.metric], axis) if one.metric in turns else one for one in metrics
+    )
     read = () if brief else _worst_turns(reader, scope, metrics, worst)
     findings, slices = ((), ()) if brief else look_closer(reader, scope, metrics, turns)
-    groups = _groups(sums.by_group, metrics)
-    groups = groups_with_screen(groups, turns, lambda: reader.groups_of(scope, by), by=by)
+    inside = None if by is None or by == "judge" else reader.groups_of(scope, by)
+    groups = _groups(scores, {metric: sample for metric, (_, sample) in samples.items()}, inside)
+    if inside is not None:  # what a judge scored has no screen
+        groups = groups_with_screen(groups, turns, inside)
     notes = _notes(scope, totals, metrics, missing)
     if by and not groups:
         notes.append(f"no turn has a {by}: nothing to compare")
@@ -116,36 +114,12 @@ def build_figures(
         by=by,
         groups=groups,
         causes=_causes(reader.causes(scope)),
-        every=max(every.values(), default=1),
+        every=max((one.every for one in scores.values()), default=1),
         findings=findings,
         slices=slices,
         people=() if labels is None or brief else human_agreement(reader, labels, scope, metrics),
         notes=tuple(notes),
     )
-
-
-def _in_time(
-    reader: ResultsReader, scope: Scope, sums: Sequence[Sums], *, limit: int
-) -> tuple[dict[str, ScoresInTime], dict[str, ScoresInTime]]:
-    """The latest scores, and as many that are spread over the whole time."""
-    latest = reader.in_time(scope, limit=limit)
-    count = sum(one.values.n for one in sums)
-    if count <= limit:
-        return latest, latest
-    # What the latest say of how alike neighbours are holds for all; where anything changed, it does not.
-    return latest, reader.in_time(scope, limit=limit, every=math.ceil(count / limit))
-
-
-def _screened_turns(reader: ResultsReader, scope: Scope, *, brief: bool) -> dict[str, ScreenedTurns]:
-    return reader.screened(scope, limit=_BRIEFLY_SCREENED if brief else _SCREENED)
-
-
-def _assisted(
-    metrics: Sequence[MetricFigure], turns: Mapping[str, ScreenedTurns], start: float, width: float
-) -> tuple[MetricFigure, ...]:
-    """The figures with a screen's help, where one saw turns of a metric and all of them could be read."""
-    axis = TimeAxis(start, width, 1 - _FALSE_CHANGES / max(len(metrics), 1))
-    return tuple(with_screen(one, turns[one.metric], axis) if one.metric in turns else one for one in metrics)
 
 
 def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
@@ -157,83 +131,58 @@ def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
     )
 
 
-def _metrics(
-    sums: Sequence[Sums],
-    axis: _TimeAxis,
-    funnel: Funnel | None,
-    missing: Sequence[Missing],
-) -> tuple[MetricFigure, ...]:
-    floor = None if funnel is None else funnel.floor
-    by_name: defaultdict[str, list[Sums]] = defaultdict(list)
-    for one in sums:
-        by_name[one.metric].append(one)
-    # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
-    level = 1 - _FALSE_CHANGES / max(len(by_name), 1)
-    return tuple(_metric(parts, axis, level, floor, missing) for _, parts in sorted(by_name.items()))
-
-
-@dataclass(frozen=True, slots=True)
-class _TimeAxis:
-    start: float
-    width: float
-    latest: Mapping[str, ScoresInTime]
-    spread: Mapping[str, ScoresInTime]
-    every: Mapping[str, int]
-    """By metric, how many scores each one stands for, where not all were read."""
+def _sample(scores: MetricScores) -> tuple[Alike, Sample]:
+    """The scores of one metric, and what turns are alike by."""
+    alike, units = alike_by(scores.units, scores.values, scores.inclusion)
+    return alike, sample_of(scores.values, scores.inclusion, units)
 
 
 def _metric(
-    parts: Sequence[Sums],
-    axis: _TimeAxis,
-    level: float,
-    floor: float | None,
+    metric: str,
+    scores: MetricScores,
+    alike: Alike,
+    sample: Sample,
+    axis: TimeAxis,
+    floor: float,
     missing: Sequence[Missing],
 ) -> MetricFigure:
-    values, passes = Moments(), Moments()
-    for part in parts:
-        values.merge(part.values)
-        passes.merge(part.passes)
-    bars = np.sum([part.bars for part in parts], axis=0)
-    scores = axis.latest.get(parts[-1].metric)
-    alike: Alike
-    alike, sample = ("no", None) if scores is None else _sample(scores)
-    effect = 1.0 if sample is None else _design_effect(sample)
     # A day on which only suspicious turns were picked says little of the others: the floor tells it so.
-    floor = min(values.least, (floor or 1.0) / axis.every.get(parts[-1].metric, 1))
-    if sample is not None and len(sample) == values.n:
-        estimate = sample.estimate(floor=floor)
-    else:
-        estimate = values.estimate(floor=floor, design_effect=effect)
+    floor = min(sample.least, floor)
+    estimate = sample.estimate(floor=floor)
     assert estimate is not None
-    ordered = sorted(parts, key=lambda part: part.bucket)
-    spread = axis.spread.get(parts[-1].metric)
-    among = sample if spread is None or spread is scores else _sample(spread)[1]
+    passes = replace(sample, values=scores.passed).part(~np.isnan(scores.passed))
+    pieces = ((scores.times - axis.start) // axis.width).astype(np.int64)
+    parts = {int(piece): sample.part(pieces == piece) for piece in np.unique(pieces)}
     points = [
-        Point(time=axis.start + part.bucket * axis.width, estimate=found)
-        for part in ordered
-        if (found := part.values.estimate(floor=floor, design_effect=effect)) is not None
+        Point(time=axis.start + piece * axis.width, estimate=found)
+        for piece, part in parts.items()
+        if (found := part.estimate(floor=floor)) is not None
     ]
+    changes = find_changes(sample, scores.times, width=axis.width, level=axis.level)
+    # 1 itself is in the last bar.
+    bars = np.minimum((scores.values * _BARS).astype(np.intp), _BARS - 1)
+    even = sample.weight**2 / float(sample.weights @ sample.weights)
     return MetricFigure(
-        metric=parts[-1].metric,
-        direction=parts[-1].direction,
-        threshold=parts[-1].threshold,
+        metric=metric,
+        direction=scores.direction,
+        threshold=scores.threshold,
         estimate=estimate,
-        pass_rate=passes.estimate(floor=floor, design_effect=effect),
+        pass_rate=passes.estimate(floor=floor),
         points=tuple(points),
         smooth=tuple(
             ewma(
                 [point.estimate.value for point in points],
-                [1 / part.values.weight for part in ordered],
+                [1 / part.weight for part in parts.values()],
                 half_life=_HALF_LIFE,
             ).tolist()
         ),
-        changes=_changes(spread, among, axis.width, level, ordered[-1].direction),
-        shares=tuple((bars / values.weight).tolist()),
-        stands_for=values.weight,
-        unequal=values.effective_n < 0.999 * values.n,
+        changes=change_figures(changes, scores.direction),
+        shares=tuple((np.bincount(bars, sample.weights, _BARS) / sample.weight).tolist()),
+        stands_for=sample.weight,
+        unequal=even < 0.999 * len(sample),
         alike=alike,
-        design_effect=effect,
-        missing=_missing_share(parts[-1].metric, values, missing),
+        design_effect=max(even / estimate.effective_n, 1.0),
+        missing=_missing_share(metric, sample, missing),
     )
 
 
@@ -261,64 +210,40 @@ def _shows(metric: str, worst: Sequence[WorstTurns]) -> Shown | None:
     return "both" if len(found) > 1 else next(iter(found), None)
 
 
-def _missing_share(metric: str, values: Moments, missing: Sequence[Missing]) -> float:
+def _missing_share(metric: str, sample: Sample, missing: Sequence[Missing]) -> float:
     """Which share of the turns that a metric applies to has no value."""
-    lost = sum(
-        # Only counted, each may stand for as many turns as any other.
-        one.count / values.least if one.weight is None else one.weight
-        for one in missing
-        if one.metric == metric and one.might_have_one
-    )
-    return lost / (lost + values.weight)
+    lost = sum(one.weight for one in missing if one.metric == metric and one.might_have_one)
+    return lost / (lost + sample.weight)
 
 
-def _sample(scores: ScoresInTime) -> tuple[Alike, Sample]:
-    """The scores of one metric, and what turns are alike by."""
-    alike, units = alike_by(scores.units, scores.values, scores.inclusion)
-    return alike, sample_of(scores.values, scores.inclusion, units)
-
-
-def _design_effect(sample: Sample) -> float:
-    """How many times the variance is what it would be if turns were independent."""
-    estimate = sample.estimate()
-    assert estimate is not None
-    weights = sample.weights
-    return max(float(weights.sum() ** 2 / (weights @ weights)) / estimate.effective_n, 1.0)
-
-
-def _changes(
-    scores: ScoresInTime | None, sample: Sample | None, width: float, level: float, direction: Direction
-) -> tuple[ChangeFigure, ...]:
-    if scores is None or sample is None:
-        return ()
-    return change_figures(find_changes(sample, scores.times, width=width, level=level), direction)
-
-
-def _groups(sums: Sequence[Sums], metrics: Sequence[MetricFigure]) -> tuple[GroupFigure, ...]:
-    """Each metric's groups, the largest ones, each beside the first by name."""
-    by_name: defaultdict[str, list[Sums]] = defaultdict(list)
-    for one in sums:
-        if one.group:
-            by_name[one.metric].append(one)
+def _groups(
+    scores: Mapping[str, MetricScores],
+    samples: Mapping[str, Sample],
+    inside: Mapping[str, tuple[str, ...]] | None,
+) -> tuple[GroupFigure, ...]:
+    """Each metric's largest groups, each beside the first by name; judges are groups themselves."""
     figures = []
-    effects = {one.metric: one.design_effect for one in metrics}
-    for metric, parts in sorted(by_name.items()):
-        largest = sorted(parts, key=lambda part: -part.values.n)[:_GROUPS]
-        # A group in which only suspicious turns were picked says little of its others.
-        least = min(part.values.least for part in parts)
-        ordered = sorted(largest, key=lambda part: part.group or "")
-        for index, part in enumerate(ordered):
-            estimate = part.values.estimate(floor=least, design_effect=effects[metric])
-            assert estimate is not None and part.group is not None
+    for metric, one in scores.items():
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, owner in enumerate(one.owners):
+            groups = () if owner is None else (owner,) if inside is None else inside.get(owner, ())
+            for group in groups:
+                places[group].append(place)
+        parts = {group: samples[metric].part(np.array(own)) for group, own in places.items()}
+        largest = sorted(sorted(parts, key=lambda group: -len(parts[group]))[:_GROUPS])
+        for group in largest:
+            # A group in which only suspicious turns were picked says little of its others.
+            estimate = parts[group].estimate(floor=min(part.least for part in parts.values()))
+            assert estimate is not None
+            first = parts[largest[0]]
+            difference = None if group == largest[0] else sample_difference(first, parts[group])
             figures.append(
                 GroupFigure(
                     metric=metric,
-                    direction=part.direction,
-                    group=part.group,
+                    direction=one.direction,
+                    group=group,
                     estimate=estimate,
-                    difference=difference_of(ordered[0].values, part.values, design_effect=effects[metric])
-                    if index
-                    else None,
+                    difference=difference,
                 )
             )
     return tuple(figures)

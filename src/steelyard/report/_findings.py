@@ -184,17 +184,24 @@ def _of_metric(looked: Looked, metrics: int) -> list[FindingFigure]:
     ]
     steps = find_changes(sample.part(left), times[left], width=width, level=1 - _FALSE_CHANGES / metrics)
     found += [_finding(looked, sample, times, step, left, ()) for step in steps if step.difference.clear]
-    return _one_for_a_time(found, width)
+    return _news(found, width)
 
 
-def _one_for_a_time(found: Sequence[FindingFigure], width: float) -> list[FindingFigure]:
-    """Falls, and what rose at other times: what rose with a fall has the same cause, and is not the news."""
+def _news(found: Sequence[FindingFigure], width: float) -> list[FindingFigure]:
+    """The falls, and beside them what clearly rose at another time.
+
+    What rises while the rest falls has the same cause, or rises by comparison alone.
+    """
     falls = [one for one in found if one.harm > 0]
     return [
         one
         for one in found
         if one.harm > 0
-        or all(one.earliest > fall.latest + width or fall.earliest > one.latest + width for fall in falls)
+        or all(
+            one.difference.clear
+            and (one.earliest > fall.latest + width or fall.earliest > one.latest + width)
+            for fall in falls
+        )
     ]
 
 

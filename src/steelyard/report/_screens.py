@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -137,21 +137,15 @@ def _screen(turns: ScreenedTurns, sample: AssistedSample, alone: Estimate) -> Sc
 def groups_with_screen(
     figures: tuple[GroupFigure, ...],
     turns: Mapping[str, ScreenedTurns],
-    groups_of: Callable[[], Mapping[str, Sequence[str]]],
-    *,
-    by: str | None,
+    inside: Mapping[str, Sequence[str]],
 ) -> tuple[GroupFigure, ...]:
     """Figures of groups, more exact by what the screen said.
 
     Args:
         figures: Without the screen.
         turns: By metric, all that the screen or the judge scored.
-        groups_of: Finds, by record, the groups it is in.
-        by: What groups are cut by; those of judges have no screen.
+        inside: By record, the groups it is in.
     """
-    if not turns or by in (None, "judge"):
-        return figures
-    groups = groups_of()
     found: list[GroupFigure] = []
     firsts: dict[str, AssistedSample] = {}
     samples = {metric: sample_with_screen(one)[1] for metric, one in turns.items()}
@@ -159,8 +153,8 @@ def groups_with_screen(
         if figure.metric not in samples:
             found.append(figure)
             continue
-        inside = [figure.group in groups.get(record, ()) for record in turns[figure.metric].records]
-        part = samples[figure.metric].part(np.array(inside, bool))
+        members = [figure.group in inside.get(record, ()) for record in turns[figure.metric].records]
+        part = samples[figure.metric].part(np.array(members, bool))
         first = firsts.setdefault(figure.metric, part)
         estimate = part.estimate()
         difference = None if figure.difference is None else sample_difference(first, part)

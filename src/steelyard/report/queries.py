@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.scores import Direction, Outcome
-from steelyard.stats import Moments
 
 Status = Literal["", "passed", "not_passed", "failed", "not_applicable"]
 """What became of a turn's scores; empty asks nothing."""
@@ -18,9 +17,6 @@ STATUSES: Final[tuple[Status, ...]] = ("passed", "not_passed", "failed", "not_ap
 """Every status that can be asked for."""
 EVIDENCE: Final = ("known", "told", "guessed", "none", "unknown")
 """How the passages of turns are known; `unknown` is of turns that were stored before this was kept."""
-
-BARS: Final = 20
-"""Bars of a distribution over 0..1."""
 
 Chosen = str | tuple[str, ...]
 """One value, or several of which a turn has any; empty asks nothing."""
@@ -200,38 +196,6 @@ class Totals:
     """Seconds that 95 % of evaluations did not exceed."""
 
 
-@dataclass(kw_only=True, slots=True)
-class Sums:
-    """One metric's running sums over one piece of time, or one group."""
-
-    metric: str
-    """The metric's name."""
-    bucket: int
-    """Which piece of time, from 0."""
-    group: str | None
-    """The group, where it is one."""
-    values: Moments = field(default_factory=Moments)
-    """Of the values."""
-    passes: Moments = field(default_factory=Moments)
-    """Of passed (1) and failed (0)."""
-    bars: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(BARS))
-    """Weight in each of the bars of the distribution."""
-    threshold: float | None = None
-    """The threshold last used."""
-    direction: Direction = "higher"
-    """Which way is better."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Aggregates:
-    """Running sums over the same scores, cut in two ways."""
-
-    over_time: Sequence[Sums]
-    """For each metric and piece of time."""
-    by_group: Sequence[Sums]
-    """For each metric and group; a turn with several tags is in several of them."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Missing:
     """Scores without a value, of one cause."""
@@ -246,9 +210,8 @@ class Missing:
     """One of the explanations."""
     count: int
     """How many."""
-    weight: float | None = None
-    """How many turns of the application they stand for: the sum of 1 / inclusion probability. None of a
-    tag's, of which only the number is known."""
+    weight: float
+    """How many turns of the application they stand for: the sum of 1 / inclusion probability."""
 
     @property
     def might_have_one(self) -> bool:
@@ -345,17 +308,27 @@ class SampledScore:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ScoresInTime:
-    """One metric's scores, in order of time."""
+class MetricScores:
+    """One metric's scores, in order of time; columns of one length."""
 
     times: npt.NDArray[np.float64]
     """When each turn began, as Unix time."""
     values: npt.NDArray[np.float64]
     """In 0..1."""
+    passed: npt.NDArray[np.float64]
+    """1 if it passed, 0 if not; NaN without a threshold."""
     inclusion: npt.NDArray[np.float64]
-    """The probability with which each turn was picked."""
+    """The probability with which each turn was picked, divided by `every`."""
     units: Sequence[str | None] = field(repr=False)
     """The user of each, or else its session; None where neither is known."""
+    owners: Sequence[str | None] = field(repr=False)
+    """The record of each, or its judge if groups are cut by judges; None if there are no groups."""
+    threshold: float | None
+    """The threshold last used."""
+    direction: Direction
+    """Which way is better."""
+    every: int = 1
+    """How many scores each of these stands for, where only a part of them was read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

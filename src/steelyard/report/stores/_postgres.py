@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 
 from steelyard.errors import ConfigurationError
-from steelyard.report._sums import Adder
-from steelyard.report.queries import Aggregates, Scope, Totals, TurnFilter, attributes_of
-from steelyard.report.stores._tables import ADDED, CHUNK, SCORED, ResultsReader, owner_of, with_turns
-from steelyard.report.stores._turns import COUNTED, Choice, conditions_of, evidence_of, totals_of
+from steelyard.report.queries import Scope, Totals, TurnFilter, attributes_of
+from steelyard.report.stores._tables import CHUNK, ResultsReader
+from steelyard.report.stores._turns import COUNTED, Choice, Row, conditions_of, evidence_of, totals_of
 from steelyard.scores import Evaluation
 from steelyard.sinks.postgres import Database, evaluation_in, problem_of
 
@@ -88,18 +87,14 @@ class PostgresResults(ResultsReader):
             return Totals(turns=row[0], with_content=row[1], first=row[2], last=row[3], evidence=found)
         return totals_of(row, row[10] or ())
 
-    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
-        where, values = self.of_scores(scope)
-        query = f"SELECT {ADDED}, {owner_of(by)} FROM scores s {with_turns(scope)} WHERE {SCORED} AND {where}"
-        with self.reading() as connection:
-            groups = self.groups(connection, scope, by) if by != "judge" else None
-            adder = Adder(start=start, width=width, groups=groups)
-            # A named cursor stays in the server: the scores of a year do not fit into memory.
-            with connection.cursor(name="sums") as cursor:
-                cursor.execute(self.statement(query), values)
-                while chunk := cursor.fetchmany(CHUNK):
-                    adder.add(chunk)
-            return adder.found()
+    def chunks(
+        self, connection: psycopg.Connection[Any], query: str, values: Mapping[str, Any]
+    ) -> Iterator[Sequence[Row]]:
+        # A named cursor stays in the server.
+        with connection.cursor(name="chunks") as cursor:
+            cursor.execute(self.statement(query), values)
+            while chunk := cursor.fetchmany(CHUNK):
+                yield chunk
 
     def chosen(self, _connection: Any, wanted: TurnFilter, *, is_after: bool) -> Choice:
         """What is asked for as it is: Postgres itself knows by what index to find it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from operator import methodcaller
@@ -15,19 +15,10 @@ import numpy as np
 
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
-from steelyard.report._sums import Adder
-from steelyard.report.queries import Aggregates, Scope, Totals, TurnFilter, attributes_of
+from steelyard.report.queries import Scope, Totals, TurnFilter, attributes_of
 from steelyard.report.stores._sqlite_turns import VERSIONS, chosen, has_labels
-from steelyard.report.stores._tables import (
-    ADDED,
-    CHUNK,
-    SCORED,
-    ResultsReader,
-    owner_of,
-    values_of,
-    with_turns,
-)
-from steelyard.report.stores._turns import COUNTED, Choice, evidence_of, totals_of
+from steelyard.report.stores._tables import CHUNK, ResultsReader, values_of, with_turns
+from steelyard.report.stores._turns import COUNTED, Choice, Row, evidence_of, totals_of
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
 
@@ -110,16 +101,12 @@ class SQLiteResults(ResultsReader):
         taken = np.sort(np.array([took for (took,) in rows], float))
         return [float(taken[len(taken) * share // 100]) for share in (50, 95)] if len(taken) else []
 
-    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
-        where, values = self.of_scores(scope)
-        query = f"SELECT {ADDED}, {owner_of(by)} FROM scores s {with_turns(scope)} WHERE {SCORED} AND {where}"
-        with self.reading() as connection:
-            groups = self.groups(connection, scope, by) if by != "judge" else None
-            adder = Adder(start=start, width=width, groups=groups)
-            rows = connection.execute(query, values)
-            while chunk := rows.fetchmany(CHUNK):
-                adder.add(chunk)
-            return adder.found()
+    def chunks(
+        self, connection: sqlite3.Connection, query: str, values: Mapping[str, Any]
+    ) -> Iterator[Sequence[Row]]:
+        rows = connection.execute(query, values)
+        while chunk := rows.fetchmany(CHUNK):
+            yield chunk
 
     def explained(self, connection: sqlite3.Connection, example: Any) -> str:
         """What was said of a score, by the number of its row."""

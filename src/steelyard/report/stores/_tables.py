@@ -5,30 +5,29 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from steelyard.errors import InvalidRecord
 from steelyard.report._funnel import funnel_of, run_of
-from steelyard.report._sums import groups_of
 from steelyard.report.queries import (
-    Aggregates,
     Funnel,
     Made,
+    MetricScores,
     Missing,
     SampledScore,
     Scope,
-    ScoresInTime,
     ScreenedTurns,
     StoredRun,
     Totals,
 )
 from steelyard.report.stores._lists import Lists
 from steelyard.report.stores._screened import by_metric, seen_by_judge_alone, seen_by_screen
-from steelyard.report.stores._turns import THINNED, WITH_EVIDENCE
+from steelyard.report.stores._turns import THINNED, WITH_EVIDENCE, Row
 from steelyard.scores import Evaluation
 
 CHUNK = 50_000
@@ -38,10 +37,7 @@ UNIT = "coalesce(e.user_hash, e.session)"
 _JOINED = "scores s JOIN evaluations e ON e.record_id = s.record_id"
 SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 """The scores that have a value."""
-ADDED = """s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability, s.threshold,
-    CASE s.direction WHEN 'lower' THEN 1 ELSE 0 END"""
-"""What an `Adder` takes of a score, before its owner."""
-_SPREAD = ADDED.replace("s.inclusion_probability", "s.inclusion_probability / :every")
+_OF_SCORE = "s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability, s.threshold, s.direction"
 
 
 class ResultsReader(Lists):
@@ -75,15 +71,8 @@ class ResultsReader(Lists):
         """
 
     @abstractmethod
-    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
-        """Running sums for each metric and piece of time, and for each metric and group.
-
-        Args:
-            scope: Which results.
-            start: Unix time at which piece 0 starts.
-            width: Seconds a piece lasts.
-            by: `tag`, `judge`, `framework` or the name of a metadata field; None for no groups.
-        """
+    def chunks(self, connection: Any, query: str, values: Mapping[str, Any]) -> Iterator[Sequence[Row]]:
+        """The rows of a query, some thousand at a time: those of a year do not fit into memory."""
 
     @abstractmethod
     def close(self) -> None:
@@ -121,19 +110,13 @@ class ResultsReader(Lists):
         where = " AND ".join(text for text, value in conditions.items() if value is not None) or "true"
         return where, values_of(scope)
 
-    def groups(self, connection: Any, scope: Scope, by: str | None) -> dict[str, tuple[str, ...]]:
-        """The groups of each turn."""
-        if by is None:
-            return {}
+    def groups_of(self, scope: Scope, by: str) -> dict[str, tuple[str, ...]]:
+        """By record, the groups that it is in."""
         group, join, name = self.grouping(by)
         where, values = self.of_turns(scope)
         query = f"SELECT e.record_id, {group} FROM evaluations e {join} WHERE {where}"
-        return groups_of(connection.execute(self.statement(query), {**values, "by": name}))
-
-    def groups_of(self, scope: Scope, by: str | None) -> dict[str, tuple[str, ...]]:
-        """By record, the groups that it is in."""
         with self.reading() as connection:
-            return self.groups(connection, scope, by)
+            return groups_of(connection.execute(self.statement(query), {**values, "by": name}))
 
     def missing(self, scope: Scope) -> list[Missing]:
         """Counts of scores without a value, most frequent first."""
@@ -300,55 +283,51 @@ class ResultsReader(Lists):
             for value, inclusion, when, question, unit, record, diagnosis, tenant, *of_turn in rows
         ]
 
-    def in_time(self, scope: Scope, *, limit: int, every: int = 1) -> dict[str, ScoresInTime]:
-        """The latest scores by metric, at most so many in all, each with its session.
-
-        With `every`, only those of every so many-th turn, so that they reach further back.
-        """
-        # All metrics by turns, which have an index on time, and SQLite takes a cross join in its order; one
-        # metric by its own index on time.
-        table, join = ("e", "evaluations e CROSS JOIN scores s") if scope.metric is None else ("s", _JOINED)
-        where, values = self._conditions(table, "s.metric = :metric", scope)
-        thinned = f"{THINNED.format(table=table)} AND" if every > 1 else ""
-        query = f"""SELECT {ADDED}, {UNIT} FROM {join}
-            WHERE {thinned} s.record_id = e.record_id AND {SCORED} AND {where}
-            ORDER BY {table}.happened_at DESC, {table}.record_id DESC LIMIT :limit"""
-        with self.reading() as connection:
-            values |= {"limit": limit, "every": every}
-            rows = connection.execute(self.statement(query), values).fetchall()
-        return scores_in_time(reversed(rows))
-
-    def spread(self, scope: Scope, turns: int, *, most: int) -> tuple[list[Sequence[Any]], Mapping[str, int]]:
+    def scores(
+        self, scope: Scope, *, turns: int, most: int | None = None, by: str | None = None
+    ) -> dict[str, MetricScores]:
         """The scores of each metric; of more than so many only every so many-th, over the whole time.
 
         Args:
             scope: Which results.
             turns: How many turns it has.
-            most: So many scores of each metric; of a tag or evidence, of so many turns.
-
-        Returns:
-            In order of time, rows of `ADDED` and the unit, whose inclusion probability counts the scores that
-            each stands for; and that number by metric.
+            most: So many scores of each metric; of a tag or evidence, of so many turns. All if None.
+            by: What groups are to be cut by.
         """
-        query = f"SELECT {_SPREAD}, {UNIT} FROM {{}} AND {SCORED} ORDER BY s.happened_at, s.record_id"
+        owner = "NULL" if by is None else "s.judge" if by == "judge" else "s.record_id"
+        query = (
+            f"SELECT {_OF_SCORE}, {UNIT}, {owner} FROM {{}} AND {SCORED} ORDER BY s.happened_at, s.record_id"
+        )
+        found: defaultdict[str, _Columns] = defaultdict(_Columns)
         with self.reading() as connection:
-            rows = self.rows(connection)
-            if scope.tag is not None or scope.evidence is not None:
-                where, values = self._conditions("e", "s.metric = :metric", scope)
-                every = max(math.ceil(turns / most), 1)
-                source = f"evaluations e CROSS JOIN scores s WHERE {THINNED.format(table='e')}"
-                by_turn = query.format(f"{source} AND s.record_id = e.record_id AND {where}")
-                found = list(rows(by_turn, {**values, "every": every}))
-                return found, dict.fromkeys((row[0] for row in found), every)
-            where, values = self.of_scores(scope)
-            counts = rows(f"SELECT s.metric, count(s.value) FROM scores s WHERE {where} GROUP BY 1", values)
-            steps = {metric: max(math.ceil(count / most), 1) for metric, count in counts}
-            source = f"scores s JOIN evaluations e ON e.turn = s.turn WHERE {THINNED.format(table='s')}"
-            found = []
-            for metric, every in steps.items():
-                where, values = self.of_scores(replace(scope, metric=metric))
-                found += rows(query.format(f"{source} AND {where}"), {**values, "every": every})
-            return found, steps
+            for source, values, every in self._parts(connection, scope, turns, most):
+                for rows in self.chunks(connection, query.format(source), {**values, "every": every}):
+                    by_metric: defaultdict[str, list[Row]] = defaultdict(list)
+                    for row in rows:
+                        by_metric[row[0]].append(row)
+                    for metric, own in by_metric.items():
+                        found[metric].add(own, every)
+        return {metric: columns.joined() for metric, columns in sorted(found.items())}
+
+    def _parts(
+        self, connection: Any, scope: Scope, turns: int, most: int | None
+    ) -> Iterator[tuple[str, Mapping[str, Any], int]]:
+        """Tables and conditions to read scores by, their values, and how many each score stands for."""
+        if scope.tag is not None or scope.evidence is not None:
+            every = _every(turns, most)
+            where, values = self._conditions("e", "s.metric = :metric", scope)
+            joined = (
+                f"evaluations e CROSS JOIN scores s WHERE {_thinned('e', every)} s.record_id = e.record_id"
+            )
+            yield f"{joined} AND {where}", values, every
+            return
+        where, values = self.of_scores(scope)
+        query = f"SELECT s.metric, count(s.value) FROM scores s WHERE {where} GROUP BY 1"
+        for metric, count in self.rows(connection)(query, values):
+            every = _every(count, most)
+            where, values = self.of_scores(replace(scope, metric=metric))
+            joined = f"scores s JOIN evaluations e ON e.turn = s.turn WHERE {_thinned('s', every)} {where}"
+            yield joined, values, every
 
     def spent(self, scope: Scope) -> list[tuple[bool, bool, float, float | None]]:
         """By whether the judge and whether a screen scored a turn: its requests and dollars, on average."""
@@ -377,22 +356,59 @@ class ResultsReader(Lists):
         return by_metric(rows)
 
 
-def scores_in_time(rows: Iterable[Sequence[Any]]) -> dict[str, ScoresInTime]:
-    """By metric, its scores out of rows of `ADDED` and the unit."""
-    by_metric: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
-    for row in rows:
-        by_metric[row[0]].append(row)
-    return {metric: _in_time(found) for metric, found in by_metric.items()}
+class _Columns:
+    """The columns of one metric's scores, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._numbers: list[npt.NDArray[np.float64]] = []
+        self._units: list[str | None] = []
+        self._owners: list[str | None] = []
+        self._last: Row = ()
+        self._every = 1
+
+    def add(self, rows: Sequence[Row], every: int) -> None:
+        """Rows of `_OF_SCORE`, unit and owner."""
+        _, times, values, passed, inclusion, _, _, units, owners = zip(*rows, strict=True)
+        self._numbers.append(np.array([times, values, passed, inclusion], float))
+        self._units += units
+        self._owners += owners
+        self._last, self._every = rows[-1], every
+
+    def joined(self) -> MetricScores:
+        """All of them."""
+        times, values, passed, inclusion = np.concatenate(self._numbers, axis=1)
+        return MetricScores(
+            times=times,
+            # A metric of somebody's own may go beyond 0..1, which intervals do not.
+            values=np.clip(values, 0.0, 1.0),
+            passed=passed,
+            inclusion=inclusion / self._every,
+            units=self._units,
+            owners=self._owners,
+            threshold=self._last[5],
+            direction=self._last[6],
+            every=self._every,
+        )
 
 
-def _in_time(rows: Sequence[Sequence[Any]]) -> ScoresInTime:
-    _, times, values, _, inclusion, _, _, units = zip(*rows, strict=True)
-    return ScoresInTime(
-        times=np.array(times, float),
-        values=np.clip(np.array(values, float), 0.0, 1.0),
-        inclusion=np.array(inclusion, float),
-        units=units,
-    )
+def _every(count: int, most: int | None) -> int:
+    return 1 if most is None else max(math.ceil(count / most), 1)
+
+
+def _thinned(table: str, every: int) -> str:
+    return f"{THINNED.format(table=table)} AND" if every > 1 else ""
+
+
+def groups_of(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """The groups of each record; those that are the same are one object."""
+    found: dict[str, tuple[str, ...]] = {}
+    same: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for record, group in rows:
+        if isinstance(group, str) and group:
+            groups = (*found.get(record, ()), group)
+            # Millions of turns share a few combinations of tags.
+            found[record] = same.setdefault(groups, groups)
+    return found
 
 
 def values_of(scope: Scope) -> dict[str, Any]:
@@ -403,8 +419,3 @@ def values_of(scope: Scope) -> dict[str, Any]:
 def with_turns(scope: Scope) -> str:
     """The join that a scope with a tag or evidence needs; without them scores tell all."""
     return "" if scope.tag is scope.evidence is None else "JOIN evaluations e ON e.record_id = s.record_id"
-
-
-def owner_of(by: str | None) -> str:
-    """The column by which an `Adder` knows the group of a score."""
-    return "NULL" if by is None else "s.judge" if by == "judge" else "s.record_id"
