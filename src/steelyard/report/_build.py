@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,9 +24,9 @@ from steelyard.report.figures import (
 )
 from steelyard.report.labels import LabelStore
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import MetricScores, Missing, Scope, Totals
+from steelyard.report.queries import Funnel, MetricScores, Missing, Scope, ScreenedTurns, Totals
 from steelyard.report.stores._tables import ResultsReader
-from steelyard.scores import CAUSES
+from steelyard.scores import CAUSES, Direction
 from steelyard.stats import (
     FEW,
     Alike,
@@ -74,52 +74,61 @@ def build_figures(
     """
     scope = scope or Scope()
     totals = reader.totals(scope, brief=brief)
-    first, last = totals.first or 0.0, totals.last or 0.0
-    width = bucket_width(max(last - first, 1.0))
-    start = first // width * width
     scores = reader.scores(scope, turns=totals.turns, most=_BRIEF if brief else None, by=by)
     samples = {metric: _sample(one) for metric, one in scores.items()}
+    turns = reader.screened(scope, limit=_BRIEFLY_SCREENED if brief else _SCREENED)
     funnel = reader.funnel(scope)
     missing = tuple(reader.missing(scope))
-    turns = reader.screened(scope, limit=_BRIEFLY_SCREENED if brief else _SCREENED)
-    # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
-    axis = TimeAxis(start, width, 1 - _FALSE_CHANGES / max(len(scores), 1))
-    floor = (funnel.floor if funnel else None) or 1.0
-    metrics = tuple(
-        _metric(metric, one, *samples[metric], axis, floor / one.every, missing)
-        for metric, one in scores.items()
-    )
-    metrics = tuple(
-        with_screen(one, turns[one.metric], axis) if one.metric in turns else one for one in metrics
-    )
-    read = () if brief else _worst_turns(reader, scope, metrics, worst)
-    findings, slices = ((), ()) if brief else look_closer(reader, scope, metrics, turns)
-    inside = None if by is None or by == "judge" else reader.groups_of(scope, by)
-    groups = _groups(scores, {metric: sample for metric, (_, sample) in samples.items()}, inside)
-    if inside is not None:  # what a judge scored has no screen
-        groups = groups_with_screen(groups, turns, inside)
-    notes = _notes(scope, totals, metrics, missing)
-    if by and not groups:
-        notes.append(f"no turn has a {by}: nothing to compare")
-    return ReportFigures(
+    axis = _axis(totals, len(scores))
+    metrics = _metrics(scores, samples, axis, funnel, missing, turns)
+    figures = ReportFigures(
         source=reader.name,
         made_at=time.time(),
-        width=width,
+        width=axis.width,
         totals=totals,
-        metrics=_with_shown(metrics, read),
+        metrics=metrics,
         missing=missing,
         funnel=funnel,
-        made=() if brief else tuple(reader.made(scope)),
-        worst=read,
         by=by,
-        groups=groups,
+        groups=_groups(reader, scope, by, scores, samples, turns),
         causes=_causes(reader.causes(scope)),
         every=max((one.every for one in scores.values()), default=1),
+        notes=tuple(_notes(scope, totals, metrics, missing)),
+    )
+    return figures if brief else _in_full(reader, scope, figures, turns, worst=worst, labels=labels)
+
+
+def _in_full(
+    reader: ResultsReader,
+    scope: Scope,
+    figures: ReportFigures,
+    turns: Mapping[str, ScreenedTurns],
+    *,
+    worst: int,
+    labels: LabelStore | None,
+) -> ReportFigures:
+    """With what takes a look at many scores one by one."""
+    metrics = figures.metrics
+    read = _worst_turns(reader, scope, metrics, worst)
+    findings, slices = look_closer(reader, scope, metrics, turns)
+    lacking = (f"no turn has a {figures.by}: nothing to compare",)
+    return replace(
+        figures,
+        metrics=_with_shown(metrics, read),
+        made=tuple(reader.made(scope)),
+        worst=read,
         findings=findings,
         slices=slices,
-        people=() if labels is None or brief else human_agreement(reader, labels, scope, metrics),
-        notes=tuple(notes),
+        people=() if labels is None else human_agreement(reader, labels, scope, metrics),
+        notes=figures.notes + (lacking if figures.by and not figures.groups else ()),
     )
+
+
+def _axis(totals: Totals, metrics: int) -> TimeAxis:
+    first, last = totals.first or 0.0, totals.last or 0.0
+    width = bucket_width(max(last - first, 1.0))
+    # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
+    return TimeAxis(first // width * width, width, 1 - _FALSE_CHANGES / max(metrics, 1))
 
 
 def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
@@ -135,6 +144,23 @@ def _sample(scores: MetricScores) -> tuple[Alike, Sample]:
     """The scores of one metric, and what turns are alike by."""
     alike, units = alike_by(scores.units, scores.values, scores.inclusion)
     return alike, sample_of(scores.values, scores.inclusion, units)
+
+
+def _metrics(
+    scores: Mapping[str, MetricScores],
+    samples: Mapping[str, tuple[Alike, Sample]],
+    axis: TimeAxis,
+    funnel: Funnel | None,
+    missing: Sequence[Missing],
+    turns: Mapping[str, ScreenedTurns],
+) -> tuple[MetricFigure, ...]:
+    """The figures of each metric, by name; more exact where a screen saw its turns."""
+    floor = (funnel and funnel.floor) or 1.0
+    figures = (
+        _metric(metric, one, *samples[metric], axis, floor / one.every, missing)
+        for metric, one in scores.items()
+    )
+    return tuple(with_screen(one, turns[one.metric], axis) if one.metric in turns else one for one in figures)
 
 
 def _metric(
@@ -217,36 +243,47 @@ def _missing_share(metric: str, sample: Sample, missing: Sequence[Missing]) -> f
 
 
 def _groups(
+    reader: ResultsReader,
+    scope: Scope,
+    by: str | None,
     scores: Mapping[str, MetricScores],
-    samples: Mapping[str, Sample],
-    inside: Mapping[str, tuple[str, ...]] | None,
+    samples: Mapping[str, tuple[Alike, Sample]],
+    turns: Mapping[str, ScreenedTurns],
 ) -> tuple[GroupFigure, ...]:
-    """Each metric's largest groups, each beside the first by name; judges are groups themselves."""
-    figures = []
+    """Each metric's largest groups, each beside the first by name."""
+    if by is None:
+        return ()
+    # Of judges the owner of a score is the group; what they scored has no screen.
+    inside = None if by == "judge" else reader.groups_of(scope, by)
+    figures: list[GroupFigure] = []
     for metric, one in scores.items():
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place, owner in enumerate(one.owners):
-            groups = () if owner is None else (owner,) if inside is None else inside.get(owner, ())
-            for group in groups:
+            for group in _memberships(owner, inside):
                 places[group].append(place)
-        parts = {group: samples[metric].part(np.array(own)) for group, own in places.items()}
-        largest = sorted(sorted(parts, key=lambda group: -len(parts[group]))[:_GROUPS])
-        for group in largest:
-            # A group in which only suspicious turns were picked says little of its others.
-            estimate = parts[group].estimate(floor=min(part.least for part in parts.values()))
-            assert estimate is not None
-            first = parts[largest[0]]
-            difference = None if group == largest[0] else sample_difference(first, parts[group])
-            figures.append(
-                GroupFigure(
-                    metric=metric,
-                    direction=one.direction,
-                    group=group,
-                    estimate=estimate,
-                    difference=difference,
-                )
-            )
-    return tuple(figures)
+        parts = {group: samples[metric][1].part(np.array(own)) for group, own in places.items()}
+        figures += _of_groups(metric, one.direction, parts)
+    return tuple(figures) if inside is None else groups_with_screen(figures, turns, inside)
+
+
+def _memberships(owner: str | None, inside: Mapping[str, tuple[str, ...]] | None) -> tuple[str, ...]:
+    if owner is None:
+        return ()
+    return (owner,) if inside is None else inside.get(owner, ())
+
+
+def _of_groups(metric: str, direction: Direction, parts: Mapping[str, Sample]) -> Iterator[GroupFigure]:
+    # A group in which only suspicious turns were picked says little of its others.
+    floor = min((part.least for part in parts.values()), default=1.0)
+    largest = sorted(sorted(parts, key=lambda group: -len(parts[group]))[:_GROUPS])
+    for group in largest:
+        part, first = parts[group], parts[largest[0]]
+        estimate = part.estimate(floor=floor)
+        assert estimate is not None
+        difference = None if part is first else sample_difference(first, part)
+        yield GroupFigure(
+            metric=metric, direction=direction, group=group, estimate=estimate, difference=difference
+        )
 
 
 def _unscored(metrics: Sequence[MetricFigure], missing: Sequence[Missing]) -> list[str]:

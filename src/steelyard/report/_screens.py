@@ -135,7 +135,7 @@ def _screen(turns: ScreenedTurns, sample: AssistedSample, alone: Estimate) -> Sc
 
 
 def groups_with_screen(
-    figures: tuple[GroupFigure, ...],
+    figures: Sequence[GroupFigure],
     turns: Mapping[str, ScreenedTurns],
     inside: Mapping[str, Sequence[str]],
 ) -> tuple[GroupFigure, ...]:

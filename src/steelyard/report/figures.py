@@ -263,23 +263,23 @@ class ReportFigures:
     """Scores without a value."""
     funnel: Funnel | None
     """What became of every turn, also of those that were not judged; None where no Monitor stored it."""
-    made: tuple[Made, ...]
-    """How the scores were made."""
-    worst: tuple[WorstTurns, ...]
-    """The worst turns of each metric."""
     by: str | None
     """What groups are cut by."""
     groups: tuple[GroupFigure, ...]
     """Metrics by group."""
     causes: tuple[CauseFigure, ...]
     """What bad turns suffer from, most frequent first."""
-    findings: tuple[FindingFigure, ...]
-    """What changed, the most harmful first."""
-    slices: tuple[SliceFigure, ...]
-    """Parts of the traffic that are better or worse than the rest at all times."""
-    people: tuple[PeopleFigure, ...]
-    """What people's labels say of each metric that has some."""
     notes: tuple[str, ...]
     """What a reader must know before believing a figure."""
     every: int = 1
     """1, or how many scores each one that was read stands for, of the metric that has the most."""
+    made: tuple[Made, ...] = ()
+    """How the scores were made."""
+    worst: tuple[WorstTurns, ...] = ()
+    """The worst turns of each metric."""
+    findings: tuple[FindingFigure, ...] = ()
+    """What changed, the most harmful first."""
+    slices: tuple[SliceFigure, ...] = ()
+    """Parts of the traffic that are better or worse than the rest at all times."""
+    people: tuple[PeopleFigure, ...] = ()
+    """What people's labels say of each metric that has some."""
