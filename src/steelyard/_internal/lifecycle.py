@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
 import signal
 import sys
 import threading
@@ -72,6 +74,11 @@ def _close_all() -> None:
     ended = time.monotonic() + _GRACE
     for monitor in monitors:
         monitor.close(0, grace=max(0.0, ended - time.monotonic()))
+    # Python ends by SIGINT after Ctrl-C. It forgets that when it executes a text, as modules
+    # with dataclasses do that the last turn imports; an interrupt out of a text reminds it.
+    if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):
+        with contextlib.suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")
 
 
 def _end_with_a_child() -> None:
@@ -127,6 +134,8 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
     finally:
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
+        # The first process of a container does not die of a signal.
+        os._exit(128 + number)
 
 
 def _after_fork() -> None:

@@ -24,8 +24,8 @@ from steelyard.online.queue._protocol import QueueFailed as QueueFailed
 from steelyard.online.queue._spool import Spool as Spool
 from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.selection._budget import Budget
-from steelyard.online.selection._decision import Decision as Decision
 from steelyard.online.selection._price import Price
+from steelyard.online.selection._rules import Decision as Decision
 from steelyard.online.selection._rules import Rule
 from steelyard.online.selection._sampling import key_of as key_of
 from steelyard.online.selection._sampling import sampling_position as sampling_position

@@ -59,11 +59,7 @@ class Canaries:
 
 
 def canaries_from(given: Canaries | float | None) -> Canaries | None:
-    """Canaries, or their share alone.
-
-    Raises:
-        ConfigurationError: If it is neither.
-    """
+    """Canaries, or their share alone."""
     if given is None or isinstance(given, Canaries):
         return given
     return Canaries(share=given)

@@ -61,17 +61,7 @@ class Intake:
         self._queue = queue
         self._fallback = fallback
         self._masker = Masker(options.mask, timeout=options.mask_timeout)
-        self._preparer = Preparer(
-            selection=options.selection,
-            metrics=options.metrics,
-            masker=self._masker,
-            budget=budget,
-            feedback=feedback,
-            keep=options.spool is None,
-            screen_rate=options.screen_rate if options.screened else None,
-            user_key=options.user_key,
-            sample_key=options.sample_key,
-        )
+        self._preparer = Preparer(options, masker=self._masker, budget=budget, feedback=feedback)
         self._elsewhere = options.spool is not None and not options.spool.evaluate
         self._full = "queue_unavailable" if fallback is not None and fallback.durable else "spool_full"
         # Turns wait for their masks side by side, so that one slow call holds up no other turn.
@@ -87,11 +77,7 @@ class Intake:
         self._news.set()
 
     def start(self) -> None:
-        """Start the mask's threads; called where the loop's own thread is started.
-
-        Raises:
-            RuntimeError: If the interpreter refuses new threads.
-        """
+        """Start the mask's threads; called where the loop's own thread is started."""
         self._masker.start()
 
     async def run(self) -> None:

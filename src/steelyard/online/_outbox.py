@@ -25,12 +25,7 @@ _AGAIN = 1.0  # between two looks at whether something waits, and two attempts t
 
 
 class Outbox:
-    """Turns and results that this process holds of one queue.
-
-    Args:
-        queue: Where they are from.
-        delivery: Where results go.
-    """
+    """Turns and results that this process holds of one queue."""
 
     def __init__(self, queue: TurnQueue, delivery: Delivery) -> None:
         self._queue = queue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from steelyard._internal.bounded import BoundedDict
@@ -13,17 +13,14 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.threads import DaemonExecutor, ExitInThread
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import SkipReason
-from steelyard.metrics import Metric
+from steelyard.online.config._options import Mask, MonitorOptions
 from steelyard.online.queue._turns import Closed, Feedback, Queued, Selected, size_of
 from steelyard.online.selection._budget import BudgetControl
-from steelyard.online.selection._decision import Decision
+from steelyard.online.selection._rules import Decision
 from steelyard.online.selection._sampling import key_of, sampling_position
-from steelyard.online.selection._selection import Selection
 from steelyard.record import Record, Timings, with_hashed_user
 from steelyard.scores import Evaluation, Evidence, Score, Verdict
 
-Mask = Callable[[Record], Record]
-"""Takes a Record and returns it without what must not leave the process."""
 _log = SafeLogger("steelyard.online")
 PICKED_FOR = "steelyard.picked_for"
 """The metadata entry that names the rules and signs by which a turn was picked, where there are any."""
@@ -108,27 +105,14 @@ class Preparer:
     """Builds, decides and masks; runs in the background loop."""
 
     def __init__(
-        self,
-        *,
-        selection: Selection,
-        metrics: Sequence[Metric],
-        masker: Masker,
-        budget: BudgetControl,
-        feedback: Feedback,
-        keep: bool,
-        screen_rate: float | None,
-        user_key: str,
-        sample_key: str,
+        self, options: MonitorOptions, *, masker: Masker, budget: BudgetControl, feedback: Feedback
     ) -> None:
-        self._selection = selection
-        self._metrics = metrics
+        self._options = options
+        self._selection = options.selection
         self._masker = masker
         self._budget = budget
         self._feedback = feedback
-        self._keep = keep
-        self._screen_rate = screen_rate
-        self._user_key = user_key
-        self._sample_key = sample_key
+        self._screen_rate = options.screen_rate if options.screened else None
         self._latest: BoundedDict[str, None] = BoundedDict(max_items=_REMEMBERED)
         self._recorders = DuplicateRecorderCheck()
 
@@ -140,7 +124,7 @@ class Preparer:
         record = _dated(record, item.taken_at)
         position = item.sampling_position
         if position is None:
-            position = sampling_position(key_of(item.turn), self._sample_key)
+            position = sampling_position(key_of(item.turn), self._options.sample_key)
         decision = self._selection.decide(record, disliked=self._feedback.disliked(record.id))
         if decision.skip:
             return Closed("skipped", decision.skip)
@@ -156,7 +140,7 @@ class Preparer:
         """Why a picked turn cannot be judged, or need not be once more."""
         if (reason := _NOT_JUDGED.get(record.status)) is not None:
             return reason
-        if self._metrics and all(metric.missing(record) for metric in self._metrics):
+        if self._options.metrics and all(metric.missing(record) for metric in self._options.metrics):
             return "missing_input"
         return "duplicate" if record.id in self._latest and not item.requeued else None
 
@@ -186,7 +170,7 @@ class Preparer:
             return Closed("skipped", "mask_failed")
         # With the record as it came: a mask may change what the two recorders are told apart by.
         self._recorders.look(record)
-        masked = with_hashed_user(masked, self._user_key)
+        masked = with_hashed_user(masked, self._options.user_key)
         metadata = self._with_feedback(masked, decision)
         # The same mapping where nothing was added, so that most turns are not copied.
         if metadata is not masked.metadata:
@@ -207,7 +191,7 @@ class Preparer:
         """Whether a screen or any metric scores the turn."""
         if self._screen_rate is not None:
             return position < screened
-        names = [metric.name for metric in self._metrics]
+        names = [metric.name for metric in self._options.metrics]
         if 0 < rate <= position:
             return False
         return not names or bool(self._selection.metrics_for(position, rate, names))
@@ -222,7 +206,7 @@ class Preparer:
     ) -> Queued | None:
         """The turn as it would be taken up requeue, if the user's dislike could still change its rate."""
         suspicion = self._selection.suspicion
-        if not self._keep or suspicion is None or item.requeued or decision.forced:
+        if self._options.spool is not None or suspicion is None or item.requeued or decision.forced:
             return None
         # Feedback can only raise the rate to the suspicious one; beyond that it changes nothing.
         if not max(position, decision.rate) < suspicion.rate:

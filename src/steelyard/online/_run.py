@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from steelyard._internal.lifecycle import at_exit, forget
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.loop_watch import LoopWatch
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard._internal.warn_once import WarnOnce
@@ -25,7 +24,7 @@ from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._protocol import QueueCounts
-from steelyard.online.queue._turns import Feedback
+from steelyard.online.queue._turns import Counts, Feedback
 from steelyard.questions import Judge
 from steelyard.scores import Usage
 
@@ -57,7 +56,6 @@ class MonitorRun:
         self.delivery = Delivery(options, notifier.tell)
         self.worker = Worker(options, inbox=self.inbox, delivery=self.delivery, feedback=feedback)
         self._notifier = notifier
-        self._watch = LoopWatch()
         # Re-entrant: a signal handler may submit a turn while its own thread starts the run.
         self._starting = threading.RLock()
         self._half_started = False
@@ -115,12 +113,7 @@ class MonitorRun:
         self.delivery.stop()
 
     def close(self, timeout: float, *, grace: float | None = None) -> int:
-        """Flush, stop the threads, give up what is left; returns how much that was.
-
-        Args:
-            timeout: Seconds to wait for what is pending.
-            grace: Seconds to wait for the threads, then.
-        """
+        """Flush, stop the threads, give up what is left; returns how much that was."""
         forget(self)
         self.inbox.closed = True
         self.flush(timeout)
@@ -133,7 +126,6 @@ class MonitorRun:
             thread.join(max(0.0, ended - time.monotonic()))
             self._restarts += thread.restarts
             self.delivery.close(max(0.0, ended - time.monotonic()))
-        self._watch.stop()
         self._notifier.close()
         return self.inbox.abandon()
 
@@ -145,12 +137,10 @@ class MonitorRun:
         async with asyncio.TaskGroup() as group:
             working = group.create_task(self.worker.run())
             while not (self._dismissed and not self.inbox.counts().pending):
-                self._watch.beat()
                 self.delivery.look()
                 await asyncio.sleep(_LOOK_ABOUT)
             working.cancel()
         forget(self)
-        self._watch.stop()
         self.delivery.stop()
         self._notifier.close()
 
@@ -180,7 +170,6 @@ class MonitorRun:
                 thread = LoopThread(self._work)
                 thread.start()
                 self._thread = thread
-                self._watch.start()
             except (RuntimeError, OSError) as error:
                 self._again_at = time.monotonic() + _PAUSE
                 self.inbox.ask_again()
@@ -197,27 +186,11 @@ class MonitorRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stats:
+class Stats(Counts):
     """A Monitor at one moment: seen = skipped + accepted; accepted = pending + evaluated + dead + abandoned
     (+ spooled, with a spool).
     """  # noqa: D205 - the two equations are the summary
 
-    seen: int
-    """Turns handed to `submit`."""
-    accepted: int
-    """Turns that were not skipped."""
-    pending: int
-    """Accepted and not finished: queued, being judged, or being written."""
-    evaluated: int
-    """Finished: every metric is scored, not applicable or failed."""
-    abandoned: int
-    """Given up at exit because time ran out."""
-    spooled: int
-    """Handed to the spool, which accounts for them from there."""
-    skipped: Mapping[str, int]
-    """Not judged, by reason."""
-    dead: Mapping[str, int]
-    """Accepted but impossible to evaluate, by cause."""
     queued: int
     """Of the pending ones, those that wait in memory."""
     queued_bytes: int

@@ -25,11 +25,7 @@ class School:
     """
 
     def __init__(self, options: MonitorOptions) -> None:
-        """Read the file, if there is one.
-
-        Raises:
-            ConfigurationError: If it cannot be read, or is something else.
-        """
+        """Read the file, if there is one."""
         assert options.screen is not None and options.judge is not None
         self._path = options.screen_file
         self._screen = (options.screen.name, options.screen.prompt_version)

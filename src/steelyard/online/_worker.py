@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +16,7 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.diagnosis import experiment, laboratory_of
 from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
-from steelyard.metrics import Metric, held_against
+from steelyard.online._baselines import Baselines
 from steelyard.online._canaries import canaries_of
 from steelyard.online._intake import Intake
 from steelyard.online._outbox import Outbox
@@ -31,8 +31,7 @@ from steelyard.online.queue._turns import Feedback, Leased, Selected, Undelivere
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.record import Record, clean
 from steelyard.recording import unrecorded
-from steelyard.scores import Evaluation, Score
-from steelyard.sinks import KnowsEarlierScores, Sink
+from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.online")
 _GRACE = 5.0  # a judge's own deadline comes first, so that its error is the one that is told
@@ -42,8 +41,6 @@ _POSTPONED = 30  # with the waits above this is about four hours; then the turn'
 # A full disk or a broker that restarts works again within seconds, or within hours.
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
-_EVERY = 3600.0
-"""Seconds between two looks at what is stored."""
 
 
 class Worker:
@@ -116,11 +113,7 @@ class Worker:
         return self.spool if self._judges else None
 
     def start(self) -> None:
-        """Start the threads for blocking work; called where the loop's own thread is started.
-
-        Raises:
-            RuntimeError: If the interpreter refuses new threads.
-        """
+        """Start the threads for blocking work; called where the loop's own thread is started."""
         self.intake.start()
         self._delivery.start()
         if self.spool is not None and self._options.spool is not None:
@@ -299,11 +292,7 @@ class Worker:
         return True
 
     async def _within_the_deadline(self, scoring: Coroutine[None, None, Evaluation]) -> Evaluation:
-        """Score a turn; one whose judge goes on although it was cancelled is left to itself.
-
-        Raises:
-            TimeoutError: If it is.
-        """
+        """Score a turn; one whose judge goes on although it was cancelled is left to itself."""
         task = asyncio.create_task(scoring)
         try:
             # The engine keeps the deadline; what is still there after that does not let itself be ended.
@@ -384,34 +373,3 @@ async def _again_and_again(queue: TurnQueue, serve: Callable[[], Awaitable[None]
 def _worth_waiting(evaluation: Evaluation) -> bool:
     """Whether a Score failed for a reason that may pass, such as a judge that is down."""
     return any(score.status == "failed" and score.cause in TRANSIENT_CAUSES for score in evaluation.scores)
-
-
-class Baselines:
-    """Holds scores against what 95 % of earlier turns reached, as the first sink that knows says."""
-
-    def __init__(self, metrics: Sequence[Metric], sinks: Sequence[Sink]) -> None:
-        self._learned = frozenset(metric.name for metric in metrics if metric.threshold == "baseline")
-        self._known = next((sink for sink in sinks if isinstance(sink, KnowsEarlierScores)), None)
-        self._bars: dict[object, tuple[float, float | None]] = {}
-
-    async def apply(self, evaluation: Evaluation) -> Evaluation:
-        """The Evaluation with a verdict for each score whose bar is learned, as far as it is known yet."""
-        if not self._learned or self._known is None:
-            return evaluation
-        scores = [
-            await self._held(self._known, score) if score.metric in self._learned else score
-            for score in evaluation.scores
-        ]
-        return evaluation.replace(scores=tuple(scores))
-
-    async def _held(self, known: KnowsEarlierScores, score: Score) -> Score:
-        if score.value is None:
-            return score
-        key = (score.metric, score.options, score.provenance)
-        due, bar = self._bars.get(key, (0.0, None))
-        if time.monotonic() >= due:
-            # Set first: turns that are judged meanwhile go by the bar there was.
-            self._bars[key] = (time.monotonic() + _EVERY, bar)
-            bar = await asyncio.to_thread(known.baseline, score, now=time.time())
-            self._bars[key] = (time.monotonic() + _EVERY, bar)
-        return held_against(score, bar)

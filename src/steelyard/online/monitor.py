@@ -25,7 +25,6 @@ from steelyard.diagnosis import Experiments
 from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.metrics import Metric
 from steelyard.online._canary_options import Canaries
-from steelyard.online._prepare import Mask
 from steelyard.online._run import MonitorRun, Stats, breakers_of, cache_hits_of
 from steelyard.online.config._defaults import (
     choose_budget,
@@ -35,11 +34,10 @@ from steelyard.online.config._defaults import (
     choose_selection,
     choose_spool,
 )
-from steelyard.online.config._options import MonitorOptions
+from steelyard.online.config._options import Mask, MonitorOptions
 from steelyard.online.config._plain import PlainOptions
 from steelyard.online.config._settings import load
-from steelyard.online.delivery._callbacks import Callback, Notifier
-from steelyard.online.delivery._decisions import DecisionCallback, Decisions
+from steelyard.online.delivery._callbacks import Callback, DecisionCallback, Decisions, Notifier
 from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.queue._turns import Queued
 from steelyard.online.selection._budget import Budget
@@ -278,14 +276,7 @@ class Monitor:
         run = self._run
         counts, (queued, queued_bytes) = run.inbox.counts(), run.inbox.waiting
         return Stats(
-            seen=counts.seen,
-            accepted=counts.accepted,
-            pending=counts.pending,
-            evaluated=counts.evaluated,
-            abandoned=counts.abandoned,
-            spooled=counts.spooled,
-            skipped=counts.skipped,
-            dead=counts.dead,
+            **{field.name: getattr(counts, field.name) for field in fields(counts)},
             queued=queued,
             queued_bytes=queued_bytes,
             sinks=run.delivery.sinks,

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -134,32 +133,6 @@ def test_a_judge_that_ignores_its_end_gives_its_place_back(
     assert "TimeoutError" in caplog.text
     release.set()
     monitor.close()
-
-
-def test_what_holds_the_background_thread_up_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("steelyard._internal.loop_watch._TICK", 0.3)
-    told, release = SimpleQueue[str](), threading.Event()
-
-    class Tells(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            told.put(record.getMessage())
-
-    def choose(record: Record) -> None:
-        if record.id == "bad":
-            release.wait(120)
-
-    logging.getLogger("steelyard").addHandler(handler := Tells())
-    monitor = Monitor(metrics=[], sinks=[], selection=Selection(choose=choose))
-    try:
-        monitor.submit(BAD)
-        line = told.get(timeout=120)
-    finally:
-        release.set()
-        logging.getLogger("steelyard").removeHandler(handler)
-    assert f"{__file__}, line {choose.__code__.co_firstlineno + 2}," in line
-    assert monitor.flush(60) == monitor.close() == 0
 
 
 class Shy(Exception):

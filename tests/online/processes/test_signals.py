@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -236,6 +237,33 @@ def test_where_no_thread_could_be_started_a_later_turn_tries_again() -> None:
     assert monitor.stats().evaluated == monitor.stats().seen
     """)
     assert code == 0, output
+
+
+def test_ctrl_c_right_after_the_first_turn_ends_by_sigint(tmp_path: Path) -> None:
+    written = tmp_path / "scores.jsonl"
+    status, output, _ = run(f"""
+        monitor = Monitor(metrics=[], sinks=["jsonl:{written}"])
+        monitor.submit(Record(question="Why?", answer="Because."))
+        signal.raise_signal(signal.SIGINT)
+    """)
+    assert status == -signal.SIGINT, output
+    assert len(written.read_text().splitlines()) == 1
+
+
+def test_the_first_process_of_a_container_ends_by_sigterm_too(tmp_path: Path) -> None:
+    apart = ["unshare", "--pid", "--fork"]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"], check=False).returncode:
+        pytest.skip("needs unshare, and the right to use it")
+    written = tmp_path / "scores.jsonl"
+    script = f"""{_HEAD}
+monitor = Monitor(metrics=[], sinks=["jsonl:{written}"])
+monitor.submit(Record(question="Why?", answer="Because."))
+os.kill(1, signal.SIGTERM)
+time.sleep(100)
+"""
+    done = subprocess.run([*apart, sys.executable, "-c", script], timeout=90, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert len(written.read_text().splitlines()) == 1
 
 
 def test_five_monitors_that_hang_leave_together() -> None:

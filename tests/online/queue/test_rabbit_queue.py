@@ -10,6 +10,7 @@ import aio_pika
 import pytest
 
 from online.helpers import turn
+from online.queue.nats import lease
 from servers import RabbitServer, free_port, new_name
 from steelyard.errors import ConfigurationError
 from steelyard.online import SpoolSettings
@@ -122,6 +123,32 @@ def test_a_result_of_a_lost_connection_does_not_count(rabbit_server: RabbitServe
         assert await queue.finish(leased, Evaluation(record_id="a", scores=())) is None
         again = await lease_one(queue)
         assert await queue.finish(again, Evaluation(record_id="a", scores=())) is not None
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_results_that_are_being_kept_when_a_worker_stops_are_kept_once(rabbit_server: RabbitServer) -> None:
+    async def test() -> None:
+        queue = queue_at(rabbit_server.queue())
+        await queue.open()
+        names = [f"{number:02}" for number in range(12)]
+        await queue.put([selected(name) for name in names])
+        for steps, one in enumerate(await lease(queue, 12, most=12)):
+            assert isinstance(one, Leased)
+            done = await queue.finish(one, Evaluation(record_id=one.turn.record.id, scores=()))
+            assert done is not None
+            keeping = asyncio.create_task(queue.park([(done, {"away"})]))
+            for _ in range(2 * steps):
+                await asyncio.sleep(0)
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            await queue.park([(done, {"away"})])  # as for all that is held at the end
+        await queue.watch(["away"])
+        found: list[str] = []
+        while again := await queue.parked("away", 20):
+            found += [one.evaluation.record_id for one in again]
+        assert sorted(found) == names
         await queue.close()
 
     asyncio.run(test())

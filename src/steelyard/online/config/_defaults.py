@@ -53,11 +53,7 @@ def choose_parts(
     sinks: Sequence[Sink | str] | None,
     concurrency: int | None = None,
 ) -> Parts:
-    """Fill in what was not given.
-
-    Raises:
-        ConfigurationError: If a name means nothing.
-    """
+    """Fill in what was not given."""
     chosen, suite = None, _bringing_judges(metrics)
     named_screen = settings.screen if screen is None else screen
     if judge is not None or suite is None:
@@ -120,11 +116,7 @@ def _with_alarms(settings: Settings, sinks: Sequence[Sink]) -> tuple[Sink, ...]:
 
 
 def choose_selection(settings: Settings, sample_rate: float | None, selection: Selection | None) -> Selection:
-    """The selection that code brought, or the one that settings describe; a rate that was given wins.
-
-    Raises:
-        ConfigurationError: If an entry means nothing.
-    """
+    """The selection that code brought, or the one that settings describe; a rate that was given wins."""
     if selection is None:
         selection = Selection(
             rate=checked_rate(settings.sample_rate, "sample_rate"),
@@ -138,11 +130,7 @@ def choose_selection(settings: Settings, sample_rate: float | None, selection: S
 
 
 def choose_budget(settings: Settings) -> Budget | None:
-    """The budget that settings describe.
-
-    Raises:
-        ConfigurationError: If an entry means nothing.
-    """
+    """The budget that settings describe."""
     entries = dict(settings.budget)
     match entries.get("price"):
         case str(model):
@@ -153,11 +141,7 @@ def choose_budget(settings: Settings) -> Budget | None:
 
 
 def choose_spool(settings: Settings, given: str | Path | SpoolSettings | None) -> SpoolSettings | None:
-    """The spool that code or settings name; its other entries come from settings where code gave only a path.
-
-    Raises:
-        ConfigurationError: If an entry means nothing.
-    """
+    """The spool that code or settings name; its other entries are those of settings if code gave a path."""
     if isinstance(given, SpoolSettings):
         return given
     entries = dict(settings.spool) if given is None else {**settings.spool, "path": given}
@@ -175,11 +159,7 @@ def spool_settings(given: str | Path | None = None) -> SpoolSettings | None:
 
 
 def choose_calibration(settings: Settings, given: str | Path | Calibration | None) -> Calibration | None:
-    """The calibration that code or settings name.
-
-    Raises:
-        ConfigurationError: If the file does not hold one.
-    """
+    """The calibration that code or settings name."""
     if isinstance(given, Calibration):
         return given
     if given is not None and not isinstance(given, str | Path):
@@ -189,11 +169,7 @@ def choose_calibration(settings: Settings, given: str | Path | Calibration | Non
 
 
 def choose_canaries(settings: Settings, given: Canaries | float | None) -> Canaries | None:
-    """The canaries that code brought, or those that settings describe.
-
-    Raises:
-        ConfigurationError: If an entry means nothing.
-    """
+    """The canaries that code brought, or those that settings describe."""
     if given is not None:
         return canaries_from(given)
     return _made(Canaries, settings.canaries, "canaries") if settings.canaries else None

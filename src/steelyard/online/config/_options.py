@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from steelyard.calibration import Calibration
@@ -12,15 +12,18 @@ from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
 from steelyard.online._canary_options import Canaries
-from steelyard.online._prepare import Mask
 from steelyard.online.config._plain import PlainOptions
 from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.selection._allocation import least_share
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._selection import Selection
 from steelyard.questions import Embedder, Judge
+from steelyard.record import Record
 from steelyard.recording import check_function
 from steelyard.sinks import Sink
+
+Mask = Callable[[Record], Record]
+"""Takes a Record and returns it without what must not leave the process."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,11 +81,7 @@ class Loaded:
 
     @classmethod
     def of(cls, found: Mapping[str, tuple[Any, str]]) -> Self:
-        """Check and convert what was found.
-
-        Raises:
-            ConfigurationError: Naming where the offender stands.
-        """
+        """Check and convert what was found."""
         kinds = get_type_hints(Settings)
         values = {name: _convert(value, kinds[name], source, name) for name, (value, source) in found.items()}
         return cls(Settings(**values), {name: source for name, (_, source) in found.items()})

@@ -1,4 +1,4 @@
-"""The `on_evaluation` callbacks: called in a thread of their own, where they may be slow or raise."""
+"""Who listens: `on_evaluation` in a thread of its own, `on_decision` at once in the thread that decided."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.recording import unrecorded
+from steelyard.record import Record, TraceRef
+from steelyard.recording import Draft, unrecorded
 from steelyard.scores import Evaluation
 
 Callback = Callable[[Evaluation], object]
 """Takes one finished Evaluation."""
+DecisionCallback = Callable[[TraceRef | None, str], object]
+"""Takes the trace of a turn that will not be judged, and why: a reason or cause of `Stats`."""
 
 _log = SafeLogger("steelyard.online")
 _WAITING = 1000  # a callback slower than the traffic misses turns rather than filling the memory
@@ -103,3 +106,35 @@ class Notifier:
                 "an on_evaluation callback took %.1f s; make it shorter, or turns wait for it",
                 seconds,
             )
+
+
+class Decisions:
+    """Tells callbacks at once, in the thread that decided."""
+
+    def __init__(self) -> None:
+        self._callbacks: tuple[DecisionCallback, ...] = ()
+        self._warn = WarnOnce(_log)
+
+    def subscribe(self, callback: DecisionCallback) -> Callable[[], None]:
+        """Add a callback; returns the function that removes it."""
+        self._callbacks = (*self._callbacks, callback)
+
+        def unsubscribe() -> None:
+            self._callbacks = tuple(known for known in self._callbacks if known is not callback)
+
+        return unsubscribe
+
+    def tell(self, turn: Record | Draft, reason: str) -> None:
+        """A turn will not be judged."""
+        for callback in self._callbacks:
+            try:
+                callback(turn.trace, reason)
+            except BaseException as error:
+                # In the main thread it may come out of a signal handler, and is the application's.
+                if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
+                    raise
+                self._warn(
+                    "raised",
+                    "an on_decision callback raised %s; correct it; nothing else happens",
+                    type(error).__name__,
+                )

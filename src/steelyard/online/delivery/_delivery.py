@@ -39,12 +39,7 @@ class Delivery:
         return sum(writer.restarts for writer in self.writers)
 
     def start(self) -> None:
-        """Start each sink's thread; called where the Monitor's own thread is started.
-
-        Raises:
-            RuntimeError: If the interpreter refuses new threads.
-            OSError: If there are no file descriptors.
-        """
+        """Start each sink's thread; called where the Monitor's own thread is started."""
         for writer in self.writers:
             writer.start()
 

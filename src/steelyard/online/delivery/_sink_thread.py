@@ -19,14 +19,7 @@ _BATCH = 256  # one transaction or request for as many as came while the last on
 
 
 class SinkThread:
-    """Takes batches of what waits, and has them brought to the sink, in a loop and a thread of its own.
-
-    Args:
-        sink: The sink.
-        waiting: What waits for it.
-        bring: Sees a batch through; called in the thread.
-        timeout: Seconds for one write.
-    """
+    """Takes batches of what waits, and has them brought to the sink, in a loop and a thread of its own."""
 
     def __init__(
         self,

@@ -22,10 +22,6 @@ class MemoryQueue:
     Turns wait in the inbox; here is only what is being judged or is next, so that they are selected as late
     as possible. Leases do not end, and nothing is kept for later: a turn whose judge cannot be reached ends
     as failed. What ends here ends in the inbox's ledger too.
-
-    Args:
-        inbox: Where the turns came from.
-        capacity: How many turns may wait and be leased.
     """
 
     durable = False
@@ -53,7 +49,6 @@ class MemoryQueue:
         await asyncio.get_running_loop().create_future()
 
     async def room(self, most: int) -> int:
-        """Wait until turns fit, and hold places for them; returns how many."""
         # Small on purpose: turns wait in the inbox, where selection has not been paid for yet.
         while (room := self._capacity - self._places - self._in_work()) < 1:
             await self._change()
@@ -62,12 +57,10 @@ class MemoryQueue:
         return places
 
     def give_back(self, places: int) -> None:
-        """Some places are not held any more."""
         self._places -= places
         self._changed.set()
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
-        """Put turns in."""
         # An id that is being judged would be judged twice; one that is through may come again.
         pending = {leased.turn.record.id for leased in (*self._waiting, *self._held.values())}
         stored: list[Stored] = []
@@ -83,7 +76,6 @@ class MemoryQueue:
         return stored
 
     async def lease(self, most: int) -> list[Leased | Undelivered]:
-        """Lease the oldest turns; waits until there is one."""
         while not self._waiting:
             await self._change()
         lease = str(next(self._leases))
@@ -96,7 +88,6 @@ class MemoryQueue:
         """Leases do not end."""
 
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
-        """End a turn; its result is delivered next."""
         if not self._give_up(leased):
             return None
         self._evaluated += 1
@@ -109,7 +100,6 @@ class MemoryQueue:
         return False
 
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
-        """End a turn that cannot be evaluated."""
         if not self._give_up(leased):
             return False
         self._dead[cause] += 1
@@ -118,7 +108,6 @@ class MemoryQueue:
         return True
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
-        """The sinks have these results; the turns are through."""
         for result in results:
             if (turn := self._finished.pop(result.seq, None)) is not None:
                 self._inbox.close_turn(Closed("evaluated", requeue=turn.requeue))
@@ -134,13 +123,11 @@ class MemoryQueue:
         return []
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give turns back, to the front."""
         back = [one for one in held if isinstance(one, Leased) and self._give_up(one)]
         self._waiting.extendleft(sorted(back, key=lambda one: -one.seq))
         self._changed.set()
 
     def counts(self) -> QueueCounts:
-        """The ledger now."""
         return QueueCounts(
             accepted=self._accepted,
             pending=len(self._waiting) + len(self._held),

@@ -22,12 +22,7 @@ _LONGEST_WAIT = 600.0
 
 
 class Fallback:
-    """Moves turns from a file to the broker.
-
-    Args:
-        settings: The file's.
-        broker: Where its turns go once that works.
-    """
+    """Moves turns from a file to the broker."""
 
     def __init__(self, settings: SpoolSettings, broker: TurnQueue) -> None:
         self.file = SQLiteQueue(settings)

@@ -141,13 +141,7 @@ class SpoolSettings:
 
 
 def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlite3.Connection:
-    """Open a spool file, readable by its owner only, and create what is not there.
-
-    Raises:
-        ConfigurationError: If it is not a spool, or was made by a newer version.
-        sqlite3.Error: If it cannot be opened.
-        OSError: If it cannot be made.
-    """
+    """Open a spool file, readable by its owner only, and create what is not there."""
     claim(path)
     connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
     try:
@@ -183,12 +177,7 @@ def add(db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1)
 
 
 def claim(path: Path) -> None:
-    """Make the file, private, where there is none; make ours private; refuse what is not ours.
-
-    Raises:
-        ConfigurationError: If there is something else at this path, or a spool of a newer version.
-        OSError: If it cannot be made.
-    """
+    """Make the file, private, where there is none; make ours private; refuse what is not ours."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
@@ -202,9 +191,6 @@ def check(path: Path) -> None:
     """Refuse a file that is not a spool, an empty one apart; it is only read.
 
     A spool of ours that is damaged is not refused here: SQLite says so when it is opened.
-
-    Raises:
-        ConfigurationError: If it is another program's, no database at all, or of a newer version.
     """
     if path.is_symlink() or not stat.S_ISREG(path.stat().st_mode):
         raise ConfigurationError(f"the spool {str(path)!r} is not a file of its own; give another path")

@@ -65,28 +65,17 @@ class SQLiteQueue:
 
     @property
     def works(self) -> bool:
-        """Whether the file is open and has not failed."""
         return self._spool is not None
 
     @property
     def lease_seconds(self) -> float:
-        """How long a lease holds without being renewed."""
         return self._settings.lease_seconds
 
     def start(self) -> None:
-        """Start the thread that calls SQLite.
-
-        Raises:
-            RuntimeError: If the interpreter refuses new threads.
-        """
+        """Start the thread that calls SQLite."""
         self._executor.start()
 
     async def open(self) -> None:
-        """Open the file, and create what is not there.
-
-        Raises:
-            QueueFailed: If it cannot be used.
-        """
         settings = self._settings
         opening = self._executor.submit(
             Spool,
@@ -106,7 +95,6 @@ class SQLiteQueue:
             raise QueueFailed(str(error)) from None
 
     async def failed(self) -> None:
-        """Wait until the file fails."""
         await self._failed.wait()
 
     async def room(self, most: int) -> int:
@@ -117,7 +105,6 @@ class SQLiteQueue:
         """Places are not counted."""
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
-        """Store turns in one transaction."""
         stored = await self._call(Spool.put, turns)
         if "new" in stored:
             self._works_again()
@@ -147,25 +134,20 @@ class SQLiteQueue:
         await self._call(Spool.moved, turns)
 
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Hold on to leases for another while."""
         await self._call(Spool.renew, [*held, *self._leasing.ready])
 
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
-        """Store a result and end its turn, in one transaction; None where the lease was lost."""
         done = await self._call(Spool.finish, leased, evaluation)
         self._works_again()
         return done
 
     async def postpone(self, leased: Leased, seconds: float) -> bool:
-        """Give a turn back, due later; False where the lease was lost."""
         return await self._call(Spool.postpone, leased, seconds)
 
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
-        """End a turn that cannot be evaluated; False where the lease was lost."""
         return await self._call(Spool.dead_letter, leased, cause)
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
-        """The sinks have these results."""
         if results:
             await self._call(Spool.delivered, results)
 
@@ -176,11 +158,9 @@ class SQLiteQueue:
         return []
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
-        """Lease the oldest results that are kept for a sink."""
         return await self._bringing[sink].take(most, lambda most: self._call(Spool.parked, sink, most))
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give back what is held, so that another process need not wait for the leases to end."""
         held = [*held, *await self._leasing.left()]
         for bringing in self._bringing.values():
             held += await bringing.left()
@@ -205,18 +185,15 @@ class SQLiteQueue:
             return None
 
     async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
-        """Have somebody decide about dead turns, the oldest first."""
         return await self._call(Spool.dead_letters, decide, most)
 
     async def watch(self, sinks: Collection[str]) -> None:
         """The file knows for which sinks it keeps results."""
 
     async def move(self, sink: str, to: str) -> int:
-        """Have the results that wait for a sink wait for another, or drop them."""
         return await self._call(Spool.move, sink, to)
 
     async def close(self) -> None:
-        """Forget old ids and close the file."""
         # At the end, where nobody waits for it; each start would otherwise find more to read.
         with contextlib.suppress(QueueFailed):
             await self._call(Spool.prune)
@@ -232,11 +209,7 @@ class SQLiteQueue:
         *args: _Args.args,
         **kwargs: _Args.kwargs,
     ) -> _Result:
-        """Call a method of the spool in its thread; another process's lock is waited for.
-
-        Raises:
-            QueueFailed: If the file has failed, now or before.
-        """
+        """Call a method of the spool in its thread; another process's lock is waited for."""
         deadline = time.monotonic() + _LOCKED_FOR
         if self._spool is not None and identity_of(self._settings.path) != self._file:
             self._set_aside(FileNotFoundError(errno.ENOENT, "it was removed or replaced"))

@@ -43,6 +43,8 @@ class Counts:
 
     seen: int
     """Turns handed to `submit`."""
+    accepted: int
+    """Turns that were not skipped."""
     pending: int
     """Accepted and not finished: queued, being judged, or being written."""
     evaluated: int
@@ -55,11 +57,6 @@ class Counts:
     """Not judged, by reason."""
     dead: Mapping[str, int]
     """Accepted but impossible to evaluate, by cause."""
-
-    @property
-    def accepted(self) -> int:
-        """Turns that were not skipped."""
-        return self.pending + self.evaluated + self.abandoned + self.spooled + sum(self.dead.values())
 
 
 class Ledger:
@@ -86,14 +83,6 @@ class Ledger:
         """Pending turns have reached a final state.
 
         Turns that were given up while they were on their way may get there yet: they leave `abandoned` then.
-
-        Args:
-            state: Which one.
-            reason: Why; needed for `skipped` and `dead`.
-            count: How many turns.
-
-        Raises:
-            ValueError: If fewer are pending or given up, which would mean that a turn was settled twice.
         """
         if not count:
             return
@@ -110,11 +99,7 @@ class Ledger:
             self._plain[state] += count
 
     def reopen(self, state: FinalState) -> None:
-        """A turn that was evaluated, or skipped as `sampled_out`, is pending again.
-
-        Raises:
-            ValueError: If there is none.
-        """
+        """A turn that was evaluated, or skipped as `sampled_out`, is pending again."""
         counts, name = (self._skipped, "sampled_out") if state == "skipped" else (self._plain, state)
         if counts[name] < 1:
             raise ValueError(f"no turn has been {state}")
@@ -125,6 +110,7 @@ class Ledger:
         """The ledger now."""
         return Counts(
             seen=self.seen,
+            accepted=self.pending + sum(self._plain.values()) + self._dead.total(),
             pending=self.pending,
             skipped={reason: n for reason, n in self._skipped.items() if n},
             dead=dict(self._dead),
@@ -196,11 +182,7 @@ class Closed:
 
 
 def size_of(turn: Record | Draft) -> int:
-    """Roughly how many bytes a turn keeps alive, wherever in it they are; a few microseconds for most.
-
-    Raises:
-        Exception: Whatever objects of the application raise; ValueError for a Draft of no possible size.
-    """
+    """Roughly how many bytes a turn keeps alive, wherever in it they are; a few microseconds for most."""
     if not isinstance(turn, Record):
         if (size := int(turn.size)) < 0:
             raise ValueError("a turn of less than no bytes")

@@ -186,11 +186,7 @@ class BudgetControl:
         )
 
     def share(self, *, arrived: bool = True) -> float:
-        """The share that the limits can carry of the turns that selection wants.
-
-        Args:
-            arrived: Whether such a turn has arrived.
-        """
+        """The share that the limits can carry of the turns that selection wants."""
         if not self._windows:
             return 1.0
         # One clock for all windows, or the shares would be of different moments.
@@ -207,13 +203,16 @@ class BudgetControl:
             # As long as it is not known what a turn uses, any room at all is enough for one.
             if not forced and window.left < self._typical.get(window.kind, 1e-12):
                 return window.reason
-        amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in self._windows}
-        for window in self._windows:
-            window.reserve(amounts[window.kind])
         if self._windows:
             self.release(turn_id)
-            self._reserved[turn_id] = amounts
+            self._set_aside(turn_id, self._windows)
         return None
+
+    def _set_aside(self, turn_id: str, windows: Sequence[RateWindow]) -> None:
+        amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in windows}
+        for window in windows:
+            window.reserve(amounts[window.kind])
+        self._reserved[turn_id] = amounts
 
     def hand_over(self, turn_id: str) -> None:
         """The turn goes into a queue that others may work on: it counts, and is asked for later."""
@@ -226,9 +225,6 @@ class BudgetControl:
 
         The throttle is not asked: it limits what is put into the queue. Where the queue counts for several
         processes, all of them together keep within the budget.
-
-        Raises:
-            QueueFailed: If the queue that counts has failed.
         """
         turn_id, windows = leased.turn.record.id, self._lasting()
         if turn_id in self._reserved or not windows:
@@ -241,10 +237,7 @@ class BudgetControl:
             if window.left < self._typical.get(window.kind, 1e-12):
                 # Never 0: the caller would ask again at once, in a loop that judges nothing.
                 return max(1.0, window.remaining(now))
-        amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in windows}
-        for window in windows:
-            window.reserve(amounts[window.kind])
-        self._reserved[turn_id] = amounts
+        self._set_aside(turn_id, windows)
         return 0.0
 
     async def _ask_all(self, queue: SharesBudget, leased: Leased, windows: Sequence[RateWindow]) -> float:

@@ -7,13 +7,26 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, get_args
 
-from steelyard.errors import ConfigurationError
-from steelyard.online.selection._decision import Decision
+from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.online.selection._sampling import checked_rate
 from steelyard.record import Record, Status
 
 ROUTE = "route"
 """The metadata entry that `Rule.route` is compared with: the endpoint, chain or tenant a turn belongs to."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """What selection says about one turn."""
+
+    rate: float
+    """The probability with which a turn like this is picked."""
+    reasons: tuple[str, ...] = ()
+    """What moved the rate away from the base rate: names of rules, signs of suspicion."""
+    skip: SkipReason | None = None
+    """Why it is not judged, whatever its position; None where that decides."""
+    forced: bool = False
+    """Judged whatever its position, and not slowed down by throttle or budget."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,11 +41,7 @@ def key_of(turn: Record | Draft) -> str:
 
 
 def checked_rate(value: object, name: str) -> float:
-    """A rate in 0..1.
-
-    Raises:
-        ConfigurationError: If it is none.
-    """
+    """A rate in 0..1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ConfigurationError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)

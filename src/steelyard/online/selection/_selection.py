@@ -15,8 +15,7 @@ from typing import Literal
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.online.selection._decision import Decision, RateSource
-from steelyard.online.selection._rules import Rule
+from steelyard.online.selection._rules import Decision, Rule
 from steelyard.online.selection._sampling import checked_rate
 from steelyard.online.selection._suspicion import Suspicion
 from steelyard.record import Record
@@ -108,7 +107,7 @@ class Selection:
         shares = [share for share in self.metric_rates.values() if share > 0]
         return min(rates, default=1.0) * min(shares, default=1.0)
 
-    def _sources(self) -> Iterator[RateSource]:
+    def _sources(self) -> Iterator[_Chosen | Rule | _BaseRate]:
         """All that give a turn its rate, in the order in which they are asked."""
         if self.choose is not None:
             yield _Chosen(self.choose)

@@ -112,7 +112,6 @@ class AmqpBroker:
             await self._declare("dead", self._bound())
 
     async def publish(self, turns: Sequence[Outgoing]) -> list[Stored | None]:
-        """Publish side by side, and wait for the broker's confirmations."""
         self._connected()
         return list(await asyncio.gather(*map(self._publish_turn, turns)))
 
@@ -169,7 +168,6 @@ class AmqpBroker:
         return bool(held)
 
     async def dead_letter(self, message: LeasedMessage, cause: str) -> bool:
-        """Copy a turn to the dead letters, and then end it."""
         if message.seq not in self._held:
             return False
         headers: dict[str, str | int] = {

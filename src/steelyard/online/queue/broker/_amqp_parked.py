@@ -51,18 +51,15 @@ class AmqpParked:
         self._held.clear()
 
     async def watch(self, sinks: Collection[str]) -> None:
-        """Count what waits for these sinks; their queues are made where they are missing."""
         self._watched.update(sinks)
 
     async def put(self, results: Sequence[Waiting]) -> list[bool]:
-        """Store each result once for each of its sinks; False where it does not fit."""
         async with self._translated():
             for sink in {sink for result in results for sink in result.sinks}:
                 await self._queue(sink)
             return list(await asyncio.gather(*map(self._put, results)))
 
     async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
-        """Take the oldest results that wait for a sink."""
         found: list[LeasedMessage] = []
         async with self._translated():
             queue = await self._queue(sink)
@@ -73,7 +70,6 @@ class AmqpParked:
         return found
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
-        """Their sink has these."""
         async with self._translated():
             for message in messages:
                 if self._held.pop(message.seq, None) is not None:
@@ -98,7 +94,6 @@ class AmqpParked:
                 self._held.pop(message.seq, None)
 
     async def counts(self) -> Mapping[str, int]:
-        """How many results wait, by those sinks that this process knows."""
         held = [message.raw.routing_key for message in self._held.values()]
         for sink in self._watched - self._queues.keys():
             await self._queue(sink)

@@ -49,11 +49,7 @@ class BrokerAddress:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """Take an address apart.
-
-        Raises:
-            ConfigurationError: If it cannot be one; the message shows no password.
-        """
+        """Take an address apart."""
         shown = redacted_url(url)
         try:
             parts = urlsplit(url)
@@ -142,11 +138,7 @@ def packed(body: bytes) -> bytes:
 
 
 def unpacked(body: bytes) -> bytes:
-    """What was packed; JSON begins with a bracket, which no compressed text does.
-
-    Raises:
-        zlib.error: If it is neither, or larger than 64 MiB.
-    """
+    """What was packed; JSON begins with a bracket, which no compressed text does."""
     if body[:1] == b"{":
         return body
     inflate = zlib.decompressobj()

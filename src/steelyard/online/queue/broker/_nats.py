@@ -62,11 +62,9 @@ class NatsBroker:
 
     @property
     def lease_seconds(self) -> float:
-        """How long a lease holds, as the server has it."""
         return self._lease_seconds
 
     async def connect(self) -> None:
-        """Connect anew, create the streams that are missing, and bind to the consumer."""
         async with self._connection.translated():
             await self._connection.connect()
             present = await self._streams.ensure(self._connection.jetstream)
@@ -76,7 +74,6 @@ class NatsBroker:
         self._memory.connected(self._connection.server, present)
 
     async def publish(self, turns: Sequence[Outgoing]) -> list[Stored | None]:
-        """Publish side by side, and wait for the server's confirmations."""
         subject = f"{self._streams.name}.turns"
         results = await self._connection.publish_all(
             [(subject, turn.body, {Header.MSG_ID: turn.key}) for turn in turns], stream=self._streams.turns
@@ -97,7 +94,6 @@ class NatsBroker:
         return messages
 
     async def extend(self, messages: Sequence[LeasedMessage]) -> None:
-        """Tell the server that turns are in progress."""
         client = self._connection.client
         async with self._connection.translated():
             for message in messages:
@@ -152,7 +148,6 @@ class NatsBroker:
 
     async def dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         # Copied before it is ended: a crash in between gives the letter twice, under one id, and not never.
-        """Copy a turn to the dead letters, and then end it."""
         headers = {
             # The server drops a second message of this id, so that a repeated copy counts once.
             Header.MSG_ID: f"{self._streams.turns}-{message.seq}",
@@ -176,7 +171,6 @@ class NatsBroker:
         return True
 
     async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
-        """Have somebody decide about dead letters, the oldest first."""
         async with self._connection.translated():
             return await walk_dead_letters(self._connection, self._streams, decide, most)
 
@@ -188,7 +182,6 @@ class NatsBroker:
             return await self._counts.totals(self._connection.jetstream, self.parked.counts)
 
     async def close(self) -> None:
-        """Disconnect, and forget what is still leased."""
         await self._connection.disconnect()
         self._held.clear()
         self._results.clear()

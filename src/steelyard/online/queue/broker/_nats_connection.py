@@ -30,11 +30,7 @@ _Answer = TypeVar("_Answer")
 
 
 def refuse(error: Exception) -> NoReturn:
-    """Raise an error of the server's as one that comes again.
-
-    Raises:
-        Refused: Always.
-    """
+    """Raise an error of the server's as one that comes again."""
     raise Refused(words(error)) from None
 
 
@@ -45,11 +41,7 @@ def words(error: Exception) -> str:
 
 
 class NatsConnection:
-    """A connection that is made anew where it breaks; nothing of an earlier one is used again.
-
-    Args:
-        address: Where the server is.
-    """
+    """A connection that is made anew where it breaks; nothing of an earlier one is used again."""
 
     def __init__(self, address: BrokerAddress) -> None:
         self._address = address
@@ -63,9 +55,6 @@ class NatsConnection:
         """Connect, or connect anew.
 
         `server` then names the process at the other end: another one where the server was restarted.
-
-        Raises:
-            Error: What the client raises; to be called within `translated`.
         """
         await self.disconnect()
         self._problem = None
@@ -110,11 +99,7 @@ class NatsConnection:
 
     @property
     def client(self) -> Client:
-        """The client.
-
-        Raises:
-            Unreachable: If there is no connection; likewise the other one.
-        """
+        """The client."""
         self.check()
         assert self._client is not None
         return self._client
@@ -127,11 +112,7 @@ class NatsConnection:
         return self._jetstream
 
     def check(self) -> None:
-        """See that there is a connection.
-
-        Raises:
-            Unreachable: If there is none.
-        """
+        """See that there is a connection."""
         if self._client is None or self._jetstream is None:
             raise Unreachable("there is no connection")
         if self._client.is_closed:
@@ -140,11 +121,7 @@ class NatsConnection:
     async def publish_all(
         self, messages: Sequence[tuple[str, bytes, dict[str, str]]], *, stream: str
     ) -> list[PubAck | Exception | None]:
-        """Publish side by side; the server's answer to each, None where none has come in time.
-
-        Raises:
-            Unreachable: If the connection ends, or the stream is not there.
-        """
+        """Publish side by side; the server's answer to each, None where none has come in time."""
         jetstream = self.jetstream
         sent = [
             asyncio.ensure_future(
@@ -181,11 +158,7 @@ class NatsConnection:
                 one.cancel()
 
     async def send_in_order(self, requests: Sequence[tuple[str, bytes]]) -> None:
-        """Send requests, and wait for the answer to the last: the server works them off in order.
-
-        Raises:
-            Error: What the client raises.
-        """
+        """Send requests, and wait for the answer to the last: the server works them off in order."""
         if not requests:
             return
         *before, (subject, body) = requests
@@ -203,11 +176,7 @@ class NatsConnection:
         return asyncio.ensure_future(self.client.request(subject, body, timeout=ANSWER))
 
     async def fetch(self, subscription: JetStreamContext.PullSubscription, most: int) -> list[Msg]:
-        """The oldest messages of a consumer; waits half a second for one.
-
-        Raises:
-            Error: What the client raises, or the server says.
-        """
+        """The oldest messages of a consumer; waits half a second for one."""
         try:
             return await subscription.fetch(most, timeout=_LINGER)
         except TimeoutError:

@@ -17,12 +17,7 @@ from steelyard.online.queue.broker._nats_streams import Streams
 
 
 class NatsParked:
-    """The stream `NAME-undelivered` of one queue.
-
-    Args:
-        streams: Where it lies.
-        connection: The connection to its server.
-    """
+    """The stream `NAME-undelivered` of one queue."""
 
     def __init__(self, streams: Streams, connection: NatsConnection) -> None:
         self._streams = streams
@@ -30,14 +25,12 @@ class NatsParked:
         self._subscriptions: dict[str, JetStreamContext.PullSubscription] = {}
 
     def start(self) -> None:
-        """Go on over a new connection."""
         self._subscriptions.clear()
 
     async def watch(self, sinks: Collection[str]) -> None:
         """The stream tells of all sinks."""
 
     async def put(self, results: Sequence[Waiting]) -> list[bool]:
-        """Store each result once for each of its sinks; False where it does not fit."""
         # The same result parked twice, because a process died in between, is one for two minutes.
         messages: list[tuple[str, bytes, dict[str, str]]] = [
             (self._subject(sink), result.body, {Header.MSG_ID: f"{result.message.seq}-{sink}"})
@@ -48,23 +41,19 @@ class NatsParked:
         return [min([_stored(next(answers)) for _ in result.sinks], default=True) for result in results]
 
     async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
-        """Lease the oldest results that wait for a sink."""
         async with self._connection.translated():
             subscription = self._subscriptions.get(sink) or await self._subscribe(sink)
             return [_message(raw) for raw in await self._connection.fetch(subscription, most)]
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
-        """Their sink has these."""
         async with self._connection.translated():
             await self._connection.send_in_order([(message.lease, b"+ACK") for message in messages])
 
     async def give_back(self, messages: Sequence[LeasedMessage]) -> None:
-        """Their sink does not have these."""
         async with self._connection.translated():
             await self._connection.send_in_order([(message.lease, b"-NAK") for message in messages])
 
     async def counts(self) -> Mapping[str, int]:
-        """How many results wait, by sink."""
         found = await self._connection.jetstream.stream_info(self._streams.undelivered, subjects_filter=">")
         return {subject.rpartition(".")[2]: count for subject, count in (found.state.subjects or {}).items()}
 
@@ -90,12 +79,7 @@ def _message(raw: Msg) -> LeasedMessage:
 
 
 def _stored(answer: PubAck | Exception | None) -> bool:
-    """Whether the server has a result.
-
-    Raises:
-        Unreachable: If it has not confirmed it.
-        Refused: If it refuses it for another reason than its size.
-    """
+    """Whether the server has a result."""
     if answer is None:
         raise Unreachable("it does not confirm a result")
     if isinstance(answer, PubAck):
@@ -108,11 +92,7 @@ def _stored(answer: PubAck | Exception | None) -> bool:
 async def walk_dead_letters(
     connection: NatsConnection, streams: Streams, decide: Decide, most: int
 ) -> list[DeadLetter]:
-    """Have somebody decide about dead letters, the oldest first.
-
-    Raises:
-        Error: What the client raises.
-    """
+    """Have somebody decide about dead letters, the oldest first."""
     jetstream = connection.jetstream
     state = (await jetstream.stream_info(streams.dead)).state
     letters: list[DeadLetter] = []

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nats.js import JetStreamContext
 from nats.js.api import (
@@ -67,40 +67,20 @@ class Streams:
     """On how many servers of a cluster each message is kept."""
     lease_seconds: float
     """How long a lease holds, where the consumer is created now."""
+    turns: str = field(init=False)
+    results: str = field(init=False)
+    undelivered: str = field(init=False)
+    notes: str = field(init=False)
+    dead: str = field(init=False)
 
-    @property
-    def turns(self) -> str:
-        """The stream of turns; its subject is `NAME.turns`."""
-        return f"{self.name}-turns"
-
-    @property
-    def results(self) -> str:
-        """The stream of results; its subjects are `NAME.results.SEQ`."""
-        return f"{self.name}-results"
-
-    @property
-    def undelivered(self) -> str:
-        """The stream of results that wait for a sink; its subjects are `NAME.undelivered.SINK`."""
-        return f"{self.name}-undelivered"
-
-    @property
-    def notes(self) -> str:
-        """The stream of notes; its subjects are `NAME.notes.SEQ`."""
-        return f"{self.name}-notes"
-
-    @property
-    def dead(self) -> str:
-        """The stream of dead letters; its subjects are `NAME.dead.CAUSE`."""
-        return f"{self.name}-dead"
+    def __post_init__(self) -> None:
+        for kind in ("turns", "results", "undelivered", "notes", "dead"):
+            object.__setattr__(self, kind, f"{self.name}-{kind}")
 
     async def ensure(self, jetstream: JetStreamContext) -> Present:
         """Create what is missing; leave what is there as it is, unless it cannot work.
 
         Limits of present streams are the operator's: a process with other options does not change them.
-
-        Raises:
-            Refused: If a stream or the consumer was set up in a way that loses or doubles turns.
-            Error: What the client raises.
         """
         last = 0
         for config in self._configs():
@@ -119,12 +99,7 @@ class Streams:
     async def ensure_consumer(
         self, jetstream: JetStreamContext, stream: str, name: str, subject: str
     ) -> float:
-        """Create a consumer that is missing; returns how long its leases hold.
-
-        Raises:
-            Refused: If it was set up in a way that loses or doubles messages.
-            Error: What the client raises.
-        """
+        """Create a consumer that is missing; returns how long its leases hold."""
         try:
             config = (await jetstream.consumer_info(stream, name)).config
         except NotFoundError:
@@ -189,11 +164,7 @@ class Streams:
 
 
 def _check(found: StreamConfig, wanted: StreamConfig) -> None:
-    """Refuse a stream whose rules would lose turns or deliver none.
-
-    Raises:
-        Refused: Naming the stream and the setting.
-    """
+    """Refuse a stream whose rules would lose turns or deliver none."""
     for setting in ("retention", "discard", "storage"):
         there, needed = getattr(found, setting), getattr(wanted, setting)
         if there != needed:
@@ -211,11 +182,7 @@ def _word(value: object) -> str:
 
 
 class StreamCounts:
-    """Counts of one queue.
-
-    Args:
-        streams: Where it lies.
-    """
+    """Counts of one queue."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
@@ -228,13 +195,6 @@ class StreamCounts:
 
         What has left the stream of turns without a result or a dead letter was removed by somebody else; it
         counts as dead (`removed`).
-
-        Args:
-            jetstream: The client's interface to the streams.
-            parked: Asks by sink for results that are kept for it.
-
-        Raises:
-            Error: What the client raises.
         """
         # Turns first: what ends before the others are read then counts as ended, and never as removed.
         turns = (await jetstream.stream_info(self._streams.turns)).state

@@ -35,12 +35,7 @@ class _Call(Protocol):
 
 
 class ParkedQueue:
-    """Results that wait for a sink, and those of them that this process holds.
-
-    Args:
-        parked: Where they lie on the broker.
-        call: Does something with the broker, patiently.
-    """
+    """Results that wait for a sink, and those of them that this process holds."""
 
     def __init__(self, parked: Parked, call: _Call) -> None:
         self._parked = parked

@@ -87,23 +87,16 @@ class BrokerQueue:
 
     @property
     def works(self) -> bool:
-        """Whether there is a connection that has not failed."""
         return self._works
 
     @property
     def lease_seconds(self) -> float:
-        """How long a lease holds without being renewed."""
         return self._broker.lease_seconds
 
     def start(self) -> None:
         """No thread is needed: clients run in the worker's loop."""
 
     async def open(self) -> None:
-        """Connect, and create what is not there.
-
-        Raises:
-            QueueFailed: If the broker cannot be used.
-        """
         try:
             await self._broker.connect()
             await self._count()
@@ -120,7 +113,6 @@ class BrokerQueue:
             _log.warning("the broker %s works again", self._shown)
 
     async def failed(self) -> None:
-        """Wait until the queue fails."""
         await self._failed.wait()
 
     async def room(self, most: int) -> int:
@@ -168,7 +160,6 @@ class BrokerQueue:
         return stored
 
     async def lease(self, most: int) -> list[Leased | Undelivered]:
-        """The oldest turns, or the results that somebody has left for them; waits a moment for some."""
         leased: list[Leased | Undelivered] = []
         for message in await self._call(lambda: self._leasing.take(most, self._broker.pull)):
             try:
@@ -182,14 +173,12 @@ class BrokerQueue:
         return leased
 
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Hold on to leases for another while."""
         messages = [message for one in held if (message := self._message(one)) is not None]
         messages += self._leasing.ready
         messages += self._parked.messages([one for one in held if isinstance(one, Undelivered)])
         await self._call(lambda: self._broker.extend(messages))
 
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
-        """Store a result beside its turn; None where the lease was lost, and another one's result counts."""
         message = self._take(leased)
         if message is None:
             return None
@@ -203,24 +192,20 @@ class BrokerQueue:
         return Undelivered(leased.seq, leased.lease, evaluation)
 
     async def postpone(self, leased: Leased, seconds: float) -> bool:
-        """Give a turn back, due later; this attempt does not count. False where the lease was lost."""
         message = self._take(leased)
         if message is None:
             return False
         return await self._call(lambda: self._broker.give_back([message], seconds, postpone=True))
 
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
-        """Move a turn that cannot be evaluated to the dead letters; False where the lease was lost."""
         message = self._take(leased)
         return message is not None and await self._dead_letter(message, cause)
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
-        """The sinks have these results: now their turns are acknowledged."""
         await self._parked.acknowledge([result for result in results if result.sink])
         self._counted(undelivered=-await self._acknowledge(results))
 
     async def park(self, results: Sequence[Parking]) -> list[Parking]:
-        """Keep results for the sinks that do not have them, and acknowledge their turns."""
         # Broken off in between, they would be kept a second time when this process gives back what it holds.
         return await to_the_end(self._park(results), seconds=_COMING)
 
@@ -241,28 +226,23 @@ class BrokerQueue:
         return len(through)
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
-        """Lease the oldest results that are kept for a sink, if the broker's latest counts show any."""
         return await self._parked.lease(sink, most, self._counts)
 
     async def watch(self, sinks: Collection[str]) -> None:
-        """Count what waits for these sinks, from now on."""
         await self._parked.watch(sinks)
         await self._call(self._count)
 
     async def move(self, sink: str, to: str) -> int:
-        """Have the results that wait for a sink wait for another, or drop them."""
         moved = await self._parked.move(sink, to)
         await self._call(self._count)
         return moved
 
     async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
-        """Have somebody decide about dead letters, the oldest first."""
         letters = await self._call(lambda: self._broker.dead_letters(decide, most))
         await self._call(self._count)
         return letters
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give back what is held, and what was just coming, so that another process need not wait."""
         messages = [message for one in held if (message := self._message(one)) is not None]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_COMING):
@@ -281,7 +261,6 @@ class BrokerQueue:
         return None if self._failed.is_set() else self._counts
 
     async def close(self) -> None:
-        """Disconnect."""
         if self._works:
             # What was given back at the end is told, too; nobody waits for a broker that has just gone.
             with contextlib.suppress(Unreachable, Refused, TimeoutError):
@@ -335,11 +314,7 @@ class BrokerQueue:
         return message
 
     async def _call(self, do: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Do something with the broker; a broken connection is made anew for a while.
-
-        Raises:
-            QueueFailed: If the broker cannot be used, now or before.
-        """
+        """Do something with the broker; a broken connection is made anew for a while."""
         deadline = time.monotonic() + self._patience
         while self._works:
             # Remembered from before the call: another caller may make the connection anew meanwhile.
