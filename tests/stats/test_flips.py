@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from steelyard.stats import ChangeAlarm, FlipAlarm, flip_probability
+from steelyard.stats import ChangeAlarm, flip_probability
 
 
 def found_after(
@@ -12,7 +12,7 @@ def found_after(
 ) -> int:
     """After how many answers the alarm went off; 0 if not at all."""
     drawn = random.Random(seed)
-    alarm = FlipAlarm()
+    alarm = ChangeAlarm(repeated=1000, wavered=0)
     for place in range(at + most):
         now = rate if after is None or place < at else after
         if alarm.add(drawn.random() >= now):
@@ -32,21 +32,12 @@ def test_a_judge_that_stays_the_same_seldom_raises_the_alarm(wrong: float) -> No
     assert raised / 300 <= 0.05
 
 
-def test_a_judge_that_always_errs_is_found_at_once() -> None:
+def test_a_judge_that_always_errs_is_found_at_once_and_the_alarm_stays_on() -> None:
     assert 0 < found_after(1.0) <= 6
-
-
-def test_the_alarm_stays_on() -> None:
-    alarm = FlipAlarm()
+    alarm = ChangeAlarm(repeated=240, wavered=0)
     while not alarm.add(False):
         pass
     assert alarm.add(True) and alarm.raised_at == alarm.n - 1
-
-
-@pytest.mark.parametrize("wrong", [{"tolerated": 0.0}, {"tolerated": 0.3}, {"alpha": 1.0}, {"horizon": 0}])
-def test_numbers_out_of_range_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="out of range"):
-        FlipAlarm(**wrong)  # type: ignore[arg-type]
 
 
 class Wavering:
@@ -129,9 +120,10 @@ def test_answers_long_ago_tell_how_much_is_chance_and_those_of_late_do_not() -> 
     assert alarm.tolerated <= least, "more wrong answers are never put down to chance afterwards"
 
 
-def test_more_wavering_than_answers_is_refused() -> None:
-    with pytest.raises(ValueError, match="wavered=3"):
-        ChangeAlarm(repeated=2, wavered=3)
+@pytest.mark.parametrize("wrong", [{"repeated": 2, "wavered": 3}, {"alpha": 1.0}, {"horizon": 0}])
+def test_numbers_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        ChangeAlarm(**{"repeated": 0, "wavered": 0, **wrong})  # type: ignore[arg-type]
 
 
 def test_one_look_is_fishers_test_with_half_of_the_middle() -> None:

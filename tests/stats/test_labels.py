@@ -10,7 +10,6 @@ import pytest
 from stats.session_parts import Traffic
 from steelyard.stats import (
     auroc,
-    benjamini_hochberg,
     cohen_kappa,
     corrected_mean,
     pass_rate,
@@ -120,8 +119,6 @@ def test_a_second_opinion_agrees() -> None:
     assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
     first, second = draw.integers(0, 3, 60).tolist(), draw.integers(0, 3, 60).tolist()
     assert cohen_kappa(first, second).value == pytest.approx(truescore.cohen_kappa(first, second))
-    p = draw.random(20).tolist()
-    assert benjamini_hochberg(p) == pytest.approx(truescore.benjamini_hochberg(p).tolist())
     truth = (draw.random(2_000) < 0.7).astype(float)
     judged = np.where(draw.random(2_000) < 0.85, truth, 1 - truth)
     ours = corrected_mean(judged[200:].tolist(), judged[:200].tolist(), truth[:200].tolist())

@@ -143,10 +143,6 @@ class AlarmEvent:
             return f"turn {turn.record_id}"
         return self.link.replace("{trace_id}", turn.trace_id).replace("{record_id}", turn.record_id)
 
-    def stored(self) -> dict[str, Any]:
-        """A JSON form that holds everything."""
-        return asdict(self)
-
     def to_dict(self) -> dict[str, Any]:
         """The generic JSON form."""
         plain = asdict(self)

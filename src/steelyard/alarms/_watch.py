@@ -195,11 +195,7 @@ class Watch:
         self.silent = True
         return self._event(alarm, "silent", now)
 
-    def estimate(self, sums: Moments) -> Estimate | None:
-        """The mean quality of some turns, with its interval."""
-        return self._estimate(sums, _LEVEL)
-
-    def _estimate(self, sums: Moments, level: float) -> Estimate | None:
+    def _estimate(self, sums: Moments, level: float = _LEVEL) -> Estimate | None:
         return sums.estimate(level=level, floor=self.smallest, design_effect=self.design_effect)
 
     @property
@@ -228,14 +224,15 @@ class Watch:
         slack = self.season.slack(at, variance=variance)
         if self.state != "fallen":
             self.season.add(at, quality, inclusion, variance=variance * effect)
+        learning = self.target is None
         if alarm.falls_by is not None and self.state != "fallen":
             self._learn(alarm, quality, inclusion)
-        if self.target is None:
+        if learning:
             self.judge_before = self.judge
             return None
-        self._follow(quality, inclusion, at)
         # A recovery is a fall of the mirrored scores.
         usual = (-usual if self.state == "fallen" else usual) - slack
+        self._follow(quality, inclusion, at, usual)
         effect = effect if self.by_order else 1.0
         goes_off = self._bet(alarm, quality, inclusion, session=session, usual=usual, effect=effect)
         self._note(at)
@@ -282,10 +279,11 @@ class Watch:
             self.before.merge(self.normal)
         self.target = max(target, self.target or 0.0, _LEAST_TARGET)
 
-    def _follow(self, quality: float, inclusion: float, at: float) -> None:
+    def _follow(self, quality: float, inclusion: float, at: float, usual: float) -> None:
         """Keep apart the turns before and since the scores may have changed."""
         assert self.target is not None
         gap = self.target - quality if self.state != "fallen" else quality - self.target
+        gap += usual
         # In units of the largest weight a turn can have, so that no step is larger than 1.
         self.drift += gap * self.smallest / inclusion
         self.since.add(quality, inclusion)
@@ -368,7 +366,7 @@ class Watch:
 
     def range_of(self, alarm: Alarm, sums: Moments) -> Range | None:
         """The mean of some turns with its interval, in the metric's values; None of none."""
-        estimate = self.estimate(sums)
+        estimate = self._estimate(sums)
         if estimate is None:
             return None
         ends = sorted(self._shown(alarm, end) for end in (estimate.low, estimate.high))

@@ -7,18 +7,19 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
+from steelyard._internal.typed import read
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.alarms._alarm import Alarm, distinct
-from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
+from steelyard.alarms._event import AlarmEvent, Range
 from steelyard.alarms._store import AlarmStore, Message, Transaction
 from steelyard.alarms._targets import shown, tell
 from steelyard.alarms._watch import State, Watch, bar_of
-from steelyard.errors import SteelyardError
+from steelyard.errors import InvalidRecord, SteelyardError
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.alarms")
@@ -221,7 +222,7 @@ class AlarmWatcher:
         wait(attempts, timeout=timeout)
 
     def _tell_one(self, message: Message) -> None:
-        event = event_from(message.body)
+        event = _event_from(message.body)
         target = self._targets[message.target]
         problem = "unreadable" if event is None else self._attempt(target, event)
         with self._store.transaction() as file:
@@ -292,18 +293,12 @@ class AlarmWatcher:
         self._fallen[alarm.label, alarm.metric] = watch.state == "fallen"
         for event in events:
             for target in alarm.to:
-                file.put_message(event.id, shown(target), alarm.label, event.stored(), now)
+                file.put_message(event.id, shown(target), alarm.label, asdict(event), now)
 
 
-def event_from(body: dict[str, object]) -> AlarmEvent | None:
-    """An event as `AlarmEvent.stored` wrote it; None if it is something else."""
-    known = {field.name for field in fields(AlarmEvent)}
+def _event_from(body: dict[str, object]) -> AlarmEvent | None:
+    """An event as it was stored; None if it is something else."""
     try:
-        values = {name: value for name, value in body.items() if name in known}
-        for name in ("before", "now"):
-            if values.get(name) is not None:
-                values[name] = Range(**values[name])  # type: ignore[arg-type]
-        values["worst"] = tuple(WorstTurn(**turn) for turn in values.get("worst") or ())  # type: ignore[attr-defined]
-        return AlarmEvent(**values)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        return read(AlarmEvent, body)
+    except InvalidRecord:
         return None

@@ -23,7 +23,7 @@ from steelyard.stats._difference import (
 )
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
 from steelyard.stats._estimate import FEW, Estimate
-from steelyard.stats._flips import ChangeAlarm, FlipAlarm, flip_probability
+from steelyard.stats._flips import ChangeAlarm, flip_probability
 from steelyard.stats._gate import Decision, GateTest, repeats_order
 from steelyard.stats._gate_plan import GatePlan, plan_gate
 from steelyard.stats._incidents import Incident, find_incidents
@@ -33,11 +33,11 @@ from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
 from steelyard.stats._moments import Moments
 from steelyard.stats._neighbours import Neighbours
 from steelyard.stats._open_units import OpenSums
-from steelyard.stats._paired import holm, paired_difference, sign_flip_p
+from steelyard.stats._paired import holm, paired_difference
 from steelyard.stats._ridge import fit_ridge, folds_of
-from steelyard.stats._sample import Alike, Sample, alike_by, order_blocks, sample_of
+from steelyard.stats._sample import Alike, Sample, alike_by, sample_of
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
-from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
+from steelyard.stats._slices import Slice, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer
 
 __all__ = [
@@ -52,7 +52,6 @@ __all__ = [
     "Difference",
     "Estimate",
     "FallAlarm",
-    "FlipAlarm",
     "GatePlan",
     "GateTest",
     "Incident",
@@ -66,7 +65,6 @@ __all__ = [
     "alike_by",
     "assisted_sample",
     "auroc",
-    "benjamini_hochberg",
     "cluster",
     "cohen_kappa",
     "corrected_mean",
@@ -83,14 +81,12 @@ __all__ = [
     "holm",
     "inclusion_probabilities",
     "name_clusters",
-    "order_blocks",
     "paired_difference",
     "pass_rate",
     "plan_gate",
     "repeats_order",
     "sample_difference",
     "sample_of",
-    "sign_flip_p",
     "smoothed_targets",
     "spread_sizes",
     "systematic_sample",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.stats._estimate import Estimate, wilson
-from steelyard.stats._logistic import fit_logistic
+from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._quantiles import t_quantile
 from steelyard.stats._sample import Sample, unit_codes
 
@@ -108,12 +108,9 @@ def _curve(values: _Array, labels: _Array) -> tuple[Callable[[_Array], _Array], 
 
     Not weighted: it is only to fit where labels are.
     """
-    total = float(labels.sum())
-    # Moved inwards as Platt moves them, so that the curve stays finite where good and bad do not overlap.
-    best, worst = (total + _DOUBT) / (total + 2 * _DOUBT), _DOUBT / (len(labels) - total + 2 * _DOUBT)
-    slope, offset = fit_logistic(values, worst + (best - worst) * labels)
+    slope, offset = fit_logistic(values, smoothed_targets(labels, _DOUBT))
     if slope <= 0 or values.min() == values.max():
-        return lambda given: np.full_like(given, total / len(labels)), 0
+        return lambda given: np.full_like(given, labels.mean()), 0
     return lambda given: 1 / (1 + np.exp(-np.clip(slope * given + offset, -30, 30))), 1
 
 

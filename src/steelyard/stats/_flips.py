@@ -49,64 +49,36 @@ def flip_probability(*, wrong: int, answers: int, wrong_before: int, before: int
     return chance(wrong) / 2 + sum(chance(count) for count in range(wrong + 1, min(total, answers) + 1))
 
 
-class FlipAlarm:
+class _FlipAlarm:
     """Says when answers go wrong more often than is tolerated, with few false alarms however often one looks.
 
     For each of four shares of flipped answers, beyond those tolerated to be wrong, it keeps Shiryaev &
     Roberts' sum of likelihood ratios, S = (S + 1 / horizon) LR, which does not forget a fall that begins late
     behind a long good past. While at most the tolerated share is wrong, S - n / horizon cannot grow on
     average, so that S reaches 1 / alpha within `horizon` answers with a probability of at most alpha (Doob's
-    inequality; Pollak, Annals of Statistics 15, 1987). With one in two hundred tolerated, one answer in ten
-    that goes wrong is found within 100 answers in 96 of 100 cases (tests/stats/test_flips.py).
+    inequality; Pollak, Annals of Statistics 15, 1987).
     """
 
-    def __init__(self, *, tolerated: float = 0.005, alpha: float = 0.05, horizon: int = 1000) -> None:
-        """Start before the first answer.
-
-        Args:
-            tolerated: Share of wrong answers that is nothing to speak of, in (0, 0.25].
-            alpha: Probability of a false alarm within `horizon` answers.
-            horizon: Answers.
-
-        Raises:
-            ValueError: If a number is out of range.
-        """
-        if not (0 < tolerated <= _MOST_NOISE and 0 < alpha < 1 and horizon >= 1):
-            raise ValueError(
-                f"tolerated={tolerated!r}, alpha={alpha!r} or horizon={horizon!r} is out of range"
-            )
+    def __init__(self, tolerated: float, *, alpha: float, horizon: int) -> None:
         self.n = 0
         self.raised_at: int | None = None
-        """After how many answers the alarm went off; None while it has not."""
         self._sums = [0.0] * len(_FLIPPED)
         self._opened = 1 / horizon
         self._limit = 1 / alpha
-        self._tolerated = tolerated
-        self._ratios = _ratios(tolerated)
-
-    @property
-    def tolerated(self) -> float:
-        """Share of wrong answers that is nothing to speak of."""
-        return self._tolerated
+        self.tolerate(tolerated)
 
     def tolerate(self, share: float) -> None:
-        """Go by another share from the next answer on, since more is known of how often answers are wrong."""
-        self._tolerated, self._ratios = share, _ratios(share)
+        self.tolerated = share
+        rates = [share * (1 - flipped) + (1 - share) * flipped for flipped in _FLIPPED]
+        # Likelihood ratios of a wrong and of a right answer, for each share of flipped ones.
+        self._ratios = [rate / share for rate in rates], [(1 - rate) / (1 - share) for rate in rates]
 
-    def add(self, right: bool) -> bool:
-        """Take an answer into account; returns whether the alarm has gone off, now or before."""
+    def add(self, right: bool) -> None:
         self.n += 1
         ratios = self._ratios[right]
         self._sums = [(sum_ + self._opened) * ratio for sum_, ratio in zip(self._sums, ratios, strict=True)]
         if self.raised_at is None and sum(self._sums) / len(self._sums) >= self._limit:
             self.raised_at = self.n
-        return self.raised_at is not None
-
-
-def _ratios(tolerated: float) -> tuple[list[float], list[float]]:
-    """Likelihood ratios of a wrong and of a right answer, for each share of flipped ones."""
-    rates = [tolerated * (1 - flipped) + (1 - tolerated) * flipped for flipped in _FLIPPED]
-    return [rate / tolerated for rate in rates], [(1 - rate) / (1 - tolerated) for rate in rates]
 
 
 class ChangeAlarm:
@@ -132,12 +104,13 @@ class ChangeAlarm:
         Raises:
             ValueError: If a number is out of range.
         """
-        if not 0 <= wavered <= repeated:
-            raise ValueError(f"wavered={wavered!r} is not among repeated={repeated!r}")
+        if not (0 <= wavered <= repeated and 0 < alpha < 1 and horizon >= 1):
+            given = f"wavered={wavered!r} of {repeated!r}, alpha={alpha!r} or horizon={horizon!r}"
+            raise ValueError(f"{given} is out of range")
         self._answers, self._wrong = repeated, wavered
         self._latest: deque[bool] = deque()
-        self._every = FlipAlarm(tolerated=self._noise(), alpha=alpha / 2, horizon=horizon)
-        self._confirmed = FlipAlarm(tolerated=_CONFIRMED, alpha=alpha / 2, horizon=horizon)
+        self._every = _FlipAlarm(self._noise(), alpha=alpha / 2, horizon=horizon)
+        self._confirmed = _FlipAlarm(_CONFIRMED, alpha=alpha / 2, horizon=horizon)
 
     @property
     def n(self) -> int:

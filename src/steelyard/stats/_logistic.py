@@ -38,14 +38,17 @@ def fit_logistic(values: npt.ArrayLike, targets: npt.ArrayLike) -> tuple[float, 
     return (0.0, flat) if found[0] < 0 else (float(found[0]), float(found[1]))
 
 
-def smoothed_targets(good: npt.NDArray[np.bool_], doubt: float = 1.0) -> _Array:
+def smoothed_targets(labels: npt.ArrayLike, doubt: float = 1.0) -> _Array:
     """Platt's targets (1999): (n+ + 1) / (n+ + 2) for good and 1 / (n- + 2) for bad ones.
 
     They keep the curve finite where the two kinds do not overlap.
 
     Args:
-        good: Of which kind each is.
+        labels: 1 for good and 0 for bad, or in between.
         doubt: How much is added in place of 1.
     """
-    many, few = int(good.sum()), int((~good).sum())
-    return np.where(good, (many + doubt) / (many + 2 * doubt), doubt / (few + 2 * doubt))
+    given = np.asarray(labels, float)
+    good = float(given.sum())
+    best, worst = (good + doubt) / (good + 2 * doubt), doubt / (len(given) - good + 2 * doubt)
+    found: _Array = worst + (best - worst) * given
+    return found

@@ -39,8 +39,7 @@ def weighted_mean(
         values: Each in 0..1.
         inclusion: The probability with which each was picked, in (0, 1]; 1 for all if None.
         sessions: The session of each turn, or its user if users come back: anything that can be a key. A turn
-            of its own is None or empty. If None, all turns are taken to be independent; see `order_blocks`
-            for turns whose sessions nobody knows.
+            of its own is None or empty. If None, all turns are taken to be independent.
         level: Nominal coverage.
         floor: The lowest probability with which any turn could have been picked. If no turn of this kind
             is in the sample, the interval is widened by what such turns could hide: as many as would have

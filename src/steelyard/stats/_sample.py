@@ -173,6 +173,8 @@ def alike_by(
 ) -> tuple[Alike, Sequence[Hashable] | None]:
     """What turns are alike by, and the unit of each: known sessions, or else blocks of neighbours.
 
+    Blocks tell nothing of sessions whose turns come far apart.
+
     Args:
         sessions: The session of each turn, None if nobody knows it.
         values: In order of time.
@@ -180,16 +182,15 @@ def alike_by(
     """
     if any(session is not None for session in sessions):
         return "sessions", sessions
-    blocks = order_blocks(values, inclusion)
+    blocks = _order_blocks(values, inclusion)
     return ("no", None) if blocks is None else ("order", blocks.tolist())
 
 
-def order_blocks(values: Iterable[float], inclusion: Iterable[float] | None = None) -> _Codes | None:
+def _order_blocks(values: Iterable[float], inclusion: Iterable[float]) -> _Codes | None:
     """Blocks of neighbours to take for sessions if nobody knows those; None if neighbours are not alike.
 
-    Values must be in order of time. How alike neighbours are is estimated from the autocorrelations, and the
-    length of a block from that (Politis & White, Econometric Reviews 23, 2004, for the circular bootstrap).
-    It tells nothing of sessions whose turns come far apart.
+    How alike neighbours are is estimated from the autocorrelations, and the length of a block from that
+    (Politis & White, Econometric Reviews 23, 2004, for the circular bootstrap).
     """
     sample = sample_of(values, inclusion)
     count = len(sample)

@@ -38,25 +38,6 @@ class Slice:
     """The same, corrected for the number of slices looked at."""
 
 
-def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values: taking those below q as found gives at most q false ones among them on average.
-
-    Source: Benjamini & Hochberg, JRSS B 57, 1995, procedure (1), as adjusted values.
-
-    >>> [round(q, 3) for q in benjamini_hochberg([0.01, 0.04, 0.03])]
-    [0.03, 0.04, 0.04]
-    """
-    count = len(p_values)
-    adjusted = [1.0] * count
-    least = 1.0
-    for rank, index in zip(
-        range(count, 0, -1), sorted(range(count), key=lambda i: -p_values[i]), strict=True
-    ):
-        least = min(least, p_values[index] * count / rank)
-        adjusted[index] = least
-    return adjusted
-
-
 def find_slices(
     values: Sequence[float] | Sample,
     attributes: Mapping[str, Sequence[str | None]],
@@ -85,7 +66,7 @@ def find_slices(
         for name, value, inside in _cut(attributes)
         if (p := _p_value(sample, inside, minimum)) is not None
     ]
-    adjusted = benjamini_hochberg([p for *_, p in found])
+    adjusted = _adjusted([p for *_, p in found])
     slices: list[Slice] = []
     others = np.ones(len(sample), bool)
     for p, name, value, inside, q in sorted(
@@ -98,6 +79,21 @@ def find_slices(
             slices.append(_slice(name, value, p, q, sample, inside))
             others &= ~inside
     return slices
+
+
+def _adjusted(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values: taking those below q as found gives at most q false ones among them on average.
+
+    Benjamini & Hochberg (JRSS B 57, 1995), procedure (1).
+
+    >>> [round(q, 3) for q in _adjusted([0.01, 0.04, 0.03])]
+    [0.03, 0.04, 0.04]
+    """
+    order = np.argsort(p_values)[::-1]
+    ranks = np.arange(len(order), 0, -1)
+    adjusted = np.ones(len(order))
+    adjusted[order] = np.minimum.accumulate(np.minimum(np.array(p_values)[order] * len(order) / ranks, 1.0))
+    return [float(q) for q in adjusted]
 
 
 def _cut(attributes: Mapping[str, Sequence[str | None]]) -> Iterator[tuple[str, str, _Mask]]:
