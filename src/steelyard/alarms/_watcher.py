@@ -47,7 +47,7 @@ class AlarmStatus:
     before: Range | None
     """The mean until then; None if nothing speaks for a change."""
     since: float | None
-    """Since when, as Unix time."""
+    """Since when, as Unix time; more turns have to tell whether it is a change at all."""
     last_at: float | None
     """When the last turn was scored."""
     course: Sequence[tuple[float, float]]

@@ -140,6 +140,11 @@ class Laboratory:
             raise ReplayFailed(f"{name} raised {type(error).__name__}") from None
 
 
+def laboratory_of(options: Experiments | None, *, is_ended: Callable[[], bool]) -> Laboratory | None:
+    """Who makes the experiments that were asked for; None where none were."""
+    return None if options is None else Laboratory(options, is_ended=is_ended)
+
+
 def with_contexts(record: Record, contexts: Sequence[Context], answer: str) -> Record:
     """A turn as if it had been answered from other passages."""
     return replace(record, contexts=tuple(contexts), retrieved=(), stages=(), answer=answer, status="ok")

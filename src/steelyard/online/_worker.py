@@ -13,7 +13,7 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.threads import leave
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.diagnosis import Laboratory, experiment
+from steelyard.diagnosis import experiment, laboratory_of
 from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
 from steelyard.online._baselines import Baselines
@@ -69,11 +69,7 @@ class Worker:
         self.canaries = canaries_of(options) if self._judges else None
         self.screening = screening_of(options) if self._judges else None
         # Where another process judges, MonitorOptions refuses experiments.
-        self.laboratory = (
-            None
-            if options.experiments is None
-            else Laboratory(options.experiments, is_ended=lambda: inbox.closed)
-        )
+        self.laboratory = laboratory_of(options.experiments, is_ended=lambda: inbox.closed)
         self.spool = open_queue(options.spool) if options.spool else None
         beside = options.spool.beside if options.spool else None
         self.fallback = Fallback(beside, self.spool) if beside and self.spool else None

@@ -59,7 +59,7 @@ def _test(watcher: AlarmWatcher) -> None:
 def _show(status: AlarmStatus) -> None:
     say(f"{printable(status.alarm.label)}: {_state(status)}")
     if status.now is not None:
-        since = f" since {_time(status.since)}" if status.since is not None else ""
+        since = f" since {_time(status.since)}, unless by chance" if status.since is not None else ""
         say(f"  now     {status.now}{since}")
     if status.before is not None:
         say(f"  before  {status.before}")
