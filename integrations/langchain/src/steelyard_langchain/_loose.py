@@ -7,9 +7,8 @@ when the Record is built.
 In the same way a run may be built upon what a model replied in an earlier one: a question that it wrote, or
 the answers to parts of one. Nothing joins such runs, but their Records say so.
 
-Code also hands searches and model calls to threads that know nothing of the turn around them
-(`loop.run_in_executor`, a pool's `map`). Those are kept for the turns that end after them: what such a call
-found or replied belongs to a turn whose prompts hold it.
+Code also hands work to threads that know nothing of the turn around them (`loop.run_in_executor`, a pool's
+`map`). What ran last is kept for the turns that end after it, whose prompts tell whether they used it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
-from steelyard_langchain._turn import Earlier, Predecessor, Turn
+from steelyard_langchain._turn import Earlier, Predecessor, Stray, Turn
 
 _MOST = 8
 _MOST_FOLLOWED = 12
@@ -46,8 +45,8 @@ class OrphanRuns:
         self._target: object = self
         with suppress(TypeError):  # not every class can be referred to weakly
             self._target = weakref.ref(target)  # the same object for the same target
-        self.strays: deque[Turn] = deque(maxlen=_MOST_STRAYS)
-        """The latest searches and model calls that ran outside of any chain, in whatever thread."""
+        self.strays: deque[Stray] = deque(maxlen=_MOST_STRAYS)
+        """What the latest runs found or replied, in whatever thread."""
 
     def begin(self, turn: Turn, *, finds: bool = True, follows: bool = True) -> None:
         """Tell a run that begins of those before it, and make room for what it will leave to those after it.
@@ -71,15 +70,15 @@ class OrphanRuns:
         _ran.set((handler, earlier, target, latest))
 
     def precede(self, turn: Turn) -> None:
-        """Keep what a run that has ended asked a model last, for those after it."""
+        """Keep what a run that has ended found, and what it asked a model last, for those after it."""
         model = turn.last_model
-        if turn.predecessors and model is not None and model.reply is not None and _is_small(model.prompt):
-            turn.predecessors[-1].call = model
-
-    def keep(self, turn: Turn) -> None:
-        """Keep a search, or a model call of moderate size, for turns that it may belong to."""
-        if all(_is_small(model.prompt) for model in turn.models.values()):
-            self.strays.append(turn)
+        if model is not None:
+            if model.reply is None or not _is_small(model.prompt):
+                return
+            if turn.predecessors:
+                turn.predecessors[-1].call = model
+        if model is not None or turn.retrievals or turn.tools:
+            self.strays.append(Stray(turn.started, model, turn.earlier))
 
 
 def _is_small(prompt: Any) -> bool:

@@ -195,7 +195,6 @@ class OpenTurns:
         turn.outputs = outputs
         self._close(turn, None)
         self._loose.precede(turn)
-        self._loose.keep(turn)
         own = turn.models.get(turn.key)
         if own is None:
             if turn.earlier is not None:

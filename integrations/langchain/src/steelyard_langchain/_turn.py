@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from steelyard.record import Status, TraceRef
@@ -110,6 +110,16 @@ class Predecessor:
         """The same as it is compared, once a run after it has asked."""
 
 
+class Stray(NamedTuple):
+    """What a run found or replied that may have served a turn in another thread."""
+
+    started: float
+    model: Model | None
+    """What it asked a model last."""
+    earlier: Earlier | None
+    """What it looked up."""
+
+
 class Turn:
     """What was seen of one run tree so far."""
 
@@ -183,8 +193,8 @@ class Turn:
         """The latest runs before it in the same task or thread; what counts is those that are `ready`."""
         self.predecessors: tuple[Predecessor, ...] = ()
         """The latest runs of the same task or thread, itself last; empty within a `record` block."""
-        self.strays: tuple[Turn, ...] = ()
-        """Searches and model calls outside of any chain that had ended when it did, in whatever thread."""
+        self.strays: tuple[Stray, ...] = ()
+        """What the latest runs found or replied that had ended when it did, in whatever thread."""
 
     @property
     def trace(self) -> TraceRef:

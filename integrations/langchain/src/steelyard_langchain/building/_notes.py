@@ -16,6 +16,10 @@ from steelyard_langchain.building._view import View
 
 _NO_MODEL = "no model run was seen in this turn"
 _FOUND_NOTHING = "what was looked up found nothing that reached the prompt"
+_ELSEWHERE = (
+    "the prompt holds replies of runs in other threads, whose passages are not known here; "
+    "ContextThreadPoolExecutor of langchain_core.runnables.config, or record(), holds them together"
+)
 _SAY_WHICH = "if the prompt had any, say which: record() and turn.contexts"
 
 
@@ -38,6 +42,8 @@ def notes_of(
     doubts = _doubts(view, sources, origin, options) if view.models else [_NO_MODEL]
     unknown = sentence("answer_call_unknown")
     notes += [note for note in doubts if answer or note != unknown]
+    if view.replied_elsewhere:
+        notes.append(_ELSEWHERE)
     if not view.turn.loose:
         notes += _on_predecessors(view, steps, sources, asked.question)
     return tuple(dict.fromkeys(notes))

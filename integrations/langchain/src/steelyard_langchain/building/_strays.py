@@ -1,38 +1,52 @@
-"""Searches and model calls in threads that knew nothing of the turn: its own by what its prompts hold."""
+"""What threads that knew nothing of a turn ran for it: told by what its prompts hold.
+
+No passage comes into a record in this way that does not stand in the turn's own prompts, or that it did not
+look up itself, whatever other turns ran at the same time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from steelyard.recording.building import Step, is_telling
-from steelyard.recording.provenance import plain
+from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import strings_in
-from steelyard_langchain._turn import Earlier, Turn
+from steelyard_langchain._turn import Earlier, Model, Turn
 from steelyard_langchain.building._calls import call_of
 
 _BEFORE = 60.0
 """Seconds before a turn in which something may have been looked up for it."""
 
 
-def stray_models(turn: Turn, prompts: list[str]) -> list[Turn]:
-    """The model calls during a turn whose replies its prompts hold.
+def stray_calls(turn: Turn, steps: Sequence[Step]) -> Iterator[ModelCall]:
+    """The model calls during a turn whose replies its later prompts hold.
+
+    Where a call was not sent a passage that the turn looked up, without its prompt: what it replied is a
+    model's words, and nothing more is known of it.
 
     Args:
         turn: The turn.
-        prompts: What its models were sent; what these calls were sent is added to it.
+        steps: What ran in it.
     """
-    found: list[Turn] = []
-    for stray in reversed(turn.strays):
-        model = stray.models.get(stray.key)
-        if model is None or stray is turn or stray.started < turn.started:
-            continue
+    asked = [(step.at, plain(text)) for step in steps if step.call for text in step.call.prompts]
+    own = [one.text for step in steps for one in step.contexts or ()]
+    for model in _ended_since(turn):
         call = call_of(model)
-        reply = plain(call.reply)
-        if is_telling(reply) and any(reply in prompt for prompt in prompts):
-            found.append(stray)
-            prompts += map(plain, call.prompts)  # what it was shown may be another one's reply
-    return found
+        if is_telling(call.reply) and _holds(
+            (text for at, text in asked if at >= (model.ended or 0)), call.reply
+        ):
+            yield call if _is_sent_one(call, own) else replace(call, prompts=())
+
+
+def _is_sent_one(call: ModelCall, passages: Iterable[str]) -> bool:
+    shown = [plain(text) for text in call.prompts]
+    return any(_holds(shown, one) for one in passages)
+
+
+def _ended_since(turn: Turn) -> list[Model]:
+    models = (stray.model for stray in turn.strays if stray.started >= turn.started)
+    return [model for model in models if model is not None and model.ended is not None]
 
 
 def stray_look_ups(turn: Turn) -> Iterator[Earlier]:
@@ -63,6 +77,6 @@ def held_by(prompts: Sequence[str], steps: Sequence[Step]) -> list[Step]:
     return found
 
 
-def _holds(prompts: Sequence[str], text: str) -> bool:
+def _holds(prompts: Iterable[str], text: str) -> bool:
     form = plain(text)
     return any(form in prompt for prompt in prompts)

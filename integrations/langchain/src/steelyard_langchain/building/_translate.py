@@ -8,12 +8,12 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import Step, Turn, is_telling
-from steelyard.recording.provenance import plain
+from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import contexts_of, messages_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
 from steelyard_langchain.building._calls import call_of, searched
-from steelyard_langchain.building._strays import held_by, stray_look_ups, stray_models
+from steelyard_langchain.building._strays import held_by, stray_calls, stray_look_ups
 from steelyard_langchain.building._view import View
 
 
@@ -23,31 +23,30 @@ def turn_of(view: View) -> Turn:
     for before in view.history:
         steps += _steps(view, before, [*before.retrievals.values(), *before.tools.values()], before.results)
     steps += _steps(view, view.turn, [*view.retrievals, *view.tools, *view.all_models], view.results)
-    nearby = [look_ups(view, earlier) for earlier in view.nearby]
+    nearby, earlier = [look_ups(view, one) for one in view.nearby], view.earlier_calls
     if view.chain is None and view.turn.strays:
-        found = _strays(view)
-        during = [step for step in found if step.at >= view.started]
-        steps = sorted([*steps, *during], key=lambda step: step.at)
+        found = _searched_elsewhere(view)
         nearby += [[step] for step in found if step.at < view.started]
-    return Turn(
-        given=view.inputs,
-        returned=view.outputs,
-        steps=steps,
-        before=nearby,
-        earlier=view.earlier_calls,
-    )
+        steps += (step for step in found if step.at >= view.started)
+        if not view.turn.loose:
+            earlier = [*earlier, *_replied_elsewhere(view, steps)]
+        steps.sort(key=lambda step: step.at)
+    return Turn(given=view.inputs, returned=view.outputs, steps=steps, before=nearby, earlier=earlier)
 
 
-def _strays(view: View) -> list[Step]:
-    """What ran for the turn in threads that knew nothing of it."""
-    turn, prompts = view.turn, list(view.prompts)
-    found: list[Step] = []
-    # A call that is a turn by itself is not made of others.
-    for stray in () if turn.loose else stray_models(turn, prompts):
-        found += _steps(view, stray, stray.models.values(), ())
-        view.strays += stray.found_before
-    view.strays += stray_look_ups(turn)
-    return [*found, *(step for one in view.strays for step in held_by(prompts, look_ups(view, one)))]
+def _searched_elsewhere(view: View) -> list[Step]:
+    """What threads that knew nothing of the turn looked up, as far as its prompts hold it."""
+    view.strays = list(stray_look_ups(view.turn))
+    return [step for one in view.strays for step in held_by(view.prompts, look_ups(view, one))]
+
+
+def _replied_elsewhere(view: View, steps: list[Step]) -> list[ModelCall]:
+    """What models replied there; calls that were sent the turn's own passages become steps instead."""
+    calls = list(stray_calls(view.turn, steps))
+    steps += (Step(kind="model", call=one, at=one.started) for one in calls if one.prompts)
+    unlinked = [one for one in calls if not one.prompts]
+    view.replied_elsewhere = bool(unlinked)
+    return unlinked
 
 
 def look_ups(view: View, earlier: Earlier) -> list[Step]:
