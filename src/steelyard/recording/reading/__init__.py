@@ -20,7 +20,6 @@ from steelyard.recording.reading._names import (
     PASSAGE_IDS,
     PASSAGE_SCORES,
     PASSAGE_TEXTS,
-    is_document_mapping,
     text_under,
 )
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
@@ -54,7 +53,6 @@ __all__ = [
     "earlier_messages",
     "has_history",
     "is_document",
-    "is_document_mapping",
     "is_message_mapping",
     "is_question",
     "leaves_in",

@@ -173,7 +173,7 @@ def planned_parts_with_a_span_each() -> Trace:
     return trace
 
 
-@shape(*(Turn(question=asked, answer=came, note="parts of one turn") for asked, came in _PARTS))
+@shape(*(Turn(question=asked, answer=came) for asked, came in _PARTS))
 def fixed_parts_with_a_span_each() -> Trace:
     """The same with part questions of the application's own: a last call is shown both answers."""
     trace = Trace("openinference.instrumentation.langchain")
@@ -183,7 +183,7 @@ def fixed_parts_with_a_span_each() -> Trace:
     return trace
 
 
-@shape(*(Turn(question=asked, answer=came, without="parts of one turn") for asked, came in _PARTS))
+@shape(*(Turn(question=asked, answer=came) for asked, came in _PARTS))
 def title_of_a_session() -> Trace:
     """A last call names a session of two turns: it was shown both as a conversation."""
     lines = "\n".join(f"User: {question}\nAssistant: {answer}" for question, answer in _PARTS)

@@ -86,24 +86,6 @@ def _is_same(told: _Told, node: Node, said: str, reply: str) -> bool:
     return told.asked in said or said in told.asked
 
 
-def passed_on(turn: Turn) -> Iterator[tuple[bytes, Node]]:
-    """What a turn's calls are known by if a gateway tells them too: the words asked last, and the reply."""
-    for node, parsed in turn.llms:
-        asked = _plain(_asked(parsed))
-        for key in _keys(parsed) if asked else ():
-            yield _digest(f"{key.hex()}{asked}"), node
-
-
-def is_passed_on(turn: Turn, other: Turn) -> bool:
-    """Whether two services told the same call at the same time: one of them is the other's gateway."""
-    known = dict(passed_on(other))
-    pairs = ((node.span, known[key].span) for key, node in passed_on(turn) if key in known)
-    return any(
-        mine.service != theirs.service and mine.start <= theirs.end and theirs.start <= mine.end
-        for mine, theirs in pairs
-    )
-
-
 def _keys(parsed: ParsedSpan) -> Iterator[bytes]:
     """What a reply is known by: its text, else what it called tools with, however that is spaced."""
     texts = (

@@ -6,17 +6,15 @@ HTTP server) may hold one turn in pieces or several turns.
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.recording.provenance import classify_root, find_passages, is_intermediate_output
-from steelyard.recording.reading import is_document_mapping, is_question
+from steelyard.recording.provenance import classify_root, is_intermediate_output
+from steelyard.recording.reading import is_question
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
-from steelyard_opentelemetry.building._follows import mark_parts
 from steelyard_opentelemetry.building._joining import used_by
 from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
@@ -27,8 +25,6 @@ from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node, grow
 
 _GIVEN = "SummaryIndexRetriever"
-_SYNTHESIS = re.compile(r"\.a?synthesize\Z|(?:Refine|Summarize|Accumulate|Generation)\.(?:task|workflow)\Z")
-"""How instrumentors name LlamaIndex's response synthesizers."""
 _RESULT = re.compile(r"\[RESULT\]\s{0,4}[\d.]+\s*\Z")
 _EVALUATING = re.compile(
     r"\b(?:information|response|context)\b[\s\S]{0,120}?"
@@ -77,9 +73,8 @@ def candidates_in(spans: Iterable[Span]) -> Candidates:
         if whole:
             found.aside.extend(piece for piece in pieces if not piece.retrieves)
             pieces = [piece for piece in pieces if piece.retrieves]
-        found.whole.extend(_with_calls_beside(whole, found.aside))
+        found.whole.extend(whole)
         found.pieces.extend(pieces)
-    mark_parts(found.whole, found.aside)
     return found
 
 
@@ -232,24 +227,9 @@ def is_judgeable(turn: Turn, found: Evidence) -> bool:
 
 
 def _is_step(turn: Turn, found: Evidence) -> bool:
-    """Whether it formats, grades, indexes or evaluates for another turn."""
+    """Whether it formats, grades or evaluates for another turn."""
     is_part = _formats(turn, found) or is_helper(turn)
-    return is_part or is_indexing(turn, found) or is_asked_by_evaluator(turn)
-
-
-def is_indexing(turn: Turn, found: Evidence) -> bool:
-    """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
-    root = turn.root.parsed
-    given = loaded(root.passing[0]) if root is not None and root.passing else None
-    if isinstance(given, Mapping) and is_document_mapping({**given, **(given.get("kwargs") or {})}):
-        return True
-    if turn.retrieves or turn.agentic:
-        return False
-    asked = turn.question
-    if _SYNTHESIS.search(turn.root.span.name):
-        # An index gives such a step each of its documents, with an instruction in place of a question.
-        return not is_question(asked)
-    return bool(found.contexts) and all(one.text in asked for one in found.contexts)
+    return is_part or is_asked_by_evaluator(turn)
 
 
 def is_asked_by_evaluator(turn: Turn) -> bool:
@@ -287,39 +267,3 @@ def is_helper(turn: Turn) -> bool:
     looked_up = turn.retrieves or turn.agentic or bool(turn.sources.documents) or turn.found_nothing
     verdict = classify_root(turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up)
     return not verdict.is_turn
-
-
-def _with_calls_beside(whole: Sequence[Turn], calls: Sequence[Turn]) -> list[Turn]:
-    """The turns of a tree, each with the calls beside it that ran within it alone and hold its content.
-
-    Where several turns ran at the same time, nothing but their texts could tell whose a call was; it is left
-    out then.
-    """
-    made: dict[int, list[Turn]] = {}
-    running: list[tuple[int, int]] = []
-    starts = sorted(range(len(whole)), key=lambda at: whole[at].root.span.start)
-    waiting = deque(starts)
-    for call in sorted(calls, key=lambda call: call.root.span.start):
-        moment = call.root.span.start
-        while waiting and whole[waiting[0]].root.span.start <= moment:
-            at = waiting.popleft()
-            heapq.heappush(running, (whole[at].root.span.end, at))
-        while running and running[0][0] < moment:
-            heapq.heappop(running)
-        if len(running) == 1 and holds_content(call, whole[running[0][1]]):
-            made.setdefault(running[0][1], []).append(call)
-    return [Turn.of(turn.root, [turn, *made[at]]) if at in made else turn for at, turn in enumerate(whole)]
-
-
-def ran_within(call: Turn, turn: Turn) -> bool:
-    """Whether a model call started while a turn of the same process ran."""
-    span, whole = call.root.span, turn.root.span
-    return span.service == whole.service and whole.start <= span.start <= whole.end
-
-
-def holds_content(call: Turn, turn: Turn) -> bool:
-    """Whether a model call's prompts hold a turn's passages or its question."""
-    texts = [context.text for context in evidence_of(turn).contexts]
-    if turn.question and any(turn.question in text for text in call.prompts):
-        return True
-    return any(sighting.found for sighting in find_passages(texts, call.prompts))

@@ -24,9 +24,7 @@ from steelyard_opentelemetry.building._call_duplicates import CallDeduplicator
 from steelyard_opentelemetry.building._candidates import (
     Candidates,
     candidates_in,
-    holds_content,
     is_judgeable,
-    ran_within,
 )
 from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry.building._evidence import evidence_of, follow
@@ -186,7 +184,7 @@ class TurnExtractor:
                 is_due = age > patience and (age > self._patience or not self.awaits(oldest.root.span))
                 if not (is_due or len(waiting) > self._most):
                     break
-                self._leftover(self._through_gateway(waiting.take(oldest)), reading)
+                self._leftover(waiting.take(oldest), reading)
         return reading
 
     def close(self) -> Extraction:
@@ -194,26 +192,12 @@ class TurnExtractor:
         reading = Extraction()
         for waiting in self._waiting:
             while (oldest := waiting.oldest) is not None:
-                self._leftover(self._through_gateway(waiting.take(oldest)), reading)
+                self._leftover(waiting.take(oldest), reading)
         return reading
-
-    def _through_gateway(self, call: Turn) -> Turn:
-        """A call with the same one as another service told it: the caller's own, where it is there."""
-        same = self._calls.passed_on(call)
-        if not same:
-            return call
-        every = [call, *map(self._calls.take, same)]
-        caller = max(every, key=lambda one: one.root.span.end - one.root.span.start)
-        return Turn.of(caller.root, every)
 
     def _with_calls(self, turn: Turn) -> Turn:
         """The turn with the model calls that were made on its behalf, but stand in traces of their own."""
-        made = [
-            self._calls.take(call)
-            for call in self._calls.related(turn)
-            if is_certain(call, turn) or (ran_within(call, turn) and holds_content(call, turn))
-        ]
-        made.extend(map(self._calls.take, self._calls.passed_on(turn)))
+        made = [self._calls.take(call) for call in self._calls.related(turn) if is_certain(call, turn)]
         return Turn.of(turn.root, [turn, *made]) if made else turn
 
     def _settle(self, turn: Turn, reading: Extraction) -> None:

@@ -6,12 +6,12 @@ with a span of its own stays a Record; what models said before and after it in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sentence
-from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
+from steelyard_opentelemetry.building._evidence import Evidence
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 
@@ -24,13 +24,8 @@ _SHOWN = (
     "the model was shown what a model replied earlier in the same trace, and no span that says its question "
     "holds them together; one around all of them does"
 )
-_PART = (
-    "this answer and that of another turn were shown to a model later in the same trace: they may be parts "
-    "of one turn, which a span around all of them, with its question and its answer, holds together"
-)
 _MOST_PLACES = 128
 _MOST_CALLS = 24
-_MOST_PARTS = 16
 _MOST_TEXT = 20_000
 
 
@@ -92,31 +87,7 @@ class EarlierCalls:
             found=found.texts,
             in_conversation=turn.in_conversation,
         )
-        notes = [_WRITTEN if note.startswith(_REWRITTEN) else _SHOWN for note in told]
-        return [*notes, _PART] if turn.is_part else notes
-
-
-def mark_parts(whole: Sequence[Turn], calls: Sequence[Turn]) -> None:
-    """Mark the turns whose answers one call beside them was shown, two or more of them at once.
-
-    One alone would be no evidence: it may be named, checked or translated. Nor are many parts of one turn.
-    """
-    if not 1 < len(whole) <= _MOST_PARTS:
-        return
-    for call in calls[-_MOST_CALLS:]:
-        begun = call.root.span.start
-        parts = [turn for turn in whole if turn.root.span.end <= begun and _is_shown(call, turn)]
-        for turn in parts if len(parts) > 1 else ():
-            turn.is_part = True
-
-
-def _is_shown(call: Turn, turn: Turn) -> bool:
-    """Whether a call's prompt holds what came of a turn, other than as an earlier exchange."""
-    found = [context.text for context in evidence_of(turn).contexts]
-    given = ModelCall(prompts=(turn.question,), reply=turn.answer)
-    return bool(
-        notes_on_predecessors("", call.calls, [given], found=found, in_conversation=call.in_conversation)
-    )
+        return [_WRITTEN if note.startswith(_REWRITTEN) else _SHOWN for note in told]
 
 
 def _of_service(span: Span) -> str:

@@ -1,9 +1,8 @@
 """What makes spans of different trees parts of one turn: identities, never texts.
 
-A span link, a response's id, or `steelyard.turn`, which the user sets, are certain; so is a call that two
-services tell at the same time with the same words and reply, of which one is the other's gateway. A trace, a
-session, a request, a task or a thread may hold several turns: what shares one may belong together, and has to
-show it. Two texts that are alike may be two users' who asked the same.
+A span link, a response's id, or `steelyard.turn`, which the user sets, are certain. A trace, a session, a
+request, a task or a thread may hold several turns: what shares one may belong together, and has to show it.
+Two texts that are alike may be two users' who asked the same.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from steelyard_opentelemetry.building._call_duplicates import is_passed_on, passed_on
 from steelyard_opentelemetry.building._turn import Turn
 
 TURN = "steelyard.turn"
@@ -69,13 +67,13 @@ class WaitingPieces:
     def add(self, piece: Turn) -> None:
         """Let a piece wait."""
         self._pieces[id(piece)] = piece
-        for key in (*_keys(piece), *_calls(piece)):
+        for key in _keys(piece):
             self._by_key.setdefault(key, OrderedDict())[id(piece)] = piece
 
     def take(self, piece: Turn) -> Turn:
         """Remove a piece, and return it."""
         self._pieces.pop(id(piece), None)
-        for key in (*_keys(piece), *_calls(piece)):
+        for key in _keys(piece):
             sharing = self._by_key.get(key)
             if sharing is not None:
                 sharing.pop(id(piece), None)
@@ -85,16 +83,8 @@ class WaitingPieces:
 
     def related(self, other: Turn) -> list[Turn]:
         """The latest pieces that share an identity with another one, in the order in which they came."""
-        return self._sharing(_keys(other), other) if self._pieces else []
-
-    def passed_on(self, other: Turn) -> list[Turn]:
-        """The latest pieces that another service tells of the same call: a gateway's, or its caller's."""
-        found = self._sharing(_calls(other), other) if self._pieces else []
-        return [piece for piece in found if is_passed_on(piece, other)]
-
-    def _sharing(self, keys: set[Key], other: Turn) -> list[Turn]:
         found: dict[int, Turn] = {}
-        for key in keys:
+        for key in _keys(other) if self._pieces else ():
             sharing = self._by_key.get(key) or OrderedDict()
             for at, (number, piece) in enumerate(reversed(sharing.items())):
                 if at >= _MOST_RELATED:
@@ -167,10 +157,6 @@ def _is_random(value: str) -> bool:
     """Whether no two applications choose an id alike: words, dates and counters are not, however long."""
     drawn = "".join(part for part in _BETWEEN.split(value) if any(map(str.isdigit, part)))
     return len(drawn) >= _RANDOM and len(set(drawn.lower())) >= _DISTINCT
-
-
-def _calls(piece: Turn) -> set[Key]:
-    return {("call", key.hex()) for key, _ in passed_on(piece)}
 
 
 def _spans(piece: Turn) -> set[Key]:

@@ -63,8 +63,6 @@ class Turn:
     """What models of the same service were sent and replied before it began."""
     is_given_doubtful: bool = False
     """Whether somebody else than the user may have written what it is taken to have been given."""
-    is_part: bool = False
-    """Whether its answer was combined with that of another turn, by a call beside both."""
 
     @classmethod
     def below(cls, root: Node) -> Turn:
@@ -82,7 +80,6 @@ class Turn:
             nodes,
             tuple(sorted(elsewhere)),
             earlier=[call for part in parts for call in part.earlier],
-            is_part=any(part.is_part for part in parts),
         )
 
     @cached_property
