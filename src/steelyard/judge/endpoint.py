@@ -89,6 +89,8 @@ class Endpoint:
     ) -> None:
         if timeout <= 0:
             raise ConfigurationError(f"timeout must be positive, not {timeout!r}")
+        if connections < 1:
+            raise ConfigurationError(f"concurrency must be at least 1, not {connections!r}")
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise ConfigurationError(
                 f"base_url must begin with http:// or https://, not {redacted_url(base_url)!r}"

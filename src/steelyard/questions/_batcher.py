@@ -270,7 +270,6 @@ class QuestionBatcher:
             questions,
             fuse=self.fuse,
             independent=able.independent,
-            weigh=lambda parts: size_of(View.of(record, parts)),
             present=there,
         )
         # As it was packed: splitting by size shows the same parts to all of them.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,11 +23,6 @@ from steelyard.questions import (
 )
 
 PARTS: tuple[Part, ...] = ("question", "contexts", "answer", "reference", "reference_contexts")
-WEIGHTS = dict(zip(PARTS, (1, 100, 20, 15, 80), strict=True))
-
-
-def weigh(parts: frozenset[Part]) -> int:
-    return sum(WEIGHTS[part] for part in parts)
 
 
 @st.composite
@@ -53,25 +48,6 @@ def shown(group: Group) -> frozenset[Part]:
     return group.parts.union(*(question.shows for question in group.questions))
 
 
-def greedy(questions: Sequence[Question], *, independent: bool) -> int:
-    """How many groups first-fit needs, in the order asked."""
-    groups: list[list[Question]] = []
-    for question in questions:
-        for group in groups:
-            if fits([*group, question], independent=independent):
-                group.append(question)
-                break
-        else:
-            groups.append([question])
-    return len(groups)
-
-
-def fits(group: Sequence[Question], *, independent: bool) -> bool:
-    visible = frozenset[Part]().union(*(question.needs | question.shows for question in group))
-    lanes = {question.sample for question in group} - {0}
-    return all(may_see(question, visible) for question in group) and (independent or len(lanes) <= 1)
-
-
 def may_see(question: Question, visible: frozenset[Part]) -> bool:
     own = question.needs | question.shows | question.admits
     return not visible & question.hides and visible <= own
@@ -79,7 +55,7 @@ def may_see(question: Question, visible: frozenset[Part]) -> bool:
 
 @given(rounds, st.booleans())
 def test_nothing_hidden_is_shown(questions: list[Question], independent: bool) -> None:
-    for group in pack(questions, fuse="view", independent=independent, weigh=weigh):
+    for group in pack(questions, fuse="view", independent=independent):
         for question in group.questions:
             assert question.needs <= group.parts
             assert may_see(question, shown(group))
@@ -89,62 +65,50 @@ def test_nothing_hidden_is_shown(questions: list[Question], independent: bool) -
 
 @given(rounds, st.sampled_from(["view", "record", "off"]), st.booleans())
 def test_every_question_is_in_one_group(questions: list[Question], fuse: str, independent: bool) -> None:
-    groups = pack(questions, fuse=fuse, independent=independent, weigh=weigh)  # type: ignore[arg-type]
+    groups = pack(questions, fuse=fuse, independent=independent)  # type: ignore[arg-type]
     packed = [question for group in groups for question in group.questions]
     assert len(packed) == len(questions)
     assert set(packed) == set(questions)
 
 
-@given(st.lists(st.one_of(predicates(), real), min_size=1, max_size=12, unique=True), st.booleans())
-def test_never_more_groups_than_greedy(questions: list[Question], independent: bool) -> None:
-    groups = pack(questions, fuse="view", independent=independent, weigh=weigh)
-    assert len(groups) <= greedy(questions, independent=independent)
+@given(rounds)
+def test_no_two_requests_could_be_one(questions: list[Question]) -> None:
+    groups = pack(questions, fuse="view", independent=True)
+    for one, other in itertools.combinations(groups, 2):
+        both = Group(one.parts | other.parts, (*one.questions, *other.questions))
+        assert not all(may_see(question, shown(both)) for question in both.questions)
 
 
 @given(rounds)
 def test_record_mode_needs_one_group_and_one_more_for_each_further_repeat(questions: list[Question]) -> None:
-    groups = pack(questions, fuse="record", independent=False, weigh=weigh)
+    groups = pack(questions, fuse="record", independent=False)
     assert len(groups) == max(1, len({question.sample for question in questions} - {0}))
-    assert len(pack(questions, fuse="record", independent=True, weigh=weigh)) == 1
-
-
-def test_of_equally_few_groups_those_with_less_material() -> None:
-    # The one that admits more may ride with either; with one of them the answer is in view already.
-    wide = rating({"contexts", "question"}, admits={"answer"})
-    other = rating({"reference", "answer"})
-    free = rating({"answer"}, admits={"contexts", "question", "reference"})
-    groups = pack([free, wide, other], fuse="view", independent=False, weigh=weigh)
-    assert sorted(weigh(group.parts) for group in groups) == [35, 101]
-    assert next(group for group in groups if free in group.questions).parts == other.needs
-
-
-def rating(needs: set[Part], *, admits: set[Part] | None = None) -> Rating:
-    words = " and ".join(sorted(needs))
-    levels = ((0.0, "bad"), (1.0, "good"))
-    return Rating(instruction=words, levels=levels, needs=frozenset(needs), admits=frozenset(admits or set()))
+    assert len(pack(questions, fuse="record", independent=True)) == 1
 
 
 def test_company_adds_nothing_to_a_view_that_a_question_does_not_admit() -> None:
-    alone = pack([Supported(claim="a")], fuse="view", independent=False, weigh=weigh)
+    alone = pack([Supported(claim="a")], fuse="view", independent=False)
     others = [Noncommittal(), Useful(context=0), Useful(context=0, toward="reference")]
     others += [Same(claim="a", among="reference", of="answer"), GeneratedQuestions()]
-    beside = pack([Supported(claim="a"), *others], fuse="view", independent=False, weigh=weigh)
+    beside = pack([Supported(claim="a"), *others], fuse="view", independent=False)
     (group,) = [group for group in beside if Supported(claim="a") in group.questions]
     assert group.parts == alone[0].parts == {"question", "contexts", "answer"}
 
 
 def test_what_a_record_lacks_keeps_nothing_apart() -> None:
-    asked = [Supported(claim="a"), rating({"contexts", "answer"})]
+    levels = ((0.0, "bad"), (1.0, "good"))
+    both = Rating(instruction="i", levels=levels, needs=frozenset({"contexts", "answer"}))
+    asked = [Supported(claim="a"), both]
     there: frozenset[Part] = frozenset({"contexts", "answer"})
-    assert len(pack(asked, fuse="view", independent=False, weigh=weigh)) == 2
-    assert len(pack(asked, fuse="view", independent=False, weigh=weigh, present=there)) == 1
+    assert len(pack(asked, fuse="view", independent=False)) == 2
+    assert len(pack(asked, fuse="view", independent=False, present=there)) == 1
 
 
 @settings(deadline=None, max_examples=5)
 @given(st.lists(predicates(), min_size=30, max_size=60, unique=True))
 def test_no_mixture_holds_up_the_loop(questions: list[Predicate]) -> None:
     started = time.thread_time()
-    pack(questions, fuse="view", independent=False, weigh=weigh)
+    pack(questions, fuse="view", independent=False)
     assert time.thread_time() - started < 10
 
 
@@ -156,6 +120,6 @@ def test_many_repeats_of_many_views_are_packed_at_once() -> None:
         for n in range(1, 12)
     ]
     started = time.thread_time()
-    groups = pack([*free, *repeats], fuse="view", independent=False, weigh=weigh)
+    groups = pack([*free, *repeats], fuse="view", independent=False)
     assert len(groups) == 11
     assert time.thread_time() - started < 10

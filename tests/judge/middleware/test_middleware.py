@@ -27,7 +27,6 @@ from steelyard.judge.middleware import (
     AdaptiveConcurrency,
     Cache,
     CircuitBreaker,
-    Limit,
     RateLimit,
     Retry,
     RetryPolicy,
@@ -55,7 +54,6 @@ def rejected(cause: Cause = "unauthorized") -> JudgeRejected:
 @pytest.mark.parametrize(
     "wrap",
     [
-        Limit,
         AdaptiveConcurrency,
         Retry,
         CircuitBreaker,
@@ -100,18 +98,6 @@ class TestRetry:
                 RetryPolicy(**options)
 
 
-class TestLimit:
-    def test_holds(self) -> None:
-        inner = Busy(seconds=0.005)
-        asyncio.run(ask(Limit(inner, concurrency=3), 20))
-        assert (inner.peak, inner.calls) == (3, 20)
-
-    def test_in_one_loop_after_the_other(self) -> None:
-        judge = Limit(Busy(seconds=0.001), concurrency=1)
-        for _ in range(3):
-            assert len(asyncio.run(ask(judge, 3))) == 3
-
-
 class TestAdaptiveConcurrency:
     def test_starts_at_the_most(self) -> None:
         inner = Busy(seconds=0.005)
@@ -132,6 +118,11 @@ class TestAdaptiveConcurrency:
             assert judge.concurrency == 16
 
         asyncio.run(main())
+
+    def test_in_one_loop_after_the_other(self) -> None:
+        judge = AdaptiveConcurrency(Busy(seconds=0.001), most=1)
+        for _ in range(3):
+            assert len(asyncio.run(ask(judge, 3))) == 3
 
     def test_goes_down_to_the_least(self) -> None:
         judge = AdaptiveConcurrency(Busy(*[down("timeout") for _ in range(40)]), most=16, least=2)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard.errors import ConfigurationError, MalformedReply
 from steelyard.judge._replies import usage_of
 from steelyard.judge.chat._prompts import sendable
@@ -58,7 +57,6 @@ class OpenAIEmbedder:
         self._endpoint = Endpoint(
             base_url=base_url, api_key=api_key, timeout=timeout, connections=concurrency, client=client
         )
-        self._slots = PerLoopSemaphore(concurrency)
         self._patience = RetryPolicy(retries=retries)
         self._batch = batch
         self._options: dict[str, Any] = {"model": model, "encoding_format": "base64"}
@@ -88,13 +86,10 @@ class OpenAIEmbedder:
 
     async def _piece(self, texts: list[str]) -> tuple[list[Sequence[float]], Usage]:
         started = time.perf_counter()
-        body, failed = await self._patience.call(lambda: self._send(texts))
+        asked = {"input": texts, **self._options}
+        body, failed = await self._patience.call(lambda: self._endpoint.post("/embeddings", asked))
         usage = usage_of(body, requests=failed + 1, seconds=time.perf_counter() - started)
         return _vectors(body, len(texts)), usage
-
-    async def _send(self, texts: list[str]) -> Mapping[str, Any]:
-        async with self._slots.here():
-            return await self._endpoint.post("/embeddings", {"input": texts, **self._options})
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
 from steelyard.judge.middleware._circuit_breaker import CircuitBreaker, CircuitState
-from steelyard.judge.middleware._concurrency import AdaptiveConcurrency, Limit
+from steelyard.judge.middleware._concurrency import AdaptiveConcurrency
 from steelyard.judge.middleware._wrapper import Wrapper, layers
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ __all__ = [
     "CircuitBreaker",
     "CircuitState",
     "Cache",
-    "Limit",
     "RetryPolicy",
     "RateLimit",
     "Retry",

@@ -8,14 +8,13 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakValueDictionary
 
-from steelyard._internal.forks import FileConnection, ForkLock
+from steelyard._internal.forks import FileConnection
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
@@ -35,6 +34,7 @@ from steelyard.questions import (
 )
 from steelyard.scores import Evidence
 
+_MEMORY = ":memory:"
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, body TEXT, used REAL) WITHOUT ROWID"
 
 _log = SafeLogger("steelyard.judge")
@@ -59,7 +59,7 @@ class Cache(Wrapper):
         super().__init__(judge)
         if entries < 1:
             raise ConfigurationError(f"entries must be at least 1, not {entries!r}")
-        self._store: _Store = _Memory(entries) if path is None else _File(Path(path), entries)
+        self._store = _Replies(None if path is None else Path(path), entries)
         # Weak, so that a lock goes with the last request that waits for it.
         self._locks: WeakValueDictionary[tuple[int, bytes], asyncio.Lock] = WeakValueDictionary()
         self.hits = 0
@@ -115,46 +115,13 @@ def uncached(judge: Judge) -> Judge:
     return outer
 
 
-class _Store(Protocol):
-    def get(self, key: bytes) -> str | None: ...
-
-    def put(self, key: bytes, text: str) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class _Memory:
-    """The most recently used, in this process."""
-
-    def __init__(self, entries: int) -> None:
-        self._entries = entries
-        self._texts: OrderedDict[bytes, str] = OrderedDict()
-        self._lock = ForkLock()
-
-    def get(self, key: bytes) -> str | None:
-        with self._lock:
-            if key in self._texts:
-                self._texts.move_to_end(key)
-            return self._texts.get(key)
-
-    def put(self, key: bytes, text: str) -> None:
-        with self._lock:
-            self._texts[key] = text
-            self._texts.move_to_end(key)
-            if len(self._texts) > self._entries:
-                self._texts.popitem(last=False)
-
-    def close(self) -> None:
-        """Memory stays."""
-
-
-class _File:
+class _Replies:
     """The most recently used, in SQLite. A file that does not work never has a reply; one warning says so."""
 
-    def __init__(self, path: Path, entries: int) -> None:
+    def __init__(self, path: Path | None, entries: int) -> None:
         self._path = path
         self._entries = entries
-        self._file = FileConnection(path, self._open)
+        self._file = FileConnection(_MEMORY if path is None else path, self._open)
         self._puts = 0
         self._warn = WarnOnce(_log)
 
@@ -188,10 +155,13 @@ class _File:
         connection.execute(f"DELETE FROM replies WHERE key NOT IN ({kept})", (self._entries,))
 
     def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.touch(mode=0o600)
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)
         # A second at most: a cache that is waited for longer than that is slower than the judge.
-        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=1.0)
+        connection = sqlite3.connect(
+            self._file.path, isolation_level=None, check_same_thread=False, timeout=1.0
+        )
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -207,11 +177,12 @@ class _File:
         self._warn("broken", message, self._path, error)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; what is in memory stays."""
         if self._file.is_open:
             with self._file.use() as connection:
                 self._prune(connection)
-            self._file.close()
+            if self._path is not None:
+                self._file.close()
 
 
 _KEYS = 2

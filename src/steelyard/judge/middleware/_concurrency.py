@@ -1,4 +1,4 @@
-"""How many requests are in flight at once: as many as one says, or as many as the server bears.
+"""How many requests are in flight at once: as many as the server bears.
 
 Additive increase, multiplicative decrease (Chiu & Jain 1989, "Analysis of the Increase and Decrease
 Algorithms for Congestion Avoidance in Computer Networks"). A full round of good replies adds one place; a 429
@@ -9,25 +9,13 @@ again.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import contextlib
+from collections.abc import AsyncIterator
 
-from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
+from steelyard._internal.per_loop import PerLoop
 from steelyard.errors import ConfigurationError, JudgeUnavailable, RateLimited
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
-
-
-class Limit(Wrapper):
-    """Lets a fixed number of requests through at a time; the others wait their turn."""
-
-    def __init__(self, judge: Judge, *, concurrency: int = 16) -> None:
-        super().__init__(judge)
-        self._slots = PerLoopSemaphore(concurrency)
-
-    async def answer(self, request: Request) -> Reply:
-        """Wait for a place, then ask."""
-        async with self._slots.here():
-            return await self.judge.answer(request)
 
 
 class AdaptiveConcurrency(Wrapper):
@@ -59,21 +47,17 @@ class AdaptiveConcurrency(Wrapper):
     async def answer(self, request: Request) -> Reply:
         """Wait for a place, ask, and learn from how it went."""
         # The places belong to the server and are counted for all loops; who waits belongs to a loop.
-        gate = self._gates.here()
-        await gate.enter(self)
-        seen = self._decreases
-        try:
-            reply = await self.judge.answer(request)
-        except JudgeUnavailable as error:
-            if isinstance(error, RateLimited) or error.cause == "timeout":
-                self._decrease(seen)
-            raise
-        else:
+        async with self._gates.here().entered(self):
+            seen = self._decreases
+            try:
+                reply = await self.judge.answer(request)
+            except JudgeUnavailable as error:
+                if isinstance(error, RateLimited) or error.cause == "timeout":
+                    self._decrease(seen)
+                raise
             # One more place for each full round: every reply adds its share of one.
             self._places = min(self._most, self._places + 1 / self._places)
             return reply
-        finally:
-            gate.leave(self)
 
     def _decrease(self, seen: int) -> None:
         if seen == self._decreases:
@@ -82,34 +66,20 @@ class AdaptiveConcurrency(Wrapper):
 
 
 class _Gate:
-    """Who is in and who waits, in one event loop; first come, first served."""
+    """Who is in and who waits, in one event loop."""
 
     def __init__(self) -> None:
         self._inside = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._left = asyncio.Condition()
 
-    async def enter(self, limit: AdaptiveConcurrency) -> None:
-        # Not past those who wait, although there may be room.
-        if self._inside < limit.concurrency and not self._waiting:
+    @contextlib.asynccontextmanager
+    async def entered(self, limit: AdaptiveConcurrency) -> AsyncIterator[None]:
+        async with self._left:
+            await self._left.wait_for(lambda: self._inside < limit.concurrency)
             self._inside += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
         try:
-            await turn
-        except asyncio.CancelledError:
-            # The turn may have come just before: the place must not be lost with the one who left.
-            if turn.done() and not turn.cancelled():
-                self.leave(limit)
-            else:
-                self._waiting.remove(turn)
-            raise
-
-    def leave(self, limit: AdaptiveConcurrency) -> None:
-        self._inside -= 1
-        # Several may enter where the limit has risen meanwhile.
-        while self._waiting and self._inside < limit.concurrency:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self._inside += 1
-                turn.set_result(None)
+            yield
+        finally:
+            self._inside -= 1
+            async with self._left:
+                self._left.notify_all()
