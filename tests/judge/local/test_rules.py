@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from local_worked import check_twins
+from local_worked import check_twins, supported
 from steelyard.judge import LocalJudge
 from steelyard.questions import Answer, Noncommittal, Request, Supported, View, YesNo
 from steelyard.record import Context
@@ -37,43 +39,15 @@ def ask(claim: str, *texts: str, question: str = "") -> YesNo:
     return answer
 
 
+TWINS = [
+    (kind, true, false, row["text"])
+    for row in map(json.loads, Path(__file__).with_name("twins.jsonl").read_text("utf-8").splitlines())
+    for kind, true, false in row["twins"]
+]
+
+
 @pytest.mark.parametrize(
-    ("true", "false", "text"),
-    [
-        ("The tunnel is 5000 metres long.", "The tunnel is 5000 feet long.", DEPOT),
-        ("The tunnel is 5 kilometres long.", "The tunnel is 50 kilometres long.", DEPOT),
-        (
-            "The depot stores forty kilograms of copper.",
-            "The depot stores forty-two kilograms of copper.",
-            DEPOT,
-        ),
-        ("The depot was opened on May 3, 1931.", "The depot was opened on 3 March 1931.", DEPOT),
-        ("The tunnel lies at -5 metres.", "The tunnel lies at 5 metres.", DEPOT),
-        ("In winter it is heated to 18 °C.", "In winter it is heated to 18 °F.", DEPOT),
-        ("The ponds were dug by Martin Shaw.", "The ponds were dug by Edith Lowe.", GARDEN),
-        ("Cats may not enter the glasshouse.", "Cats may enter the glasshouse.", GARDEN),
-        ("All the benches were painted in 1988.", "All the paths were repaired in 1995.", GARDEN),
-        ("The benches were painted in 1988.", "The benches were painted in 1995.", GARDEN),
-        (
-            "The terrace was closed because frost had killed the vines.",
-            "The terrace was closed because the owner had sold it.",
-            GARDEN,
-        ),
-        (
-            "The fountain was built before the gate was moved.",
-            "The fountain was built after the gate was moved.",
-            GARDEN,
-        ),
-        (
-            "As far as I can tell, the ponds were dug by Martin Shaw.",
-            "As far as I can tell, the ponds were dug by Edith Lowe.",
-            GARDEN,
-        ),
-        ("Das Tor ist nicht verschlossen.", "Das Tor ist verschlossen.", "Das Tor ist nicht verschlossen."),
-        ("La porte n'est pas ouverte.", "La porte est ouverte.", "La porte n'est pas ouverte."),
-        ("El museo no abre los martes.", "El museo abre los martes.", "El museo no abre los martes."),
-        ("工厂不生产红茶。", "工厂生产红茶。", "工厂不生产红茶。"),
-    ],
+    ("true", "false", "text"), [twin[1:] for twin in TWINS], ids=[kind for kind, *_ in TWINS]
 )
 def test_a_claim_that_follows_and_its_twin_that_does_not(true: str, false: str, text: str) -> None:
     check_twins(true, false, text)
@@ -84,42 +58,11 @@ def test_a_row_of_a_table_is_read_by_itself() -> None:
     assert "another row" in ask("Bremm lies at 410.", table).reason
 
 
-SHOP = (
-    "Kessler founded the shop in 1911 and Dora Lamm ran the mill. Ada Quist, Ben Ruiz and Carla Nyman were "
-    "the first members of the guild. Flour is cheaper than sugar. The baker bakes white bread in May and "
-    "dark bread in June. The cellar was repaired with $ 36, 000 from the town. Apprentices are not paid, "
-    "although they can take unpaid days by agreement. The guild opened a "
-    "school in Harrow. Profit rose in spring, and revenue fell because the price of rye rose. The cat chased "
-    "the baker."
-)
 PRICES = (
     "| Plan | Price per month | Users | Power in 2020 | Power in 2021 |\n|---|---|---|---|---|\n"
     "| Basic | 5 euros | 1 | 310 | 325 |\n| Team | 18 euros | 10 | 145 | 150 |\n"
     "| Campus | 90 euros | 400 | 98 | 91 |"
 )
-
-
-@pytest.mark.parametrize(
-    ("true", "false", "text"),
-    [
-        ("A tablet holds 0.2 g.", "A tablet holds 0.3 g.", "A tablet holds 200 mg."),
-        ("Die Wohnung hat 3 Zimmer.", "Die Wohnung hat 4 Zimmer.", "Die Wohnung hat drei Zimmer."),
-        ("La ligne compte 14 gares.", "La ligne compte 40 gares.", "La ligne compte quatorze gares."),
-        ("The cellar was repaired with $36,000.", "The cellar was repaired with $63,000.", SHOP),
-        ("No one was hurt.", "Someone was hurt.", "Nobody was hurt."),
-        ("Kessler founded the shop.", "Dora Lamm founded the shop.", SHOP),
-        ("Ben Ruiz was a member of the guild.", "Dora Lamm was a member of the guild.", SHOP),
-        ("Flour is cheaper than sugar in the shop.", "Sugar is cheaper than flour in the shop.", SHOP),
-        ("Apprentices can take unpaid days by agreement.", "Apprentices are paid.", SHOP),
-        ("The guild opened a school.", "The guild opened a school with a swimming pool.", SHOP),
-        ("The Team plan costs 18 euros per month.", "The Team plan costs 90 euros per month.", PRICES),
-        ("The Campus plan has 400 users.", "The Campus plan has 10 users.", PRICES),
-    ],
-)
-def test_a_change_of_one_thing_is_noticed_and_another_wording_is_not(
-    true: str, false: str, text: str
-) -> None:
-    check_twins(true, false, text)
 
 
 def test_a_row_of_a_table_is_shown_with_its_header() -> None:
@@ -228,3 +171,11 @@ def test_an_opening_that_replies_or_leads_over_is_not_part_of_a_claim(sentence: 
 def test_an_answer_that_opens_with_a_reply_is_as_sure_as_one_that_does_not() -> None:
     plain = ask("the depot at Harrow stores 40 kg of copper.", DEPOT).probability
     assert ask("Yes, the depot at Harrow stores 40 kg of copper.", DEPOT).probability == plain
+
+
+@pytest.mark.parametrize("hidden", ["\u00ad", "\u200b", "\ufe0f", "\u3164", "\U000e0041", "\u180e", "\u202e"])
+def test_what_cannot_be_seen_does_not_part_a_word(hidden: str) -> None:
+    text = "The ferry does not cross the river in winter."
+    assert supported(text.replace("not", f"n{hidden}ot"), text).value
+    crossed = text.replace("does not cross", "crosses")
+    assert not supported(crossed, text.replace("not", f"n{hidden}ot")).value
