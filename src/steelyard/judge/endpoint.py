@@ -11,14 +11,13 @@ they are not secrets.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, urlsplit
-from weakref import WeakKeyDictionary
 
+from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
 from steelyard._internal.redact import error_words, redacted, redacted_url
 from steelyard.errors import ConfigurationError, JudgeUnavailable, SteelyardError
 from steelyard.judge._replies import body_of, named_error, refusal_in
@@ -59,24 +58,8 @@ class Sender(Protocol):
         ...
 
 
-@dataclass(eq=False, slots=True)
-class _Pool:
-    """One sender in one event loop, and how many endpoints hold it."""
-
-    sender: Sender
-    slots: asyncio.Semaphore
-    holders: int = 0
-
-
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _Pool]] = WeakKeyDictionary()
-
-
 class Endpoint:
-    """An OpenAI-compatible server, and how to reach it from whatever event loop is running.
-
-    Endpoints of the same server, key and number of connections share their connections, so that a judge and
-    an embedder on one server do not open twice as many.
-    """
+    """An OpenAI-compatible server, and how to reach it from whatever event loop is running."""
 
     def __init__(
         self,
@@ -89,8 +72,6 @@ class Endpoint:
     ) -> None:
         if timeout <= 0:
             raise ConfigurationError(f"timeout must be positive, not {timeout!r}")
-        if connections < 1:
-            raise ConfigurationError(f"concurrency must be at least 1, not {connections!r}")
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise ConfigurationError(
                 f"base_url must begin with http:// or https://, not {redacted_url(base_url)!r}"
@@ -105,7 +86,8 @@ class Endpoint:
         self._connections = connections
         self._given = client
         # By loop: connections do not survive a change of it, and a notebook has a new one for each call.
-        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
+        self._senders = PerLoop(self._open)
+        self._slots = PerLoopSemaphore(connections)
 
     @property
     def where(self) -> str:
@@ -121,27 +103,6 @@ class Endpoint:
         known = [self._api_key, os.environ.get("OPENAI_API_KEY"), *_credentials(self._address)]
         known.append(getattr(self._given, "api_key", None))
         return redacted(words, secrets=[one for one in known if isinstance(one, str)])
-
-    def _pool(self) -> _Pool:
-        """The pool of the running event loop; connections do not survive a change of loop."""
-        loop = asyncio.get_running_loop()
-        pool = self._held.get(loop)
-        if pool is None:
-            # Another thread may add its loop meanwhile; then whoever comes next clears up.
-            with contextlib.suppress(RuntimeError):
-                for other in [other for other in _pools if other.is_closed()]:
-                    _pools.pop(other, None)
-            pools = _pools.setdefault(loop, {})
-            pool = pools.get(self._identity)
-            if pool is None:
-                pool = pools[self._identity] = _Pool(self._open(), asyncio.Semaphore(self._connections))
-            pool.holders += 1
-            self._held[loop] = pool
-        return pool
-
-    @property
-    def _identity(self) -> Hashable:
-        return self.base_url, self._api_key, self._connections, self._given and id(self._given)
 
     def _open(self) -> Sender:
         if self._given is None:
@@ -172,11 +133,10 @@ class Endpoint:
         Raises:
             JudgeError: For whatever went wrong, by name.
         """
-        pool = self._pool()
         try:
             # The wait for a place does not count as part of the request, whose seconds begin inside.
-            async with pool.slots, asyncio.timeout(self.timeout):
-                reply = await pool.sender.exchange(path, body)
+            async with self._slots.here(), asyncio.timeout(self.timeout):
+                reply = await self._senders.here().exchange(path, body)
         except TimeoutError as error:
             raise JudgeUnavailable(
                 f"no reply from {self.where} within {self.timeout:g} s", cause="timeout"
@@ -196,15 +156,9 @@ class Endpoint:
         raise named_error(reply.status, message, code=code, headers=reply.headers, where=self.where)
 
     async def aclose(self) -> None:
-        """Let go of the running loop's connections; the last to do so closes them."""
-        loop = asyncio.get_running_loop()
-        pool = self._held.pop(loop, None)
-        if pool is None:
-            return
-        pool.holders -= 1
-        if not pool.holders:
-            _pools[loop].pop(self._identity, None)
-            await pool.sender.aclose()
+        """Close the running loop's connections; a later request opens new ones."""
+        if (sender := self._senders.pop()) is not None:
+            await sender.aclose()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.where!r})"

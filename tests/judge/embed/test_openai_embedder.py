@@ -10,9 +10,8 @@ import pytest
 
 from judge_server import Fault, JudgeServer
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge import ChatJudge, OpenAIEmbedder
-from steelyard.questions import Embedder, Request, Supported, View
-from steelyard.record import Context
+from steelyard.judge import OpenAIEmbedder
+from steelyard.questions import Embedder
 from steelyard.scores import Usage
 
 
@@ -85,22 +84,3 @@ def test_names_and_options() -> None:
     assert OpenAIEmbedder("e", base_url="http://127.0.0.1:9", dimensions=8).name == "openai:e:8"
     with pytest.raises(ConfigurationError):
         OpenAIEmbedder(base_url="http://127.0.0.1:9", batch=0)
-
-
-def test_a_judge_and_an_embedder_on_one_server_share_connections() -> None:
-    claim = Request(view=View(contexts=(Context(text="c"),)), questions={"q1": Supported(claim="c")})
-
-    async def main(server: JudgeServer) -> None:
-        judge = ChatJudge("m", base_url=server.url, concurrency=3)
-        embedder = OpenAIEmbedder(base_url=server.url, concurrency=3)
-        jobs = [job for _ in range(10) for job in (judge.answer(claim), embedder.embed(["a"]))]
-        await asyncio.gather(*jobs)
-        await judge.aclose()
-        # The other one goes on.
-        await embedder.embed(["a"])
-        await embedder.aclose()
-
-    with JudgeServer(latency=0.01) as server:
-        asyncio.run(main(server))
-    assert server.connections <= 3
-    assert server.peak == 3
