@@ -39,7 +39,7 @@ PUBLIC: dict[str, str] = {
         StaticEmbedder judge_from""",
     "steelyard.judge.chat": "ModelEmbedder ModelJudge",
     "steelyard.judge.middleware": """
-        AdaptiveConcurrency Cache CircuitBreaker Limit RateLimit Retry RetryPolicy Wrapper""",
+        AdaptiveConcurrency Cache CircuitBreaker RateLimit Retry RetryPolicy Wrapper""",
     "steelyard.questions": """
         Answer Choose Claims Contradicted Embedder Entities GeneratedQuestions Judge Noncommittal
         Question Rating Relevant Reply Request Same ScoreOf Supported Texts Useful View YesNo""",

@@ -14,7 +14,7 @@ from typing import Any
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import OpenAIEmbedder
-from steelyard.judge.chat import KNOWN_ANSWERS, without_nonce
+from steelyard.judge.chat._asked import KNOWN_ANSWERS, without_nonce
 from steelyard.judge.endpoint import HTTPReply
 from steelyard.questions import (
     Capabilities,

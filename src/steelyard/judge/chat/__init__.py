@@ -2,12 +2,10 @@
 
 from steelyard.judge._replies import usage_of
 from steelyard.judge.chat._adapter import ModelEmbedder, ModelJudge, ModelOptions, model_name
-from steelyard.judge.chat._asked import KNOWN_ANSWERS, without_nonce
 from steelyard.judge.chat._judge import ChatJudge
 from steelyard.judge.chat._writer import ChatWriter, Written
 
 __all__ = [
-    "KNOWN_ANSWERS",
     "ChatJudge",
     "ChatWriter",
     "ModelEmbedder",
@@ -16,5 +14,4 @@ __all__ = [
     "Written",
     "model_name",
     "usage_of",
-    "without_nonce",
 ]
