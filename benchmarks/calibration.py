@@ -25,9 +25,9 @@ from steelyard.calibration import (
     Labelled,
     chances_by,
     corrected,
+    drawn_to_label,
     fit,
     judged_scores,
-    next_to_label,
     spread_error,
 )
 from steelyard.engine import aevaluate
@@ -142,8 +142,8 @@ def chosen(judged: Sequence[Judged], truth: Mapping[str, bool], how: str) -> lis
     pairs: list[Labelled] = []
     while (left := 50 - len(pairs)) > 0:
         known = [pair.judged.record_id for pair in pairs]
-        more = next_to_label(judged, known, chance=chances_by(pairs), limit=min(left, 20))
-        pairs += [Labelled(one, truth[one.record_id]) for one in more]
+        more = drawn_to_label(judged, known, chance=chances_by(pairs), limit=min(left, 20))
+        pairs += [Labelled(one, truth[one.record_id]) for one, _ in more]
     return pairs
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,10 +16,14 @@ from steelyard.calibration import (
     chances_by,
     collect,
     corrected,
-    next_to_label,
+    drawn_to_label,
 )
 from steelyard.report import Label
 from steelyard.stats import corrected_mean
+
+
+def next_to_label(judged: list[Judged], known: Iterable[str] = (), **options: Any) -> list[Judged]:
+    return [one for one, _ in drawn_to_label(judged, known, **options)]
 
 
 def pick(judged: list[Judged], how: str, seed: int) -> list[Judged]:

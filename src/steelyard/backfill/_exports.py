@@ -18,7 +18,7 @@ from steelyard._internal.redact import error_words, redacted_url
 from steelyard.backfill._rows import Bad
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record, TraceRef
-from steelyard.recording.reading import PASSAGE_TEXTS, text_under
+from steelyard.recording.reading import contexts_of
 
 _HEX: Final = {16: re.compile(r"[0-9a-f]{32}"), 8: re.compile(r"[0-9a-f]{16}")}
 _MOST_NAMED: Final = 5
@@ -158,17 +158,15 @@ def payload(value: object) -> Any:
 
 def documents(value: object) -> dict[str, Any]:
     """Retrieved documents as attributes, in whichever list the payload holds them."""
+    # LangChain writes its objects with what they were made of inside.
+    given = [
+        one.get("kwargs") or one if isinstance(one, dict) else str(one) for one in _listed(payload(value))
+    ]
     found: dict[str, Any] = {}
-    for place, item in enumerate(_listed(payload(value))):
-        fields: dict[str, Any] = item if isinstance(item, dict) else {"text": str(item)}
-        wrapped = fields.get("kwargs")
-        inner: dict[str, Any] = wrapped if isinstance(wrapped, dict) else fields
-        text = text_under(inner, PASSAGE_TEXTS) or ""
-        prefix = f"retrieval.documents.{place}.document."
-        found[f"{prefix}content"] = text
-        for name, known in (("id", inner.get("id")), ("score", fields.get("score"))):
-            if known is not None:
-                found[prefix + name] = known
+    for context in contexts_of(given):
+        prefix = f"retrieval.documents.{context.rank}.document."
+        told = {"content": context.text, "id": context.id, "score": context.score}
+        found |= {prefix + name: one for name, one in told.items() if one is not None}
     return found
 
 

@@ -58,24 +58,29 @@ def read_records(lines: BinaryIO, *, bad: BadLine) -> Iterator[Record]:
             number, so that scoring the same file again gives the same results.
         bad: Called for each line that holds no record.
     """
+    for number, data in json_lines(lines, bad=bad):
+        try:
+            yield read_record(data, number=number)
+        except InvalidRecord as error:
+            bad(number, str(error))
+
+
+def json_lines(lines: BinaryIO, *, bad: BadLine) -> Iterator[tuple[int, Any]]:
+    """What each line holds, with its number; lines that are not JSON are told."""
     number = 0
     while line := lines.readline(_LONGEST):
         number += 1
         try:
             if len(line) == _LONGEST:
-                _skip_line(lines)
+                # Read on in pieces, so that the line does not have to fit into memory.
+                while (rest := lines.readline(1 << 20)) and not rest.endswith(b"\n"):
+                    pass
                 raise InvalidRecord(f"longer than {_LONGEST >> 20} MB")
             # A byte order mark may stand before the first line, and an empty line holds nothing.
             if line.strip(b"\xef\xbb\xbf \t\r\n"):
-                yield read_record(_parse(line), number=number)
+                yield number, _parse(line)
         except InvalidRecord as error:
             bad(number, str(error))
-
-
-def _skip_line(lines: BinaryIO) -> None:
-    # Read on in pieces, so that the line does not have to fit into memory.
-    while (rest := lines.readline(1 << 20)) and not rest.endswith(b"\n"):
-        pass
 
 
 def _parse(line: bytes) -> Any:

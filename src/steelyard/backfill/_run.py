@@ -43,7 +43,6 @@ class Task:
     """A turn that is still to be judged."""
 
     record: Record
-    """The turn."""
     metrics: tuple[str, ...]
     """The metrics for which there is no result yet."""
     inclusion: float = 1.0

@@ -7,9 +7,10 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, Protocol, cast
+from typing import Any, Final, Literal
 
 from steelyard.backfill._exports import (
     PhoenixServer,
@@ -20,7 +21,7 @@ from steelyard.backfill._exports import (
     span_of_observation,
     span_of_run,
 )
-from steelyard.backfill._rows import Bad, Columns, record_of
+from steelyard.backfill._rows import Bad, Columns, json_lines, record_of
 from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
 from steelyard.record import Record
 
@@ -36,32 +37,65 @@ _CONFIG: Final = {
     "threads": "1",
 }
 SUFFIXES: Final = (".parquet", ".csv", ".tsv")
-_LINES = (".jsonl", ".json", ".ndjson", ".gz")
-_LONGEST = 64 * 1024 * 1024
+_LINE_FILES = (".jsonl", ".json", ".ndjson", ".gz")
+_LARGEST = 256 * 1024 * 1024
+_LOOK = 64
 Kind = Literal["otlp", "langfuse", "langsmith", "records"]
 
 
-class TableSource:
-    """The turns in one Parquet or CSV file."""
+@dataclass
+class Source:
+    """Stored turns."""
 
-    def __init__(self, path: Path, *, columns: Columns) -> None:
-        self.name = str(path)
-        self.without: Mapping[str, int] = {}
-        self._path = path
-        self._found = columns.find(column_names(path), where=f"{self.name!r}")
-
-    def __len__(self) -> int:
-        return int(next(rows(self._path, "count(*) AS n"))["n"])
+    name: str
+    """What it is called in messages."""
+    read: Callable[[Source, Bad], Iterator[Record]] = field(repr=False)
+    """Reads the turns; whatever holds none is told."""
+    without: Mapping[str, int] = field(default_factory=dict)
+    """Traces that gave no turn, by cause; known when the turns have been read."""
 
     def records(self, bad: Bad) -> Iterator[Record]:
-        """The turns, in the order of the file."""
-        for number, row in enumerate(rows(self._path), start=1):
+        """The turns; whatever holds none is told."""
+        return self.read(self, bad)
+
+
+def _table(path: Path, columns: Columns) -> Source:
+    """The turns in one Parquet or CSV file."""
+    found = columns.find(column_names(path), where=f"{str(path)!r}")
+
+    def read(source: Source, bad: Bad) -> Iterator[Record]:
+        for number, row in enumerate(rows(path), start=1):
             try:
-                record = record_of(row, self._found)
+                yield record_of(row, found)
             except InvalidRecord as error:
-                bad(f"{self.name} row {number}", str(error))
-            else:
-                yield record
+                bad(f"{source.name} row {number}", str(error))
+
+    return Source(str(path), read)
+
+
+def _lines(path: Path, columns: Columns) -> Source:
+    """Records, one JSON object a line."""
+
+    def read(source: Source, bad: Bad) -> Iterator[Record]:
+        for number, row in enumerate(_objects(path, bad), start=1):
+            try:
+                # Each object may have other keys than the one before.
+                yield record_of(row, columns.find(row.keys(), where="it"))
+            except (InvalidRecord, ConfigurationError) as error:
+                bad(f"{source.name} object {number}", str(error))
+
+    return Source(str(path), read)
+
+
+def _traces(name: str, lines: Callable[[Tracing, Bad], Iterable[bytes]], read_traces: TraceReader) -> Source:
+    """Spans, in files or on a server."""
+
+    def read(source: Source, bad: Bad) -> Iterator[Record]:
+        tracing = Tracing()
+        yield from tracing.turns(lines(tracing, bad), read_traces, source.name, bad)
+        source.without = tracing.without
+
+    return Source(name, read)
 
 
 def column_names(path: Path) -> list[str]:
@@ -77,12 +111,12 @@ def column_names(path: Path) -> list[str]:
     return [column[0] for column in described]
 
 
-def rows(path: Path, what: str = "*") -> Iterator[dict[str, Any]]:
+def rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file."""
     duckdb = load()
     with closing(duckdb.connect(config=_CONFIG)) as connection:
         try:
-            cursor = connection.execute(f"SELECT {what} FROM {_reader(path)}", [str(path)])
+            cursor = connection.execute(f"SELECT * FROM {_reader(path)}", [str(path)])
             names = [column[0] for column in cursor.description]
             while found := cursor.fetchmany(_AT_ONCE):
                 for row in found:
@@ -111,21 +145,6 @@ def _problem(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
 
 
-class Source(Protocol):
-    """Stored turns."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-
-    @property
-    def without(self) -> Mapping[str, int]:
-        """Traces that gave no turn, by cause; known when the turns have been read."""
-
-    def records(self, bad: Bad) -> Iterator[Record]:
-        """The turns; whatever holds none is told."""
-
-
 def open_sources(
     places: Sequence[str], *, columns: Columns, read_traces: TraceReader, project: str = "default"
 ) -> list[Source]:
@@ -145,20 +164,20 @@ def open_sources(
     for place in places:
         if place.startswith(("http://", "https://")):
             server = PhoenixServer(place, project=project)
-            found.append(_Traces(server.name, partial(_served, server), read_traces))
+            found.append(_traces(server.name, partial(_served, server), read_traces))
             continue
         for path in _files(Path(place)):
             kind = _kind(path)
             if kind != "records":
                 traced.append((kind, path))
             elif path.suffix.lower() in SUFFIXES:
-                found.append(TableSource(path, columns=columns))
+                found.append(_table(path, columns))
             else:
-                found.append(_Lines(path, columns))
+                found.append(_lines(path, columns))
     if traced:
         # Read together: a trace may go on in the next file.
         name = str(traced[0][1]) if len(traced) == 1 else f"{len(traced)} files of traces"
-        found.append(_Traces(name, partial(_spans, traced), read_traces))
+        found.append(_traces(name, partial(_spans, traced), read_traces))
     return found
 
 
@@ -167,10 +186,12 @@ def _files(path: Path) -> list[Path]:
         if not path.exists():
             raise ConfigurationError(f"there is no file {str(path)!r}; check its name")
         return [path]
-    inside = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix.lower() in (*SUFFIXES, *_LINES))
+    inside = sorted(
+        p for p in path.rglob("*") if p.is_file() and p.suffix.lower() in (*SUFFIXES, *_LINE_FILES)
+    )
     if not inside:
         raise ConfigurationError(
-            f"in {str(path)!r} there is no file that ends in {', '.join((*SUFFIXES, *_LINES))}; "
+            f"in {str(path)!r} there is no file that ends in {', '.join((*SUFFIXES, *_LINE_FILES))}; "
             "name another folder or a file"
         )
     return inside
@@ -196,16 +217,16 @@ def _kind(path: Path) -> Kind:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[Any]:
     try:
         file = gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")  # noqa: SIM115
     except OSError as error:
         raise ConfigurationError(
             f"cannot read {str(path)!r}: {os.strerror(error.errno or 0)}; check its name and rights"
         ) from None
-    with cast(BinaryIO, file):
+    with file:
         try:
-            yield cast(BinaryIO, file)
+            yield file
         except (EOFError, gzip.BadGzipFile) as error:
             raise ConfigurationError(
                 f"{str(path)!r} is cut short or no gzip: {error}; make or fetch it again"
@@ -215,24 +236,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _objects(path: Path, bad: Bad) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file: one a line, or one list of them."""
     with _opened(path) as file:
-        number = 0
-        while line := file.readline(_LONGEST):
-            number += 1
-            if len(line) >= _LONGEST:
-                raise ConfigurationError(
-                    f"{str(path)!r}: line {number} is longer than {_LONGEST >> 20} MiB; "
-                    "split it, or write one object a line"
-                )
-            if not line.strip():
-                continue
-            if number == 1 and line.lstrip().startswith(b"["):
-                yield from _listed(path, line + file.read(4 * _LONGEST))
-                return
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                bad(f"{path} line {number}", f"not JSON: {type(error).__name__}")
-                continue
+        if file.peek(_LOOK)[:_LOOK].lstrip().startswith(b"["):
+            yield from _listed(path, file.read(_LARGEST))
+            return
+        for number, value in json_lines(file, bad=lambda number, why: bad(f"{path} line {number}", why)):
             if isinstance(value, dict):
                 yield value
             else:
@@ -247,41 +254,6 @@ def _listed(path: Path, text: bytes) -> Iterator[dict[str, Any]]:
             f"{str(path)!r} is not a JSON list: {type(error).__name__}; write one object a line instead"
         ) from None
     yield from (item for item in value if isinstance(item, dict))
-
-
-class _Lines:
-    """Records, one JSON object a line."""
-
-    def __init__(self, path: Path, columns: Columns) -> None:
-        self.name = str(path)
-        self.without: Mapping[str, int] = {}
-        self._path = path
-        self._columns = columns
-
-    def records(self, bad: Bad) -> Iterator[Record]:
-        for number, row in enumerate(_objects(self._path, bad), start=1):
-            try:
-                # Each object may have other keys than the one before.
-                yield record_of(row, self._columns.find(row.keys(), where="it"))
-            except (InvalidRecord, ConfigurationError) as error:
-                bad(f"{self.name} object {number}", str(error))
-
-
-class _Traces:
-    """Spans, in files or on a server."""
-
-    def __init__(
-        self, name: str, lines: Callable[[Tracing, Bad], Iterable[bytes]], read: TraceReader
-    ) -> None:
-        self.name = name
-        self.without: Mapping[str, int] = {}
-        self._lines = lines
-        self._read = read
-
-    def records(self, bad: Bad) -> Iterator[Record]:
-        tracing = Tracing()
-        yield from tracing.turns(self._lines(tracing, bad), self._read, self.name, bad)
-        self.without = tracing.without
 
 
 def _served(server: PhoenixServer, _tracing: Tracing, _bad: Bad) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ from steelyard.calibration._maps import (
     fit,
     spread_error,
 )
-from steelyard.calibration._next import chances_by, drawn_to_label, next_to_label
+from steelyard.calibration._next import chances_by, drawn_to_label
 
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.calibration._screens import FittedScreen as FittedScreen
@@ -53,7 +53,6 @@ __all__ = [
     "drawn_to_label",
     "fit",
     "judged_scores",
-    "next_to_label",
     "read_annotations",
     "spread_error",
 ]

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-_GOOD = frozenset({"good", "correct", "yes", "true", "pass", "passed", "supported", "faithful", "factual"})
-_GOOD_TOO = frozenset({"relevant", "positive", "thumbs_up", "thumbs-up", "up", "👍", "ok", "grounded"})
-_BAD = frozenset({"bad", "incorrect", "no", "false", "fail", "failed", "not_supported", "unfaithful"})
-_BAD_TOO = frozenset({"irrelevant", "negative", "thumbs_down", "thumbs-down", "down", "👎", "wrong"})
-_MADE_UP = frozenset({"hallucinated", "hallucination", "unsupported", "not supported", "ungrounded"})
-_WORDS = {**dict.fromkeys(_GOOD | _GOOD_TOO, True), **dict.fromkeys(_BAD | _BAD_TOO | _MADE_UP, False)}
+_GOOD = """
+good correct yes true pass passed supported faithful factual relevant positive thumbs_up thumbs-up up 👍 ok
+grounded
+"""
+_BAD = """
+bad incorrect no false fail failed not_supported unfaithful irrelevant negative thumbs_down thumbs-down down
+👎 wrong hallucinated hallucination unsupported ungrounded
+"""
+_WORDS = {**dict.fromkeys(_GOOD.split(), True), **dict.fromkeys([*_BAD.split(), "not supported"], False)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,11 +22,8 @@ class PersonLabel:
     """What one person says of a turn, or of one metric's score of it."""
 
     record_id: str
-    """The turn's record."""
     value: Literal["good", "bad"]
-    """What is said."""
     who: str
-    """Who says so."""
     metric: str | None = None
     """The metric that is meant; None for the whole turn."""
     claim: None = None

@@ -51,11 +51,8 @@ class Assessment:
     """What labels say about one metric by one judge."""
 
     key: Key
-    """Which metric and judge."""
     turns: int
-    """Judged turns."""
     agreement: Agreement
-    """How far judge and people agree."""
     fit: Fit | Refusal
     """The map, or why there is none."""
     raw_mean: Estimate | None
@@ -93,9 +90,9 @@ def corrected(
     """The share of turns that people would call good, from all judged turns and the labelled ones (PPI++).
 
     Turns picked with unequal probabilities are weighted. Which turns were labelled may depend on the score,
-    as it does where people look at the lowest ones first or go by `next_to_label`: labels are weighted by the
-    share labelled among turns of like scores, where that differs by more than chance. It must not depend on
-    anything else that goes with what the label turned out to be, as it does where people look for what is
+    as it does where people look at the lowest ones first or go by `drawn_to_label`: labels are weighted by
+    the share labelled among turns of like scores, where that differs by more than chance. It must not depend
+    on anything else that goes with what the label turned out to be, as it does where people look for what is
     bad: labels of turns that were not drawn are left out.
 
     Args:
@@ -154,7 +151,7 @@ def _reaches(every: _Array, pairs: _Array, count: int) -> bool:
     2,000, cover .78, and a hundred .31.
     """
     beyond = float(np.mean(every > pairs.max()))
-    # `next_to_label` draws turns of which nothing is unsure with at least a sixth of the others' chance.
+    # `drawn_to_label` draws turns of which nothing is unsure with at least a sixth of the others' chance.
     return (1 - beyond / 6) ** count >= _BY_CHANCE
 
 

@@ -21,7 +21,6 @@ class Judged:
     """What one judge says of one turn by one metric."""
 
     record_id: str
-    """The turn's record."""
     value: float
     """The score in 0..1, turned so that higher is better."""
     worst: float | None
@@ -30,7 +29,6 @@ class Judged:
     inclusion: float
     """The probability with which the turn was picked for this metric."""
     claims: int
-    """How many verdicts there are."""
     unit: str | None = None
     """The turn's user, or else its session: such turns resemble each other."""
 
@@ -73,51 +71,36 @@ _GOOD: Mapping[str, bool] = {"good": True, "bad": False, "supported": True, "not
 
 
 class LabelLike(Protocol):
-    """What one person says of a turn, of a metric's score or of one claim, as `steelyard.report.Label`."""
+    """What one person says of a turn, a metric's score or a claim; `steelyard.report.Label` is one."""
 
+    # Properties, since labels are frozen.
     @property
-    def record_id(self) -> str:
-        """The turn's record."""
-
+    def record_id(self) -> str: ...
     @property
-    def value(self) -> str:
-        """`good` or `bad`; of a claim `supported` or `not_supported`."""
-
+    def value(self) -> str: ...
     @property
-    def who(self) -> str:
-        """Who says so."""
-
+    def who(self) -> str: ...
     @property
-    def metric(self) -> str | None:
-        """The metric that is meant; None for the whole turn."""
-
+    def metric(self) -> str | None: ...
     @property
-    def claim(self) -> int | None:
-        """The claim's index among the metric's verdicts; None where no claim is meant."""
-
+    def claim(self) -> int | None: ...
     @property
-    def drawn(self) -> float | None:
-        """The probability with which the turn was drawn to be labelled; None if it was not."""
+    def drawn(self) -> float | None: ...
 
 
 class Key(NamedTuple):
     """Scores that one map may serve: the same metric by the same judge in the same words."""
 
     metric: str
-    """The metric's name."""
     judge: str
-    """The judge's name."""
     prompt_version: str
-    """Version of the judge's wording."""
 
 
 class Labelled(NamedTuple):
     """A judged turn and what people say of it."""
 
     judged: Judged
-    """What the judge says."""
     good: bool
-    """What people say."""
     drawn: bool = True
     """Whether the turn was drawn to be labelled, not picked by a person."""
 
@@ -138,24 +121,12 @@ class Material:
     """Everything there is about one metric and judge."""
 
     key: Key
-    """Which."""
     judged: Sequence[Judged]
     """All turns that were judged."""
     labelled: Sequence[Labelled]
-    """Those that people labelled too."""
     answers: Answers
-    """How far people agree among each other."""
     of_turns: int
     """How many of the labelled ones rest on labels of whole turns, not of this metric or its claims."""
-
-
-@dataclass
-class _Gathered:
-    judged: list[Judged] = field(default_factory=list)
-    labelled: list[Labelled] = field(default_factory=list)
-    pairs: list[tuple[bool, bool, str]] = field(default_factory=list)
-    contradictory: list[str] = field(default_factory=list)
-    of_turns: int = 0
 
 
 def collect(evaluations: Iterable[Evaluation], labels: Iterable[LabelLike]) -> list[Material]:
@@ -175,26 +146,36 @@ def collect(evaluations: Iterable[Evaluation], labels: Iterable[LabelLike]) -> l
     by_record: defaultdict[str, list[LabelLike]] = defaultdict(list)
     for label in labels:
         by_record[label.record_id].append(label)
-    found: defaultdict[Key, _Gathered] = defaultdict(_Gathered)
+    found: dict[Key, _Gathered] = {}
     for evaluation in evaluations:
         for score, judged in judged_scores(evaluation):
             made = score.provenance
             assert made is not None
-            gathered = found[Key(score.metric, made.judge, made.prompt_version)]
+            gathered = found.setdefault(Key(score.metric, made.judge, made.prompt_version), _Gathered())
             gathered.judged.append(judged)
             if said := by_record.get(evaluation.record_id):
                 _add(gathered, judged, score.metric, said)
-    return [_material(key, gathered) for key, gathered in sorted(found.items())]
+    return [
+        Material(
+            key=key,
+            judged=one.judged,
+            labelled=one.labelled,
+            answers=Answers(pairs=one.pairs, contradictory=one.contradictory),
+            of_turns=one.of_turns,
+        )
+        for key, one in sorted(found.items())
+    ]
 
 
-def _material(key: Key, gathered: _Gathered) -> Material:
-    return Material(
-        key=key,
-        judged=gathered.judged,
-        labelled=gathered.labelled,
-        answers=Answers(pairs=gathered.pairs, contradictory=gathered.contradictory),
-        of_turns=gathered.of_turns,
-    )
+@dataclass
+class _Gathered:
+    """What a `Material` is made of, while it comes in."""
+
+    judged: list[Judged] = field(default_factory=list)
+    labelled: list[Labelled] = field(default_factory=list)
+    pairs: list[tuple[bool, bool, str]] = field(default_factory=list)
+    contradictory: list[str] = field(default_factory=list)
+    of_turns: int = 0
 
 
 def _add(gathered: _Gathered, judged: Judged, metric: str, labels: Sequence[LabelLike]) -> None:

@@ -38,7 +38,6 @@ class PlattMap:
     slope: float
     """How steep it is; above 0, since a higher number never means a worse turn here."""
     offset: float
-    """Where it stands."""
     method: ClassVar[str] = "platt"
 
     def __post_init__(self) -> None:
@@ -160,11 +159,8 @@ class Fit:
     map: CalibrationMap
     """From the judge's number to a probability; made from all labels."""
     signal: Signal
-    """Which of the judge's numbers."""
     n: int
-    """Labels."""
     good: int
-    """Of those, good ones."""
     area: Estimate
     """AUROC of the judge's number: how well it tells good turns from bad ones, calibrated or not."""
     error_before: float

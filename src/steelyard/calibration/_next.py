@@ -25,13 +25,13 @@ Chance = Callable[[Judged], float | None]
 """The probability that people call a turn good; None where it is not known."""
 
 
-def next_to_label(
+def drawn_to_label(
     judged: Iterable[Judged],
     labelled: Iterable[str] = (),
     *,
     chance: Chance = lambda _: None,
     limit: int = 20,
-) -> list[Judged]:
+) -> list[tuple[Judged, float]]:
     """The turns whose labels would narrow the corrected mean most, the most useful first.
 
     The number of labels is to grow with how unsure a turn is, sqrt(p (1 - p)) (Neyman's allocation, 1934;
@@ -45,18 +45,10 @@ def next_to_label(
         labelled: Ids of the records that have a label.
         chance: The probability of a turn, as by `chances_by`; the score itself where it gives None.
         limit: How many.
+
+    Returns:
+        Each with the probability with which it came up this time.
     """
-    return [one for one, _ in drawn_to_label(judged, labelled, chance=chance, limit=limit)]
-
-
-def drawn_to_label(
-    judged: Iterable[Judged],
-    labelled: Iterable[str] = (),
-    *,
-    chance: Chance = lambda _: None,
-    limit: int = 20,
-) -> list[tuple[Judged, float]]:
-    """The turns of `next_to_label`, each with the probability with which it came up this time."""
     turns = list(judged)
     if not turns:
         return []

@@ -52,7 +52,6 @@ class Lesson:
     inclusion: float
     """The probability with which the judge was asked."""
     session: str | None = None
-    """Whose turn it is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,9 +65,7 @@ class ScreenMap:
     slopes: tuple[float, ...]
     """By how much the judge's value grows with each."""
     level: float
-    """The judge's mean value."""
     turns: int
-    """Turns that it was made from."""
     left: float
     """Mean squared error on turns that it was not drawn through."""
     left_by_value: float
@@ -96,7 +93,6 @@ class FittedScreen:
     judge: tuple[str, str]
     """Name and prompt version of the judge."""
     maps: Mapping[str, ScreenMap]
-    """By metric."""
 
     @property
     def version(self) -> str:

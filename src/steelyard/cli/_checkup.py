@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Literal
 
@@ -21,6 +22,7 @@ from steelyard.report import Scope, open_results
 from steelyard.sinks import Checkable, JSONLSink, Sink, SQLiteSink, read_jsonl, sink_from
 
 _NOT_FOR_USERS = frozenset({"all", "dev", "docs", "tracers"})
+Mark = Literal["ok", "note", "fix"]
 MENDS: Mapping[str, str] = {
     "bad_request": "read what the server says, and give it what it can do (`judge`, `base_url`)",
     "breaker_open": "mend what failed before: the judge is asked again after a pause",
@@ -47,14 +49,19 @@ _DAY = 86_400.0
 _LISTED = 3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that was looked at."""
 
-    mark: Literal["ok", "note", "fix"]
+    mark: Mark
     """`fix` is what keeps scores from arriving; a `note` may be as it should."""
     what: str
     """What was found, and the mend."""
+
+
+_ok = partial(Finding, "ok")
+_note = partial(Finding, "note")
+_fix = partial(Finding, "fix")
 
 
 def look_at_setup() -> Iterator[Finding]:
@@ -63,15 +70,13 @@ def look_at_setup() -> Iterator[Finding]:
     try:
         loaded = load_settings()
     except ConfigurationError as error:
-        yield Finding(mark="fix", what=f"settings: {error}")
+        yield _fix(f"settings: {error}")
         return
     files = ", ".join(dict.fromkeys(loaded.sources.values()))
     if files:
-        yield Finding(mark="ok", what=f"settings from {files}; `steelyard config` shows them")
+        yield _ok(f"settings from {files}; `steelyard config` shows them")
     else:
-        yield Finding(
-            mark="note", what="no steelyard.toml here, so defaults hold: `steelyard init` writes one"
-        )
+        yield _note("no steelyard.toml here, so defaults hold: `steelyard init` writes one")
     yield from _sampling(loaded.settings)
     yield from _judge(loaded.settings)
     sinks, findings = _sinks(loaded.settings)
@@ -81,7 +86,7 @@ def look_at_setup() -> Iterator[Finding]:
 
 
 def _installed() -> Iterator[Finding]:
-    yield Finding(mark="ok", what=f"steelyard {version('steelyard')}, Python {platform.python_version()}")
+    yield _ok(f"steelyard {version('steelyard')}, Python {platform.python_version()}")
     wanted = _wanted()
     here: list[str] = []
     missing: list[str] = []
@@ -92,18 +97,13 @@ def _installed() -> Iterator[Finding]:
         ]
         for one in wrong:
             run = f"pip install -U {f'steelyard[{extra}]' if extra else 'steelyard'!r}"
-            yield Finding(
-                mark="fix",
-                what=f"{one.name} {found[one.name]} is not {one.specifier}, as is needed; run: {run}",
-            )
+            yield _fix(f"{one.name} {found[one.name]} is not {one.specifier}, as is needed; run: {run}")
         if extra and not wrong:
             (here if all(found.values()) else missing).append(extra)
-    yield Finding(mark="ok", what=f"extras that are installed: {', '.join(here) or 'none'}")
+    yield _ok(f"extras that are installed: {', '.join(here) or 'none'}")
     if missing:
         names = ", ".join(missing)
-        yield Finding(
-            mark="note", what=f"extras that are not: {names}; to add one: pip install 'steelyard[NAME]'"
-        )
+        yield _note(f"extras that are not: {names}; to add one: pip install 'steelyard[NAME]'")
 
 
 def _wanted() -> dict[str, list[Requirement]]:
@@ -130,7 +130,7 @@ def _sampling(settings: Settings) -> Iterator[Finding]:
         what = (
             "callers could choose which turns are judged: `steelyard init` makes a `sample_key` against that"
         )
-        yield Finding(mark="note", what=what)
+        yield _note(what)
 
 
 def _judge(settings: Settings) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def _judge(settings: Settings) -> Iterator[Finding]:
     try:
         evaluation = score_sample()
     except SteelyardError as error:
-        yield Finding(mark="fix", what=f"the judge {settings.judge!r}: {error}")
+        yield _fix(f"the judge {settings.judge!r}: {error}")
         return
     seconds = time.monotonic() - started
     failed = Counter(
@@ -146,12 +146,10 @@ def _judge(settings: Settings) -> Iterator[Finding]:
     )
     for (cause, explanation), count in failed.most_common(_LISTED):
         what = f"the judge {settings.judge!r} gave no score for {counted(count, 'metric')}: {explanation}"
-        yield Finding(mark="fix", what=_with_mend(what, cause))
+        yield _fix(_with_mend(what, cause))
     if not failed:
         metrics = counted(len(evaluation.scores), "metric")
-        yield Finding(
-            mark="ok", what=f"the judge {settings.judge!r} scored a turn, {metrics}, in {seconds:.1f} s"
-        )
+        yield _ok(f"the judge {settings.judge!r} scored a turn, {metrics}, in {seconds:.1f} s")
 
 
 def _with_mend(what: str, cause: str) -> str:
@@ -165,16 +163,14 @@ def _sinks(settings: Settings) -> tuple[list[tuple[str, Sink]], list[Finding]]:
         try:
             made = sink_from(name)
         except SteelyardError as error:
-            findings.append(Finding(mark="fix", what=f"the sink {name!r}: {error}"))
+            findings.append(_fix(f"the sink {name!r}: {error}"))
             continue
         for sink in made:
             findings.append(run_anywhere(_reached(sink)))
             if findings[-1].mark == "ok":
                 sinks.append((name, sink))
     if not settings.sinks:
-        findings.append(
-            Finding(mark="fix", what='`sinks` is empty, so results go nowhere: write sinks = ["auto"]')
-        )
+        findings.append(_fix('`sinks` is empty, so results go nowhere: write sinks = ["auto"]'))
     return sinks, findings
 
 
@@ -182,12 +178,12 @@ async def _reached(sink: Sink) -> Finding:
     try:
         if isinstance(sink, Checkable):
             await sink.check()
-            return Finding(mark="ok", what=f"the sink {sink.name} can be written to")
+            return _ok(f"the sink {sink.name} can be written to")
         what = f"the sink {sink.name} writes where your application's own OpenTelemetry set-up sends it"
-        return Finding(mark="ok", what=what)
+        return _ok(what)
     except (SteelyardError, OSError) as error:
         cause, told = getattr(error, "cause", ""), str(error).removeprefix(f"{sink.name}: ")
-        return Finding(mark="fix", what=_with_mend(f"the sink {sink.name}: {told}", cause))
+        return _fix(_with_mend(f"the sink {sink.name}: {told}", cause))
     finally:
         await sink.aclose()
 
@@ -196,16 +192,14 @@ def _other_tracers(settings: Settings) -> Iterator[Finding]:
     from steelyard_opentelemetry import other_tracers
 
     for check in other_tracers(sinks=settings.sinks):
-        yield Finding(mark="note" if check.ok else "fix", what=check.what)
+        yield (_note if check.ok else _fix)(check.what)
 
 
 def _turns(sinks: Sequence[tuple[str, Sink]]) -> Iterator[Finding]:
     """Whether anything has arrived, and whether it has scores."""
     places = [place for name, sink in sinks if (place := _place(name, sink))]
     if not places and sinks:
-        yield Finding(
-            mark="note", what="whether turns arrive, only the tools can say that your sinks write to"
-        )
+        yield _note("whether turns arrive, only the tools can say that your sinks write to")
     for place in places:
         try:
             turns, last, failed = _stored(place)
@@ -216,12 +210,12 @@ def _turns(sinks: Sequence[tuple[str, Sink]]) -> Iterator[Finding]:
                 f"no turn has arrived in {place}: add the lines that `steelyard init` shows, and ask your "
                 "application something; `steelyard doctor --live -- python app.py` shows what is seen of it"
             )
-            yield Finding(mark="fix", what=what)
+            yield _fix(what)
             continue
-        yield Finding(mark="ok", what=f"{counted(turns, 'turn')} in {place}{_ago(last)}")
+        yield _ok(f"{counted(turns, 'turn')} in {place}{_ago(last)}")
         for cause, count in failed.most_common(_LISTED):
             what = f"{counted(count, 'score')} failed there in the last day: {cause}"
-            yield Finding(mark="fix", what=_with_mend(what, cause))
+            yield _fix(_with_mend(what, cause))
 
 
 def _place(name: str, sink: Sink) -> str:

@@ -7,11 +7,14 @@ import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
 from steelyard.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from steelyard.diagnosis import Experiments
 
 Metrics = Annotated[
     str,
@@ -43,9 +46,20 @@ KeyVariable = Annotated[
         help="The variable with the server's key; OPENAI_API_KEY goes to OpenAI only.",
     ),
 ]
+Since = Annotated[str, typer.Option(metavar="TIME", help="Only turns since then: 24h, 7d, 2026-11-01.")]
+Until = Annotated[str, typer.Option(metavar="TIME", help="Only turns before then.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Go on after the plan and its price.")]
 Results = Annotated[
     str, typer.Option("--db", metavar="FILE", help="The results: a file, or the address of a database.")
+]
+Replay = Annotated[
+    str,
+    typer.Option(
+        metavar="MODULE:NAME", help="`replay(question, contexts)`, which answers as your application does."
+    ),
+]
+Retrieve = Annotated[
+    str, typer.Option(metavar="MODULE:NAME", help="`retrieve(question, k)`, the best k passages.")
 ]
 GoldenSetFile = Annotated[Path, typer.Argument(metavar="GOLDEN.jsonl", help="A golden set.")]
 
@@ -96,3 +110,13 @@ def numbers_by_name(given: Iterable[str], *, option: str, name: str = "metric") 
             raise ConfigurationError(f"{option} {text!r} is not of the form {name}=0.8")
         found[one.strip().lower().replace("-", "_")] = value
     return found
+
+
+def experiments(replay: str, retrieve: str, **bounds: int) -> Experiments:
+    """Experiments with bad turns by the application's own functions, as options name them."""
+    from steelyard.diagnosis import Experiments
+    from steelyard.golden.running import load_object
+
+    search = load_object(retrieve, what="--retrieve") if retrieve else None
+    answer = load_object(replay, what="--replay")
+    return Experiments(replay=cast(Any, answer), retrieve=cast(Any, search), **bounds)

@@ -19,9 +19,7 @@ class Program:
     name: str
     """A script, a folder or archive with a `__main__.py`, or a module."""
     arguments: Sequence[str]
-    """What it is passed."""
     is_module: bool
-    """Whether the name is a module's."""
 
     def find(self) -> None:
         """See that there is a program before anything is started."""

@@ -71,11 +71,7 @@ def serve_until_stopped(
 def obey_once() -> None:
     """Have signals end uvicorn and do nothing else: it raises them again, and there is something to close."""
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _ignore)
-
-
-def _ignore(*_: object) -> None:
-    """A signal that has been obeyed."""
+        signal.signal(number, lambda *_: None)
 
 
 def _stop_after(done: threading.Event, server: Any) -> None:

@@ -20,37 +20,23 @@ from steelyard.stats import Estimate, MetricSummary, Summarizer
 _WORST = 3
 _FULL = 6
 _ID = 24
-# Questions of the worst records alone are shown, but which those are is known at the end.
-_REMEMBERED = 10_000
 
 
 class Tally:
     """Adds up Evaluations in bounded memory: what they come to, and how they were made."""
 
-    def __init__(self, *, by_question: bool = False) -> None:
-        """Args: by_question: Whether bad records go by their question rather than their id."""
+    def __init__(self) -> None:
         self.sums = Summarizer(worst=_WORST)
-        self.names: dict[str, str] = {}
-        self._by_question = by_question
         self.makings: Counter[str] = Counter()
         self.readings: dict[str, str] = {}
 
     def add(self, evaluation: Evaluation) -> None:
         """Take one into account."""
         self.sums.add(evaluation)
-        if self._by_question and evaluation.record:
-            self._remember(evaluation.record_id, evaluation.record.question)
         self.makings.update({_making(score.provenance) for score in evaluation.scores if score.provenance})
         for score in evaluation.scores:
             if score.options:
                 self.readings.setdefault(score.metric, score.options)
-
-    def _remember(self, record_id: str, question: str) -> None:
-        """Keep a question, and now and then let go of those that are not among the worst."""
-        self.names[record_id] = question
-        if len(self.names) > _REMEMBERED:
-            bad = {worst_id for summary in self.metrics for worst_id, _ in summary.worst}
-            self.names = {name: text for name, text in self.names.items() if name in bad}
 
     @property
     def metrics(self) -> tuple[MetricSummary, ...]:
@@ -137,11 +123,7 @@ def _worst(tally: Tally, width: int) -> list[Text]:
     for summary in below:
         rows.append(Text(summary.metric))
         shown = [pair for pair in summary.worst if pair[1].passed is False][:most]
-        rows += [
-            row
-            for record_id, score in shown
-            for row in _finding(tally.names.get(record_id) or record_id, score, width)
-        ]
+        rows += [row for record_id, score in shown for row in _finding(record_id, score, width)]
     return rows
 
 

@@ -61,41 +61,34 @@ async def read_body(chunks: AsyncIterator[bytes], *, encoding: str, longest: int
         longest: The most bytes, before and after unpacking.
     """
     named = encoding.strip().lower()
-    if named in ("", "identity"):
-        return await _plain(chunks, longest)
-    if named not in ("gzip", "deflate"):
+    if named not in ("", "identity", "gzip", "deflate"):
         raise Unreadable(f"the encoding {named[:40]!r} is not understood; send gzip, deflate or nothing")
-    return await _unpacked(chunks, zlib.decompressobj(_GZIP if named == "gzip" else zlib.MAX_WBITS), longest)
-
-
-async def _plain(chunks: AsyncIterator[bytes], longest: int) -> bytes:
-    body = bytearray()
-    async for chunk in chunks:
-        body += chunk
-        if len(body) > longest:
-            raise TooLarge
-    return bytes(body)
-
-
-async def _unpacked(chunks: AsyncIterator[bytes], inflate: zlib._Decompress, longest: int) -> bytes:
+    inflate = None
+    if named in ("gzip", "deflate"):
+        inflate = zlib.decompressobj(_GZIP if named == "gzip" else zlib.MAX_WBITS)
     body = bytearray()
     received = 0
     async for chunk in chunks:
-        # zlib would keep what follows the end, in a longer and longer copy.
-        if inflate.eof and chunk:
-            raise Unreadable("bytes follow the end of the compressed body")
         received += len(chunk)
-        try:
-            body += inflate.decompress(chunk, longest + 1 - len(body))
-        except zlib.error:
-            raise Unreadable("the body is not compressed as its headers say") from None
-        if received > longest or len(body) > longest or inflate.unconsumed_tail:
+        body += chunk if inflate is None else _unpacked(inflate, chunk, longest + 1 - len(body))
+        if received > longest or len(body) > longest or (inflate is not None and inflate.unconsumed_tail):
             raise TooLarge
-    if inflate.unused_data:
-        raise Unreadable("bytes follow the end of the compressed body")
-    if not inflate.eof:
+    if inflate is not None and not inflate.eof:
         raise Unreadable("the compressed body was cut short")
     return bytes(body)
+
+
+def _unpacked(inflate: zlib._Decompress, chunk: bytes, most: int) -> bytes:
+    # zlib would keep what follows the end, in a longer and longer copy.
+    if inflate.eof and chunk:
+        raise Unreadable("bytes follow the end of the compressed body")
+    try:
+        found = inflate.decompress(chunk, most)
+    except zlib.error:
+        raise Unreadable("the body is not compressed as its headers say") from None
+    if inflate.unused_data:
+        raise Unreadable("bytes follow the end of the compressed body")
+    return found
 
 
 def app(

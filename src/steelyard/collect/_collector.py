@@ -36,6 +36,8 @@ _TO_STORE: Final = 5.0
 _TO_OPEN: Final = 3.0
 """Seconds that a spool may take to open before this is worth a word."""
 _NEARLY_FULL: Final = 0.9  # so that spans wait in the journal before turns are refused
+_MOST_HELD: Final = 200_000
+"""Spans that may wait for the rest of their turns; then the journal fills up, and senders come back later."""
 _HANDED_AT_ONCE: Final = 500
 _LOOKED_EVERY: Final = 16  # asking the queue after each turn would cost more than handing it over
 
@@ -75,17 +77,12 @@ class Collector:
         reader: Reads requests and puts turns together.
         monitor: Takes the turns. It should have a spool: without one, turns that wait to be judged keep their
             spans in the journal.
-        max_held: How many spans may wait for the rest of their turns; then nothing more is read from the
-            journal, which fills up, and senders are asked to come back later.
     """
 
-    def __init__(
-        self, *, journal: SpanJournal, reader: SpanReader[Any], monitor: Monitor, max_held: int = 200_000
-    ) -> None:
+    def __init__(self, *, journal: SpanJournal, reader: SpanReader[Any], monitor: Monitor) -> None:
         self.reader = reader
         self._journal = journal
         self._monitor = monitor
-        self._max_held = max_held
         self._waiting: list[tuple[Mapping[str, bytes], asyncio.Future[None]]] = []
         self._committing: asyncio.Task[None] | None = None
         self._executor = DaemonExecutor(1, name="steelyard-journal")
@@ -236,7 +233,7 @@ class Collector:
                 self._forget_settled()
             return False
         # Full of traces that wait: reading on would only make it fuller.
-        rows = self._journal.after(self._read) if self.reader.spans < self._max_held else []
+        rows = self._journal.after(self._read) if self.reader.spans < _MOST_HELD else []
         now = time.monotonic()
         for seq, trace_id, body in rows:
             self._take(seq, trace_id, body, now)

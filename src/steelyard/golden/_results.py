@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import mul
 from pathlib import Path
 from typing import Literal
 
@@ -206,12 +207,8 @@ class Run:
 
     def mean(self, metric: str) -> float | None:
         """The mean of a metric, each case weighing as many turns as it stands for; None of no values."""
-        scored = [
-            (value, case.weight)
-            for case in self.cases
-            if (result := case.metrics.get(metric)) is not None and (value := result.value) is not None
-        ]
-        return sum(value * weight for value, weight in scored) / sum(w for _, w in scored) if scored else None
+        values, weights = self._scored(metric)
+        return sum(map(mul, values, weights)) / sum(weights) if values else None
 
     def estimate(self, metric: str) -> Estimate | None:
         """The mean of a metric, each case weighing as many turns as it stands for, with an interval.
@@ -219,17 +216,18 @@ class Run:
         For a set drawn from production this estimates production; None where nothing was scored, or where the
         metric's values are not in 0..1.
         """
-        values, weights = [], []
-        for case in self.cases:
-            result = case.metrics.get(metric)
-            if result is not None and (value := result.value) is not None:
-                values.append(value)
-                weights.append(case.weight)
+        values, weights = self._scored(metric)
         # The interval's formula is for bounded values; others have a mean only.
         if not values or not all(0 <= value <= 1 for value in values):
             return None
         # A case that stands for ten turns is like one that was picked with a tenth of the probability.
         return weighted_mean(values, [min(weights) / weight for weight in weights])
+
+    def _scored(self, metric: str) -> tuple[list[float], list[float]]:
+        """The values of a metric, and the weights of their cases."""
+        found = [(case.metrics[metric].value, case.weight) for case in self.cases if metric in case.metrics]
+        kept = [(value, weight) for value, weight in found if value is not None]
+        return [value for value, _ in kept], [weight for _, weight in kept]
 
     def save(self, path: str | Path) -> None:
         """Write the run as JSON, for `steelyard compare` and as a baseline.

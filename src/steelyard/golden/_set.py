@@ -236,9 +236,7 @@ class SetChanges:
     """What changed from one version of a set to another, by case id."""
 
     added: tuple[str, ...]
-    """Only in the newer one."""
     removed: tuple[str, ...]
-    """Only in the older one."""
     changed: Mapping[str, tuple[str, ...]]
     """In both: the names of the fields that differ."""
 

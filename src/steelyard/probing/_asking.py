@@ -40,7 +40,6 @@ class ProbeAnswer:
     probability: float | None = None
     """The judge's probability of yes."""
     cause: str | None = None
-    """Why there was no answer."""
 
     @property
     def right(self) -> bool:
@@ -55,7 +54,6 @@ class AskedProbes:
     given: tuple[ProbeAnswer, ...]
     """One per probe, in the order given."""
     usage: Usage
-    """What the pass cost."""
 
     @property
     def causes(self) -> Counter[str]:

@@ -34,18 +34,23 @@ def overlap(claim: str, contexts: Sequence[str]) -> float:
     return sum(word in known for word in words) / len(words) if words else 0.0
 
 
-class _Baseline:
-    """Says yes to a claim from a measure of it alone, and that an answer evades where it would say no."""
+class Baseline:
+    """Says yes to a claim from a measure of it alone, and that an answer evades where it would say no.
+
+    Word overlap is not shown the contexts beside a question about evasion, so that it says of every answer
+    that it evades.
+    """
 
     prompt_version = "1"
     capabilities = Capabilities(kinds=_KINDS, independent=True, max_questions=10_000)
 
     def __init__(
-        self, name: str, measure: Callable[[str, Sequence[str]], float], *, threshold: float
+        self, name: str, measure: Callable[[str, Sequence[str]], float], *, threshold: float, is_share: bool
     ) -> None:
         self.name = name
         self._measure = measure
         self._threshold = threshold
+        self._is_share = is_share
 
     async def answer(self, request: Request) -> Reply:
         """Measure and compare."""
@@ -60,43 +65,25 @@ class _Baseline:
     def _verdict(self, question: Question, answer: str, contexts: Sequence[str]) -> Answer:
         if isinstance(question, Supported):
             value = self._measure(question.claim, contexts)
-            return YesNo(value=value >= self._threshold, probability=self._probability(value))
+            return YesNo(value=value >= self._threshold, probability=value if self._is_share else None)
         return YesNo(value=self._measure(answer, contexts) < self._threshold)
-
-    def _probability(self, value: float) -> float | None:
-        return None
 
     async def aclose(self) -> None:
         """Nothing to release."""
 
 
-class OverlapJudge(_Baseline):
-    """Says yes where enough of a claim's words stand in the contexts.
-
-    It is not shown the contexts beside a question about evasion, so there it compares nothing and says that
-    every answer evades.
-    """
-
-    def __init__(self, *, threshold: float) -> None:
-        super().__init__("word-overlap", overlap, threshold=threshold)
-
-    def _probability(self, value: float) -> float:
-        return value
-
-
-class LengthJudge(_Baseline):
-    """Says yes where a claim is long enough; short answers evade."""
-
-    def __init__(self, *, threshold: float) -> None:
-        super().__init__("answer-length", lambda claim, _: float(len(claim)), threshold=threshold)
-
-
 def baselines(probes: Sequence[Probe]) -> tuple[Judge, Judge]:
     """Word overlap and answer length, each with the threshold that is right on most of these probes."""
     claims = [probe for probe in probes if probe.asks == "supported"]
-    shares = [(overlap(probe.claim, probe.contexts), probe.expected) for probe in claims]
-    lengths = [(float(len(probe.claim)), probe.expected) for probe in claims]
-    return OverlapJudge(threshold=_best(shares)), LengthJudge(threshold=_best(lengths))
+
+    def made(name: str, measure: Callable[[str, Sequence[str]], float], *, is_share: bool) -> Baseline:
+        threshold = _best([(measure(one.claim, one.contexts), one.expected) for one in claims])
+        return Baseline(name, measure, threshold=threshold, is_share=is_share)
+
+    return (
+        made("word-overlap", overlap, is_share=True),
+        made("answer-length", lambda claim, _: float(len(claim)), is_share=False),
+    )
 
 
 def _best(measured: Sequence[tuple[float, bool]]) -> float:

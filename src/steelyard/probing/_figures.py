@@ -23,7 +23,6 @@ class Accuracy:
     says_yes: float
     """Share of yes among its answers; half of the right answers are yes."""
     unanswered: int
-    """Probes without an answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,11 +30,8 @@ class Bin:
     """Verdicts whose probability of yes lies in one tenth of the scale."""
 
     low: float
-    """Lower end of the tenth."""
     high: float
-    """Upper end."""
     n: int
-    """How many there are."""
     probability: float
     """Their mean probability of yes."""
     yes: float
@@ -64,7 +60,6 @@ class Effect:
     before: Estimate
     """Share right before, over the same probes."""
     after: Estimate
-    """Share right after."""
     to_yes: int
     """Verdicts that went from no to yes."""
     to_no: int

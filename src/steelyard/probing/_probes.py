@@ -34,15 +34,12 @@ class Probe:
     language: str
     """ISO 639-1 code of the text."""
     contexts: tuple[str, ...]
-    """The passages, in order."""
     question: str
-    """What the user asked."""
     claim: str
     """The claim to be judged; of an `evades` probe the whole answer."""
     asks: Literal["supported", "evades"] = "supported"
     """Whether the passages support the claim, or whether the answer evades the question."""
     expected: bool
-    """The right answer to that."""
     address: str = ""
     """Text in it that speaks to the judge; empty where there is none."""
     plain: tuple[tuple[str, ...], str] | None = None

@@ -50,7 +50,7 @@ def corrected_mean(
     known, the variances of both means are as many times as large as sessions make them.
 
     Of labels drawn at random it is at best sqrt(1 - R^2) times as wide as that of the labels alone, R^2 being
-    the share of variance that the judge explains; of turns drawn by `steelyard.calibration.next_to_label` at
+    the share of variance that the judge explains; of turns drawn by `steelyard.calibration.drawn_to_label` at
     best E sqrt(q (1 - q)) / sqrt(p (1 - p)), with q the probability of good given the judge's value and p its
     mean. docs/how-to/calibrate.md gives numbers.
 

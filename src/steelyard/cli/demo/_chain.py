@@ -89,7 +89,6 @@ class PassageRetriever(BaseRetriever):
     """Searches the text by words."""
 
     k: int = 4
-    """How many passages to return."""
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun

@@ -19,13 +19,11 @@ class MetricComparison:
     """How one metric differs between two runs, over the cases that both have a score for."""
 
     metric: str
-    """The metric's name."""
     slice: str
     """`all cases`, or a tag, kind or source that all of these cases share."""
     difference: Difference
     """Second less first, paired by case, with an interval."""
     direction: Direction
-    """Which way is better."""
     adjusted_p: float = 1.0
     """The difference's p-value, adjusted for all that were compared (Holm)."""
 
@@ -50,17 +48,11 @@ class Side:
     """A case that is on the other side of a threshold in the second run."""
 
     case: str
-    """The case's id."""
     question: str = field(repr=False)
-    """What was asked."""
     metric: str
-    """The metric."""
     before: float
-    """Its value in the first run."""
     after: float
-    """Its value in the second."""
     passes: bool
-    """Whether it passes now."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -42,9 +42,6 @@ _OUT_TOKENS = 110
 """Tokens that a written case takes, for the plan."""
 _VERDICT_TOKENS = 25
 
-OnProgress = Callable[[int, int], None]
-"""Called with the number of accepted cases, and how many are wanted."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
@@ -69,11 +66,9 @@ class GenerationResult:
     golden: GoldenSet
     """The cases; nobody has reviewed them yet."""
     wanted: int
-    """Cases that were asked for."""
     rejected: Mapping[str, int]
     """Cases that were written and not accepted, by reason."""
     usage: Usage
-    """What it cost."""
     resumed: int
     """Replies that were there from before."""
 
@@ -115,7 +110,6 @@ def make(
     journal: str | Path | None = None,
     concurrency: int = 8,
     name: str = "documents",
-    on_progress: OnProgress | None = None,
 ) -> GenerationResult:
     """Make a golden set from passages.
 
@@ -134,7 +128,6 @@ def make(
         journal: A file for replies; with it, interrupted work goes on where it stopped.
         concurrency: Requests in flight.
         name: What the set is called.
-        on_progress: Called after every round.
 
     Raises:
         ConfigurationError: If an option cannot mean what was given, or there is nothing to ask about.
@@ -142,7 +135,7 @@ def make(
     """
     maker = JobQueue(usable(passages), quotas(n, shares), seed=seed)
     book = Journal(None if journal is None else Path(journal))
-    return run_anywhere(_GenerationRun(maker, writer, book, n, concurrency, name, on_progress).run())
+    return run_anywhere(_GenerationRun(maker, writer, book, n, concurrency, name).run())
 
 
 @dataclass
@@ -155,7 +148,6 @@ class _GenerationRun:
     wanted: int
     concurrency: int
     name: str
-    on_progress: OnProgress | None
     accepted: list[Candidate] = field(default_factory=list)
     vectors: list[npt.NDArray[np.float32]] = field(default_factory=list)
     surplus: list[Candidate] = field(default_factory=list)
@@ -178,8 +170,6 @@ class _GenerationRun:
                     await self._accept(candidates)
                 # After a round only: places are given away where a kind has nothing more to ask about.
                 await self._fill_up()
-                if self.on_progress is not None:
-                    self.on_progress(len(self.accepted), self.wanted)
         finally:
             if callable(close := getattr(self.writer, "aclose", None)):
                 await close()

@@ -28,7 +28,6 @@ class Passage:
     id: str
     """Where it is from: the file's name and its number in it."""
     text: str = field(repr=False)
-    """What it says."""
 
 
 def read_passages(path: str | Path) -> list[Passage]:

@@ -23,11 +23,8 @@ class Kind:
     share: float
     """Its share of the cases, where nothing else is wanted."""
     passages: int
-    """How many related passages it is made from."""
     wanted: str
-    """What the model is asked for."""
     answerable: bool = True
-    """Whether the passages answer it."""
 
 
 KINDS: Mapping[CaseKind, Kind] = {
@@ -138,9 +135,7 @@ class Job:
     """One case to be written."""
 
     kind: CaseKind
-    """What sort of question."""
     passages: tuple[Passage, ...]
-    """What it is to be made from."""
     attempt: int = 0
     """How often these passages were asked about in this way before."""
 
@@ -150,15 +145,11 @@ class Candidate:
     """A case as it was written, its quotations found in the passages."""
 
     job: Job
-    """What it was written for."""
     question: str = field(repr=False)
-    """The question."""
     reference: str = field(repr=False)
-    """The answer."""
     sentences: tuple[str, ...] = field(repr=False)
     """What it rests on, as it stands in the passages."""
     history: tuple[Message, ...] = field(repr=False)
-    """What was said before."""
 
 
 Blocks = list[tuple[str, str]]

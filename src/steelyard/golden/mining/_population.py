@@ -42,13 +42,10 @@ class StoredTurn:
     """One turn, without its texts but the question."""
 
     record_id: str
-    """The record's id."""
     question: str = field(repr=False)
-    """What was asked."""
     inclusion: float = 0.0
     """The probability with which it was picked for judging."""
     scores: dict[str, float] = field(default_factory=dict)
-    """Values by metric."""
     stratum: Stratum = "rest"
     """Whether it failed a threshold, or nearly, or neither."""
 
@@ -135,7 +132,6 @@ class Drawn:
     """One turn that was drawn."""
 
     turn: StoredTurn
-    """The turn."""
     probability: float
     """The probability with which it was picked for judging and drawn here."""
     cluster: str
@@ -147,7 +143,6 @@ class Population:
     """All turns of a results file that can be drawn, ready to draw from as often as one likes."""
 
     stored: Stored
-    """What was read."""
     groups: Sequence[Sequence[StoredTurn]]
     """Turns with the same question, whatever its case and punctuation."""
     kept: float

@@ -101,7 +101,6 @@ class App:
     """How to put a case to an application."""
 
     name: str
-    """What it is called in results."""
     call: Callable[[Case], Any]
     """Puts a case to it; called in a thread, or in the loop where it returns a coroutine."""
     takes_history: bool

@@ -60,15 +60,11 @@ class AskedTurn:
     """One case, asked once."""
 
     case: Case
-    """What was asked."""
     record: Record
     """The turn; its answer is empty where there was none."""
     asked: Asked
-    """How it ended."""
     problem: str = field(default="", repr=False)
-    """What went wrong, by name."""
     seconds: float = 0.0
-    """How long the application took."""
 
 
 class AppRunner:

@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.record import Context, Record
-from steelyard.recording.reading import ANSWERS, DOCUMENT_TEXTS
+from steelyard.recording.reading import ANSWERS, DOCUMENT_TEXTS, contexts_of
 
 _CONTEXTS = (
     *("contexts", "retrieved_contexts", "source_documents", "source_nodes", "documents", "context"),
@@ -25,7 +25,6 @@ class AppReply:
     """An application's answer."""
 
     answer: str = field(repr=False)
-    """What the user would be shown."""
     contexts: tuple[Context, ...] = ()
     """What the application says it retrieved; empty where it says nothing of that."""
 
@@ -120,18 +119,8 @@ def _contexts(found: object) -> tuple[Context, ...]:
         return (Context(text=found, rank=0),) if found else ()
     if not isinstance(found, Sequence):
         return ()
-    made = []
-    for rank, item in enumerate(found):
-        if isinstance(item, Context):
-            made.append(item)
-        elif text := item if isinstance(item, str) else _text(item):
-            made.append(Context(text=text, rank=rank, id=_id(item)))
-    return tuple(made)
-
-
-def _id(item: object) -> str | None:
-    found = None if isinstance(item, str) else _field(item, "id") or _field(item, "id_")
-    return None if found is None else str(found)
+    given = [{"text": one.text, "id": one.id} if isinstance(one, Context) else one for one in found]
+    return tuple(contexts_of(given))
 
 
 def _named(value: object) -> str:

@@ -27,7 +27,7 @@ from steelyard.backfill import (
     open_sources,
 )
 from steelyard.cli._judges import FREE, Estimate, JudgeChoice, suite_of
-from steelyard.cli._options import BaseUrl, ConfiguredJudge, KeyVariable, Yes, listed, takes
+from steelyard.cli._options import BaseUrl, ConfiguredJudge, KeyVariable, Since, Until, Yes, listed, takes
 from steelyard.cli._say import counted
 from steelyard.cli._terminal import progress, terminal
 from steelyard.engine import evaluate
@@ -49,10 +49,8 @@ class BackfillOptions:
             "or the address of a Phoenix server.",
         ),
     ]
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="Only turns since then: 24h, 7d, 2026-11-01.")
-    ] = ""
-    until: Annotated[str, typer.Option(metavar="TIME", help="Only turns before then.")] = ""
+    since: Since = ""
+    until: Until = ""
     where: Annotated[
         list[str] | None,
         typer.Option(metavar="FIELD=VALUE", help="Only turns with this tag, status or metadata; repeatable."),

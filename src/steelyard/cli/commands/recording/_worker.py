@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard.cli._experiments import Replay, Retrieve, experiments
-from steelyard.cli._options import ConfiguredJudge
+from steelyard.cli._options import ConfiguredJudge, Replay, Retrieve, experiments
 from steelyard.cli._say import say
 from steelyard.errors import ConfigurationError
 

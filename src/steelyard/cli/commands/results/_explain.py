@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard.cli._experiments import Replay, Retrieve, experiments
 from steelyard.cli._judges import JudgeChoice, JudgeOptions, suite_of
-from steelyard.cli._options import Metrics, Results, listed, takes
+from steelyard.cli._options import Metrics, Replay, Results, Retrieve, experiments, listed, takes
 from steelyard.cli._terminal import terminal
 from steelyard.errors import ConfigurationError
 

@@ -9,16 +9,14 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli._options import Results
+from steelyard.cli._options import Results, Since
 from steelyard.cli._say import say
 from steelyard.cli._terminal import terminal
 
 
 def gaps(
     db: Results = "steelyard.db",
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="Only turns since then: 24h, 7d, 2026-11-01.")
-    ] = "",
+    since: Since = "",
     most: Annotated[int, typer.Option("--most", min=1, help="Groups to show.")] = 20,
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="One JSON object a line, for whoever writes.")

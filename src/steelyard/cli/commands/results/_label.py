@@ -5,16 +5,15 @@ from __future__ import annotations
 import getpass
 import time
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
 from typing import Annotated
 
 import typer
 
 from steelyard._internal.text import printable, shorten
-from steelyard.calibration import Judged
 from steelyard.cli._options import Results
 from steelyard.cli._say import amount, counted, say
+from steelyard.record import Record
 from steelyard.report import Label, LabelValue, open_labels, open_results
 from steelyard.scores import Evaluation, Score
 from steelyard.view.labelling import turns_to_label
@@ -57,7 +56,27 @@ def label(
             say(f"{printable(judged.record_id)}  score {amount(judged.value)}")
         return
 
-    stored = _Sitting(db=db, who=who or getpass.getuser()).run(found.turns, metric or None)
+    stored = 0
+    # What was said is stored at once, whenever the person has had enough.
+    with suppress(_Quit):
+        for place, (judged, chance) in enumerate(found.turns, 1):
+            with closing(open_results(db)) as results:
+                evaluation = results.evaluation(judged.record_id)
+            if evaluation is None or evaluation.record is None:
+                continue
+            _show(evaluation.record, f"{place} of {len(found.turns)}")
+            for value, claim in _of_claims(evaluation[metric]) if metric else _of_turn(evaluation):
+                label = Label(
+                    record_id=judged.record_id,
+                    value=value,
+                    who=who or getpass.getuser(),
+                    labelled_at=time.time(),
+                    metric=metric or None,
+                    claim=claim,
+                    drawn=chance,
+                )
+                open_labels(db).put([label])
+                stored += 1
     say(f"stored {counted(stored, 'label')}")
 
 
@@ -65,90 +84,47 @@ class _Quit(Exception):
     """The person has had enough."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Sitting:
-    """One sitting."""
+def _show(record: Record, place: str) -> None:
+    say(f"\n-- {place} {'-' * 50}")
+    say(f"Question: {shorten(record.asked, _ANSWER)}")
+    for number, context in enumerate(record.contexts[:_CONTEXTS], 1):
+        say(f"  [{number}] {shorten(context.text, _CONTEXT)}")
+    if len(record.contexts) > _CONTEXTS:
+        say(f"  and {counted(len(record.contexts) - _CONTEXTS, 'more passage')}")
+    say(f"Answer: {shorten(record.answer, _ANSWER)}")
 
-    db: str
-    """The results."""
-    who: str
-    """Who labels."""
 
-    def run(self, turns: list[tuple[Judged, float]], metric: str | None) -> int:
-        """Ask about turns, or about the claims of one metric in them; returns how many labels were stored."""
-        count = 0
-        for place, (judged, chance) in enumerate(turns, 1):
-            evaluation = self._evaluation(judged.record_id)
-            if evaluation is None or evaluation.record is None:
-                continue
-            self._show(evaluation, f"{place} of {len(turns)}")
-            try:
-                for label in self._of_claims(evaluation, metric) if metric else self._of_turn(evaluation):
-                    open_labels(self.db).put([replace(label, drawn=chance)])
-                    count += 1
-            except _Quit:
-                return count
-        return count
-
-    def _evaluation(self, record_id: str) -> Evaluation | None:
-        with closing(open_results(self.db)) as results:
-            return results.evaluation(record_id)
-
-    def _show(self, evaluation: Evaluation, place: str) -> None:
-        record = evaluation.record
-        assert record is not None
-        say(f"\n-- {place} {'-' * 50}")
-        say(f"Question: {shorten(record.asked, _ANSWER)}")
-        for number, context in enumerate(record.contexts[:_CONTEXTS], 1):
-            say(f"  [{number}] {shorten(context.text, _CONTEXT)}")
-        if len(record.contexts) > _CONTEXTS:
-            say(f"  and {counted(len(record.contexts) - _CONTEXTS, 'more passage')}")
-        say(f"Answer: {shorten(record.answer, _ANSWER)}")
-
-    def _of_turn(self, evaluation: Evaluation) -> Iterator[Label]:
-        letter = self._letter("Is this a good answer? [g]ood [b]ad [s]kip [q]uit: ", "gbs")
-        if letter != "s":
-            # Stored before the judge's word is shown, which must not sway anybody.
-            yield self._label(evaluation, "good" if letter == "g" else "bad")
-            said = ", ".join(
-                f"{printable(score.metric)} {amount(score.value)}"
-                for score in evaluation.scores
-                if score.value is not None
-            )
-            say(f"The judge: {said}")
-
-    def _of_claims(self, evaluation: Evaluation, metric: str) -> Iterator[Label]:
-        score: Score = evaluation[metric]
-        for place, verdict in enumerate(score.verdicts):
-            say(f"Claim {place + 1} of {len(score.verdicts)}: {shorten(verdict.about, _ANSWER)}")
-            letter = self._letter("Do the passages support it? [y]es [n]o [s]kip [q]uit: ", "yns")
-            if letter != "s":
-                yield self._label(
-                    evaluation, "supported" if letter == "y" else "not_supported", metric, place
-                )
-
-    def _letter(self, question: str, letters: str) -> str:
-        while True:
-            say(question, end="")
-            try:
-                letter = input().strip().lower()[:1]
-            except EOFError:
-                say()
-                raise _Quit from None
-            if letter == "q":
-                raise _Quit
-            if letter and letter in letters:
-                return letter
-            say(f"please answer with one of {', '.join(letters)} or q")
-
-    def _label(
-        self, evaluation: Evaluation, value: LabelValue, metric: str | None = None, claim: int | None = None
-    ) -> Label:
-        return Label(
-            record_id=evaluation.record_id,
-            value=value,
-            who=self.who,
-            labelled_at=time.time(),
-            metric=metric,
-            claim=claim,
+def _of_turn(evaluation: Evaluation) -> Iterator[tuple[LabelValue, None]]:
+    letter = _letter("Is this a good answer? [g]ood [b]ad [s]kip [q]uit: ", "gbs")
+    if letter != "s":
+        # Stored before the judge's word is shown, which must not sway anybody.
+        yield ("good" if letter == "g" else "bad"), None
+        said = ", ".join(
+            f"{printable(score.metric)} {amount(score.value)}"
+            for score in evaluation.scores
+            if score.value is not None
         )
+        say(f"The judge: {said}")
+
+
+def _of_claims(score: Score) -> Iterator[tuple[LabelValue, int]]:
+    for place, verdict in enumerate(score.verdicts):
+        say(f"Claim {place + 1} of {len(score.verdicts)}: {shorten(verdict.about, _ANSWER)}")
+        letter = _letter("Do the passages support it? [y]es [n]o [s]kip [q]uit: ", "yns")
+        if letter != "s":
+            yield ("supported" if letter == "y" else "not_supported"), place
+
+
+def _letter(question: str, letters: str) -> str:
+    while True:
+        say(question, end="")
+        try:
+            letter = input().strip().lower()[:1]
+        except EOFError:
+            say()
+            raise _Quit from None
+        if letter == "q":
+            raise _Quit
+        if letter and letter in letters:
+            return letter
+        say(f"please answer with one of {', '.join(letters)} or q")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard.cli._options import Results
+from steelyard.cli._options import Results, Since
 from steelyard.cli._terminal import terminal
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ def plan(
         float, typer.Option(min=0.001, max=0.5, help="The half-width wished: .02 for a mean of .84 to .88.")
     ] = 0.02,
     days: Annotated[float, typer.Option(min=0.04, help="Days that the mean is to be of.")] = 7.0,
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="Go by turns since then: 24h, 7d, 2026-11-01.")
-    ] = "",
+    since: Since = "",
 ) -> None:
     """Say what an interval costs a day: turns judged, requests, money; alone and with a screen.
 

@@ -6,16 +6,14 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli._options import Results
+from steelyard.cli._options import Results, Since, Until
 from steelyard.cli._terminal import terminal
 
 
 def report(
     db: Results = "steelyard.db",
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="Only turns judged since then: 24h, 7d, 2026-11-01.")
-    ] = "",
-    until: Annotated[str, typer.Option(metavar="TIME", help="Only turns judged before then.")] = "",
+    since: Since = "",
+    until: Until = "",
     metric: Annotated[str, typer.Option("--metric", "-m", metavar="NAME", help="Only this metric.")] = "",
     tag: Annotated[str, typer.Option(metavar="TAG", help="Only turns with this tag.")] = "",
     evidence: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -333,7 +334,8 @@ def make(options: MakeOptions) -> int:
 
 
 def _writer(options: MakeOptions) -> tuple[ChatWriter, JudgeChoice]:
-    if options.judge.partition(":")[0] != "openai":
+    key_or_server = options.base_url or options.api_key_env or os.environ.get("OPENAI_API_KEY")
+    if options.judge.partition(":")[0] != "openai" or not key_or_server:
         raise ConfigurationError(_NEEDS)
     choice = JudgeChoice.named(
         options.judge,

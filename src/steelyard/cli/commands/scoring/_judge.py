@@ -57,13 +57,9 @@ class Page:
     """What there is to show."""
 
     check: JudgeCheck
-    """The judge's figures."""
     baselines: tuple[JudgeCheck, ...]
-    """Those of word overlap and answer length."""
     advice: tuple[str, ...]
-    """What to take the judge for."""
     price: str
-    """What the check cost, in words; empty where nothing."""
 
 
 def show(console: Console, page: Page) -> None:
