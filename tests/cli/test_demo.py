@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import programs
 from cli.running import Steelyard
 from steelyard.cli.demo._chain import QUESTIONS, UNANSWERABLE
+from steelyard.scores import Evaluation
 from steelyard.sinks import read_evaluations
 
 DEMO = ("-c", "from steelyard.cli import main; main()", "demo")
@@ -27,46 +29,66 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_inventing_chain_comes_out_worse(steelyard: Steelyard, here: Path) -> None:
-    outcome = steelyard("demo", columns=80)
-    assert outcome.status == 0, outcome.err
+@dataclass(frozen=True)
+class Shown:
+    """What one run of the demo printed into a pipe, and what it stored."""
+
+    out: str
+    err: str
+    evaluations: list[Evaluation]
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    folder = tmp_path_factory.mktemp("demo")
+    env = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "OPENAI_API_KEY": "sk-unused"}
+    done = programs.run(DEMO, source=IMPORTS, cwd=folder, env=env)
+    assert done.returncode == 0, done.stderr
+    return Shown(done.stdout, done.stderr, list(read_evaluations(folder / "steelyard.db")))
+
+
+def test_the_inventing_chain_comes_out_worse(shown: Shown) -> None:
     means = {}
     for variant in ("plain", "inventing"):
-        found = [e for e in read_evaluations("steelyard.db") if e.record and variant in e.record.tags]
+        found = [e for e in shown.evaluations if e.record and variant in e.record.tags]
         assert len(found) == TURNS / 3
         values = [value for e in found if (value := e["faithfulness"].value) is not None]
         assert len(values) >= len(QUESTIONS)
         means[variant] = sum(values) / len(values)
-    shown = re.search(r"Chain B is worse: faithfulness (\d\.\d\d) in A, (\d\.\d\d) in\s+B;", outcome.out)
-    assert shown is not None
-    assert float(shown[1]) == pytest.approx(means["plain"], abs=0.005)
-    assert float(shown[2]) == pytest.approx(means["inventing"], abs=0.005)
+    said = re.search(r"Chain B is worse: faithfulness (\d\.\d\d) in A, (\d\.\d\d) in\s+B;", shown.out)
+    assert said is not None
+    assert float(said[1]) == pytest.approx(means["plain"], abs=0.005)
+    assert float(said[2]) == pytest.approx(means["inventing"], abs=0.005)
     assert means["inventing"] < means["plain"] - 0.3
-    assert f"{TURNS} turns seen, {TURNS} evaluated, 0 pending, 0 lost" in outcome.out
+    assert f"{TURNS} turns seen, {TURNS} evaluated, 0 pending, 0 lost" in shown.out
 
 
-def test_the_cause_of_each_chains_bad_turns_is_named(steelyard: Steelyard, here: Path) -> None:
-    shown = steelyard("demo", columns=120).out.partition("Why turns are bad")[2]
-    causes = [line.split()[:3] for line in shown.splitlines() if re.match(r"  [ABC]  ", line)]
+def test_the_cause_of_each_chains_bad_turns_is_named(shown: Shown) -> None:
+    told = shown.out.partition("Why turns are bad")[2]
+    causes = [line.split()[:3] for line in told.splitlines() if re.match(r"  [ABC]  ", line)]
     assert causes[1:] == [["B", "contradicted", causes[1][2]], ["C", "passage", "lost"]]
-    stored = [e.diagnosis for e in read_evaluations("steelyard.db")]
+    stored = [e.diagnosis for e in shown.evaluations]
     assert sum(found is not None and found.cause == "passage_lost" for found in stored) >= 8
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_rows_fit_the_terminal(steelyard: Steelyard, here: Path, columns: int) -> None:
-    lines = steelyard("demo", columns=columns).out.splitlines()
-    assert max(map(len, lines)) <= columns
+def test_rows_fit_the_terminal(shown: Shown) -> None:
+    lines = shown.out.splitlines()
+    assert max(map(len, lines)) <= 80
     rows = [line for line in lines if re.search(r"( +(\d\.\d\d|n/a)){2}  ", line)]
     assert len(rows) == TURNS / 3
     assert rows[0].startswith(QUESTIONS[0][:15])
 
 
-def test_what_cannot_be_answered_is_not_held_against_a_chain(steelyard: Steelyard, here: Path) -> None:
-    steelyard("demo")
-    refusals = [e for e in read_evaluations("steelyard.db") if e.record and e.record.question in UNANSWERABLE]
+def test_what_cannot_be_answered_is_not_held_against_a_chain(shown: Shown) -> None:
+    refusals = [e for e in shown.evaluations if e.record and e.record.question in UNANSWERABLE]
     assert len(refusals) == 3 * len(UNANSWERABLE)
     assert {e["faithfulness"].status for e in refusals} == {"not_applicable"}
+
+
+def test_into_a_pipe_it_prints_no_color_no_cursor_and_no_key(shown: Shown) -> None:
+    assert shown.err == ""
+    assert "\x1b" not in shown.out
+    assert "sk-unused" not in shown.out
 
 
 def test_another_file_and_a_report_of_it(steelyard: Steelyard, here: Path) -> None:
@@ -83,14 +105,6 @@ def test_a_folder_that_is_not_there(steelyard: Steelyard, here: Path) -> None:
     assert outcome.status == 2
     assert "nowhere/steelyard.db" in outcome.err
     assert "Traceback" not in outcome.err
-
-
-def test_piped_into_a_program_without_color_or_cursor(here: Path) -> None:
-    env = {**os.environ, "TERM": "dumb", "OPENAI_API_KEY": "sk-unused"}
-    done = programs.run(DEMO, source=IMPORTS, cwd=here, env=env)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\x1b" not in done.stdout
-    assert "sk-unused" not in done.stdout
 
 
 def test_without_langchain_it_says_what_to_install(here: Path) -> None:

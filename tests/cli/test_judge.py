@@ -91,6 +91,12 @@ def test_a_judge_that_refuses_is_accounted_for_by_cause(steelyard: Steelyard, so
     assert len(server.received) < 40
 
 
+def test_the_plan_names_the_judge_as_it_is(steelyard: Steelyard, some: Path) -> None:
+    done = steelyard("judge", "check", "--judge", "openai:m", "--base-url", "http://h/v1", "--probes", some)
+    # No picture in place of `:m:`.
+    assert done.status == 2 and done.err.startswith("chat:m: ")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -50,7 +50,7 @@ _LISTED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SetupFinding:
     """One thing that was looked at."""
 
     mark: Mark
@@ -59,12 +59,12 @@ class Finding:
     """What was found, and the mend."""
 
 
-_ok = partial(Finding, "ok")
-_note = partial(Finding, "note")
-_fix = partial(Finding, "fix")
+_ok = partial(SetupFinding, "ok")
+_note = partial(SetupFinding, "note")
+_fix = partial(SetupFinding, "fix")
 
 
-def look_at_setup() -> Iterator[Finding]:
+def look_at_setup() -> Iterator[SetupFinding]:
     """Look at everything, in the order in which a score comes about; one thing that fails hides no other."""
     yield from _installed()
     try:
@@ -85,7 +85,7 @@ def look_at_setup() -> Iterator[Finding]:
     yield from _turns(sinks)
 
 
-def _installed() -> Iterator[Finding]:
+def _installed() -> Iterator[SetupFinding]:
     yield _ok(f"steelyard {version('steelyard')}, Python {platform.python_version()}")
     wanted = _wanted()
     here: list[str] = []
@@ -125,7 +125,7 @@ def _version(package: str) -> str:
         return ""
 
 
-def _sampling(settings: Settings) -> Iterator[Finding]:
+def _sampling(settings: Settings) -> Iterator[SetupFinding]:
     if settings.sample_rate < 1 and not settings.sample_key:
         what = (
             "callers could choose which turns are judged: `steelyard init` makes a `sample_key` against that"
@@ -133,7 +133,7 @@ def _sampling(settings: Settings) -> Iterator[Finding]:
         yield _note(what)
 
 
-def _judge(settings: Settings) -> Iterator[Finding]:
+def _judge(settings: Settings) -> Iterator[SetupFinding]:
     started = time.monotonic()
     try:
         evaluation = score_sample()
@@ -156,7 +156,7 @@ def _with_mend(what: str, cause: str) -> str:
     return f"{what}; {MENDS[cause]}" if cause in MENDS else what
 
 
-def _sinks(settings: Settings) -> tuple[list[tuple[str, Sink]], list[Finding]]:
+def _sinks(settings: Settings) -> tuple[list[tuple[str, Sink]], list[SetupFinding]]:
     """Those that can be reached, by the names they have in settings, and how all stand."""
     sinks, findings = [], []
     for name in settings.sinks:
@@ -174,7 +174,7 @@ def _sinks(settings: Settings) -> tuple[list[tuple[str, Sink]], list[Finding]]:
     return sinks, findings
 
 
-async def _reached(sink: Sink) -> Finding:
+async def _reached(sink: Sink) -> SetupFinding:
     try:
         if isinstance(sink, Checkable):
             await sink.check()
@@ -188,14 +188,14 @@ async def _reached(sink: Sink) -> Finding:
         await sink.aclose()
 
 
-def _other_tracers(settings: Settings) -> Iterator[Finding]:
+def _other_tracers(settings: Settings) -> Iterator[SetupFinding]:
     from steelyard_opentelemetry import other_tracers
 
     for check in other_tracers(sinks=settings.sinks):
         yield (_note if check.ok else _fix)(check.what)
 
 
-def _turns(sinks: Sequence[tuple[str, Sink]]) -> Iterator[Finding]:
+def _turns(sinks: Sequence[tuple[str, Sink]]) -> Iterator[SetupFinding]:
     """Whether anything has arrived, and whether it has scores."""
     places = [place for name, sink in sinks if (place := _place(name, sink))]
     if not places and sinks:

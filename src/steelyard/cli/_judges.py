@@ -120,7 +120,7 @@ class JudgeChoice:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
+class CostEstimate:
     """What requests that were made in a dry run, or will be made, take and cost."""
 
     usage: Usage
@@ -129,7 +129,7 @@ class Estimate:
     """Where the prices come from, or why there is none."""
 
     @classmethod
-    def of(cls, judge: DryRunJudge, choice: JudgeChoice) -> Estimate:
+    def of(cls, judge: DryRunJudge, choice: JudgeChoice) -> CostEstimate:
         """What a dry run has counted."""
         prices = [price_of(spent, model, choice) for model, spent in judge.usage.items()]
         known = [dollars for dollars, _ in prices if dollars is not None]

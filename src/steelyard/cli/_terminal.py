@@ -25,7 +25,8 @@ from steelyard._internal.text import escaped
 
 def terminal(*, stderr: bool = False) -> Console:
     """Prints tables and colours of ours; no character of the texts in them acts as code."""
-    made = Console(stderr=stderr, highlight=False)
+    # Without emoji: `chat:m:` is a name.
+    made = Console(stderr=stderr, highlight=False, emoji=False)
     made.push_render_hook(_EscapeHook())
     return made
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from types import SimpleNamespace
 from typing import Final
 
+from steelyard._internal.typed import read
 from steelyard.record import Context, Record, Stage, Timings, TraceRef
 from steelyard.report import Label, open_labels
 from steelyard.scores import Diagnosis, Evaluation, Evidence, Provenance, Score, Usage, Verdict
@@ -36,16 +37,16 @@ _MADE: Final = Provenance(judge="demo", prompt_version="1", metric_version="1")
 class _Topic:
     """What customers ask about: questions, the help page, what it says of them, and what it does not."""
 
-    questions: list[str]
+    questions: tuple[str, ...]
     passage: str
-    claims: list[str]
+    claims: tuple[str, ...]
     invented: str
 
 
 @cache
 def _topics() -> tuple[_Topic, ...]:
     raw = files("steelyard.cli.demo").joinpath("shop.json").read_text(encoding="utf-8")
-    return tuple(_Topic(**one) for one in json.loads(raw))
+    return tuple(read(_Topic, one) for one in json.loads(raw))
 
 
 def write_fortnight(path: str, *, now: float) -> None:
@@ -129,7 +130,7 @@ def _turn(
 
 
 def _scores(
-    draw: random.Random, number: int, topic: _Topic, claims: Sequence[str], shown: tuple[Context, ...]
+    draw: random.Random, number: int, topic: _Topic, claims: tuple[str, ...], shown: tuple[Context, ...]
 ) -> Iterator[Score]:
     verdicts = [_verdict(claim, topic, shown) for claim in claims]
     held = sum(verdict.value is True for verdict in verdicts) / len(verdicts)

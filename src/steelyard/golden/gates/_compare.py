@@ -44,7 +44,7 @@ class MetricComparison:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
+class ChangedCase:
     """A case that is on the other side of a threshold in the second run."""
 
     case: str
@@ -61,7 +61,7 @@ class Comparison:
 
     differences: tuple[MetricComparison, ...]
     """By metric, over all cases first, then by slice."""
-    changed: tuple[Side, ...]
+    changed: tuple[ChangedCase, ...]
     """Cases that changed sides, those that fail now first."""
     only_first: tuple[str, ...]
     """Ids of cases that only the first run has."""
@@ -165,14 +165,14 @@ def _value(case: CaseResult, metric: str) -> float | None:
     return None if found is None else found.value
 
 
-def _sides(one: CaseResult, other: CaseResult) -> list[Side]:
+def _sides(one: CaseResult, other: CaseResult) -> list[ChangedCase]:
     sides = []
     for name, after in other.metrics.items():
         before = one.metrics.get(name)
         if before is None or None in (before.passed, after.passed) or before.passed == after.passed:
             continue
         sides.append(
-            Side(
+            ChangedCase(
                 case=other.id,
                 question=other.question,
                 metric=name,

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from steelyard._internal.redact import redacted_url
 from steelyard.errors import ConfigurationError, SteelyardError
@@ -92,8 +92,6 @@ def _at(value: object, path: str) -> object:
 _CONTEXT_NAMES = ("history", "chat_history", "case")
 _QUESTION_KEYS = ("question", "input", "query", "user_input")
 _HISTORY_KEYS = ("chat_history", "history")
-# In this order: a LangChain runnable has `invoke` and may have a `query` as well.
-_METHODS: tuple[Literal["invoke", "query", "chat", "run"], ...] = ("invoke", "query", "chat", "run")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,9 +164,9 @@ def _adapted(target: object, name: str, input_key: str | None) -> App:
         if inspect.iscoroutine(made):
             made = asyncio.run(made)
         return _adapted(made, name, input_key)
-    for method in _METHODS:
+    for method, adapter in _ADAPTERS.items():
         if callable(getattr(target, method, None)) and not inspect.isfunction(target):
-            return _ADAPTERS[method](target, name, input_key)
+            return adapter(target, name, input_key)
     if callable(target):
         return _function(target, name)
     raise ConfigurationError(
@@ -301,6 +299,7 @@ def _workflow(target: Any, name: str, _: str | None) -> App:
     return App(name=name, call=partial(_awaited, call), takes_history=False, is_async=True)
 
 
+# In this order: a LangChain runnable has `invoke` and may have a `query` as well.
 _ADAPTERS: Mapping[str, Callable[[Any, str, str | None], App]] = {
     "invoke": _chain,
     "query": _engine,

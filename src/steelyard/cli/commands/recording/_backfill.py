@@ -26,7 +26,7 @@ from steelyard.backfill import (
     TracesFound,
     open_sources,
 )
-from steelyard.cli._judges import FREE, Estimate, JudgeChoice, suite_of
+from steelyard.cli._judges import FREE, CostEstimate, JudgeChoice, suite_of
 from steelyard.cli._options import BaseUrl, ConfiguredJudge, KeyVariable, Since, Until, Yes, listed, takes
 from steelyard.cli._say import counted
 from steelyard.cli._terminal import progress, terminal
@@ -261,7 +261,7 @@ def _show_plan(
     judge = choice.dry_run()
     records = [task.record for task in plan.first]
     evaluate(records, metrics=list(options.metrics), judge=judge, fuse=options.fuse, progress=False)
-    estimate = Estimate.of(judge, choice)
+    estimate = CostEstimate.of(judge, choice)
     console.print(estimate.words(plan.tasks / len(plan.first)), markup=False)
     for line in estimate.sources:
         console.print(line, style="dim", markup=False)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from steelyard import golden
 from steelyard._internal.text import printable, shorten
-from steelyard.cli._judges import Estimate, JudgeChoice, price_of
+from steelyard.cli._judges import CostEstimate, JudgeChoice, price_of
 from steelyard.cli._options import BaseUrl, GoldenSetFile, KeyVariable, Results, Yes, numbers_by_name, takes
 from steelyard.cli._say import counted
 from steelyard.cli._terminal import terminal
@@ -307,7 +307,7 @@ def make(options: MakeOptions) -> int:
     planned = making.plan(passages, n=options.n, shares=shares, seed=options.seed)
     console = terminal(stderr=True)
     dollars, source = price_of(planned.usage, choice.model, choice)
-    cost = Estimate(usage=planned.usage, dollars=dollars, sources=[source]).words()
+    cost = CostEstimate(usage=planned.usage, dollars=dollars, sources=[source]).words()
     cases = f"{counted(planned.cases, 'case')} from {counted(planned.passages, 'passage')}"
     line = f"{writer.name}: {cases}, about {cost}"
     console.print(Text(line, style="bold"), soft_wrap=True)

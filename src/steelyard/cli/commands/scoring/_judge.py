@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import printable
-from steelyard.cli._judges import Estimate as Cost
-from steelyard.cli._judges import JudgeChoice, JudgeOptions, price_words
+from steelyard.cli._judges import CostEstimate, JudgeChoice, JudgeOptions, price_words
 from steelyard.cli._options import Yes, takes
 from steelyard.cli._say import counted, say
 from steelyard.cli._terminal import figures_table, progress, terminal
@@ -52,19 +51,14 @@ _LEGEND = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
-    """What there is to show."""
-
-    check: JudgeCheck
-    baselines: tuple[JudgeCheck, ...]
-    advice: tuple[str, ...]
-    price: str
-
-
-def show(console: Console, page: Page) -> None:
-    """Print the page."""
-    check = page.check
+def _show(
+    console: Console,
+    check: JudgeCheck,
+    baselines: Sequence[JudgeCheck],
+    advised: Sequence[str],
+    price: str,
+) -> None:
+    """Print the judge's figures, those of the baselines beside them, and what to take the judge for."""
     own = "" if check.published else ", a set of your own"
     console.print(
         Text(f"{printable(check.judge)} (wording {printable(check.prompt_version)})", style="bold"),
@@ -73,32 +67,32 @@ def show(console: Console, page: Page) -> None:
             style="dim",
         ),
     )
-    console.print(_kinds(page))
+    console.print(_kinds(check, baselines))
     console.print(Text(_LEGEND, style="dim"))
     if check.again is not None:
-        console.print(_changes(page))
+        console.print(_changes(check, baselines))
     if check.calibration is not None:
-        console.print(_reliability(check.calibration, page.baselines))
-    for line in (*_causes(check), *_cost(page)):
+        console.print(_reliability(check.calibration, baselines))
+    for line in (*_causes(check), *_cost(check, price)):
         console.print(Text(line, style="dim"), soft_wrap=True)
     console.print(Text("\nWhat to take it for", style="bold"))
-    for sentence in page.advice:
+    for sentence in advised:
         console.print(Padding(Text(f"- {sentence}"), (0, 0, 0, 1)))
 
 
-def _kinds(page: Page) -> Table:
-    names = [_short(baseline) for baseline in page.baselines]
+def _kinds(check: JudgeCheck, baselines: Sequence[JudgeCheck]) -> Table:
+    names = [_short(baseline) for baseline in baselines]
     table = figures_table("Right by kind", "n", "right", "95 %", "both", "yes", *names)
-    for kind, figures in page.check.kinds.items():
-        beside = [baseline.kinds[kind] for baseline in page.baselines]
+    for kind, figures in check.kinds.items():
+        beside = [baseline.kinds[kind] for baseline in baselines]
         table.add_row(*_accuracy(kind.replace("_", " "), figures, beside))
         if kind == "language":
-            for language, part in page.check.languages.items():
-                beside = [baseline.languages[language] for baseline in page.baselines]
+            for language, part in check.languages.items():
+                beside = [baseline.languages[language] for baseline in baselines]
                 table.add_row(*_accuracy(f"  {language}", part, beside), style="dim")
     table.add_section()
-    overall = [baseline.overall for baseline in page.baselines]
-    table.add_row(*_accuracy("all", page.check.overall, overall), style="bold")
+    overall = [baseline.overall for baseline in baselines]
+    table.add_row(*_accuracy("all", check.overall, overall), style="bold")
     return table
 
 
@@ -115,14 +109,14 @@ def _accuracy(name: str, figures: Accuracy, beside: Sequence[Accuracy]) -> list[
     ]
 
 
-def _changes(page: Page) -> Table:
-    names = [_short(baseline) for baseline in page.baselines]
+def _changes(check: JudgeCheck, baselines: Sequence[JudgeCheck]) -> Table:
+    names = [_short(baseline) for baseline in baselines]
     table = figures_table("Moved by", "n", "moved", "95 %", "to yes, no", "right", *names)
     for field, words in _CHANGES:
-        change: Effect | None = getattr(page.check, field)
+        change: Effect | None = getattr(check, field)
         if change is None or change.moved is None:
             continue
-        beside = [_moved(getattr(baseline, field)) for baseline in page.baselines]
+        beside = [_moved(getattr(baseline, field)) for baseline in baselines]
         table.add_row(
             words,
             str(change.moved.n),
@@ -172,8 +166,8 @@ def _causes(check: JudgeCheck) -> list[str]:
     return [f"without an answer, in all passes: {words}; they count as not right"]
 
 
-def _cost(page: Page) -> list[str]:
-    usage, first = page.check.usage, page.check.passes["all"]
+def _cost(check: JudgeCheck, price: str) -> list[str]:
+    usage, first = check.usage, check.passes["all"]
     line = f"{counted(usage.requests, 'request')}, {counted(usage.questions, 'question')}"
     if usage.prompt_tokens:
         each = (first.prompt_tokens + first.completion_tokens) / max(first.questions, 1)
@@ -181,7 +175,7 @@ def _cost(page: Page) -> list[str]:
             f", {usage.prompt_tokens:,} tokens in ({usage.cached_tokens:,} cached), "
             f"{usage.completion_tokens:,} out; {each:,.0f} tokens a claim with fuse view"
         )
-    return [line, *([page.price] if page.price else [])]
+    return [line, *([price] if price else [])]
 
 
 app = typer.Typer(help="Measure a judge.", no_args_is_help=True)
@@ -248,13 +242,18 @@ def check(options: CheckOptions) -> int:
 
         check = asyncio.run(_check(judge, probes, choice.concurrency, show_pass))
     beside = tuple(check_judge(baseline, probes) for baseline in baselines(probes.probes))
-    page = Page(
-        check=check, baselines=beside, advice=advice(check, beside), price=price_words(choice, check.usage)
-    )
+    advised, price = advice(check, beside), price_words(choice, check.usage)
     if options.as_json:
-        say(json.dumps(_plain(page), ensure_ascii=False))
+        found = {
+            **asdict(check),
+            "usage": asdict(check.usage),
+            "price": price or None,
+            "baselines": [asdict(one) for one in beside],
+            "advice": advised,
+        }
+        say(json.dumps(found, ensure_ascii=False))
     else:
-        show(terminal(), page)
+        _show(terminal(), check, beside, advised, price)
     return _status(options, check, console)
 
 
@@ -272,21 +271,11 @@ def _plan(choice: JudgeChoice, probes: ProbeSet, console: Console) -> None:
     """Make every request in a dry run, and say how many they are and what they would cost."""
     dry_run = choice.dry_run()
     asyncio.run(_check(dry_run, probes, choice.concurrency, lambda _name, _done, _of: None))
-    cost = Cost.of(dry_run, choice)
+    cost = CostEstimate.of(dry_run, choice)
     head = f"{dry_run.name}: {counted(len(probes.probes), 'probe')} in seven passes, {cost.words()}"
     console.print(head, style="bold", markup=False, soft_wrap=True)
     for source in cost.sources:
         console.print(source, style="dim", markup=False, soft_wrap=True)
-
-
-def _plain(page: Page) -> dict[str, object]:
-    return {
-        **asdict(page.check),
-        "usage": asdict(page.check.usage),
-        "price": page.price or None,
-        "baselines": [asdict(check) for check in page.baselines],
-        "advice": page.advice,
-    }
 
 
 def _status(options: CheckOptions, check: JudgeCheck, console: Console) -> int:

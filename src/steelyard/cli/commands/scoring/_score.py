@@ -20,7 +20,7 @@ from rich.text import Text
 from steelyard._internal.text import escaped, printable
 from steelyard.backfill import read_records
 from steelyard.cli._files import count_lines, open_input
-from steelyard.cli._judges import FREE, Estimate, JudgeChoice, JudgeOptions, price_words, suite_of
+from steelyard.cli._judges import FREE, CostEstimate, JudgeChoice, JudgeOptions, price_words, suite_of
 from steelyard.cli._options import Metrics, listed, numbers_by_name, takes
 from steelyard.cli._say import counted
 from steelyard.cli._summary import Tally, show
@@ -187,14 +187,14 @@ def _plan(job: ScoreOptions, choice: JudgeChoice) -> int:
         whole = counted(total, "record")
     asked = f"{counted(len(suite), 'metric')}, {judge.name}, fuse {job.fuse}"
     console.print(Text(f"{whole} of {job.source_name}, {asked}: nothing was sent", style="bold"))
-    estimate = Estimate.of(judge, choice)
+    estimate = CostEstimate.of(judge, choice)
     console.print(_plan_table(estimate, len(records), total))
     for line in (*(f"assumed: {what}" for what in ASSUMED), *estimate.sources):
         console.print(Text(line, style="dim"))
     return 1 if bad.count else 0
 
 
-def _plan_table(estimate: Estimate, sampled: int, total: int | None) -> Table:
+def _plan_table(estimate: CostEstimate, sampled: int, total: int | None) -> Table:
     """What some records would take, and all of the file, if their number is known."""
     usage, price = estimate.usage, estimate.dollars
     table = figures_table("Estimate", "Requests", "Tokens in", "Tokens out", "Price")
