@@ -28,7 +28,7 @@ from steelyard.report import (
     open_results,
 )
 from steelyard.report.planning import plan_judging
-from steelyard.report.queries import EVIDENCE
+from steelyard.report.queries import EVIDENCE, StoredCanaries
 from steelyard.scores import Cause, Diagnosis, Evaluation, Provenance, Score, Usage
 from steelyard.sinks import PostgresSink, Sink, SQLiteSink
 
@@ -87,6 +87,9 @@ class Counted:
         spooled: int = 0
         skipped: object = MappingProxyType({"sampled_out": 7})
         dead: object = MappingProxyType({})
+        canaries: object = StoredCanaries(
+            judge="j", state="changed", probes=9, asked=50, right=30, low=0.4, high=0.7, changed_at=NOON
+        )
 
     def stats(self) -> Stats:
         return self.Stats()
@@ -386,6 +389,7 @@ def test_the_counts_of_monitors_are_added_up_and_listed(store: Store, reader: Re
     assert len(runs) == 2 and runs[0].updated_at >= runs[1].updated_at
     assert runs[0].counts.seen == 10 and runs[0].pid > 0 and runs[0].started_at <= runs[0].updated_at
     assert len(reader.runs(limit=1)) == 1
+    assert runs[0].canaries == Counted.Stats().canaries
 
 
 def test_a_later_word_of_the_same_person_replaces_the_earlier_one(labels: LabelStore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -241,3 +242,17 @@ async def test_no_turns_and_hostile_ones_are_shown(empty: Path, odd: Path) -> No
         shown = (await http.get("/turn?id=r1&claim=9&show=none")).text
         assert "<img" not in shown and "\u202e" not in shown and len(shown) < 500_000
         assert "were not stored" in (await http.get("/turn?id=r2")).text
+
+
+async def test_what_canaries_of_another_process_say_is_shown(tried: Path) -> None:
+    said = {"judge": HOSTILE, "state": "changed", "probes": 9, "asked": 50, "right": 30, "low": 0.4}
+    rows = [("a", 7, {"canaries": {**said, "high": 0.7, "changed_at": NOON}}), ("b", 8, {"canaries": said})]
+    with closing(sqlite3.connect(tried)) as connection, connection:
+        connection.executemany(
+            "INSERT INTO ledger VALUES (?, 'web-1', ?, 1.0, 2.0, ?)",
+            [(run, pid, json.dumps(counts)) for run, pid, counts in rows],
+        )
+    async with client(tried) as http:
+        page = (await http.get("/judges")).text
+    assert "The judge has changed" in page and "web-1, process 7" in page and "web-1, process 8" not in page
+    assert "30 of 50" in page and "<img" not in page

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard._internal.text import shorten
-from steelyard.report.queries import Funnel, StoredRun
+from steelyard.report.queries import Funnel, StoredCanaries, StoredRun
 
 _PLAIN = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
 
@@ -52,7 +52,33 @@ def run_of(
     found = funnel_of([(started_at, updated_at, counts)])
     if found is None:
         return None
-    return StoredRun(run=run, host=host, pid=pid, started_at=started_at, updated_at=updated_at, counts=found)
+    canaries = _canaries((_parsed(counts) or {}).get("canaries"))
+    return StoredRun(
+        run=run,
+        host=host,
+        pid=pid,
+        started_at=started_at,
+        updated_at=updated_at,
+        counts=found,
+        canaries=canaries,
+    )
+
+
+def _canaries(stored: object) -> StoredCanaries | None:
+    """None where there are none, or they cannot be read."""
+    if not isinstance(stored, Mapping):
+        return None
+    try:
+        return StoredCanaries(
+            judge=str(stored["judge"]),
+            state=str(stored["state"]),
+            **{name: int(stored[name]) for name in ("probes", "asked", "right")},
+            low=float(stored["low"]),
+            high=float(stored["high"]),
+            changed_at=None if stored["changed_at"] is None else float(stored["changed_at"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def _most_frequent(counts: Counter[str]) -> dict[str, int]:

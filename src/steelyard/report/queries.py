@@ -250,6 +250,28 @@ class Funnel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StoredCanaries:
+    """What probes with a known answer said of a Monitor's judge; see `steelyard.online.CanaryReading`."""
+
+    judge: str
+    """The judge."""
+    state: str
+    """`learning`, `watching`, `changed` or `unusable`."""
+    probes: int
+    """Probes that it answered rightly every time while learning."""
+    asked: int
+    """Answers since then."""
+    right: int
+    """Of those, right ones."""
+    low: float
+    """Lower end of the 95 % confidence sequence for the share that is right."""
+    high: float
+    """Its upper end."""
+    changed_at: float | None
+    """When a change was noticed, as Unix time; None if there was none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StoredRun:
     """One Monitor from its start on, as it last stored its counts."""
 
@@ -265,6 +287,8 @@ class StoredRun:
     """When counts were last stored."""
     counts: Funnel
     """What it did with every turn."""
+    canaries: StoredCanaries | None = None
+    """What its canaries said; None without any."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,6 +38,7 @@ EARLIER: Final = """SELECT happened_at, value, inclusion_probability FROM scores
 _EVERY: Final = 5.0
 Row = tuple[str, str, int, float, float, str]
 _COUNTS: Final = ("seen", "accepted", "pending", "evaluated", "abandoned", "spooled", "skipped", "dead")
+_OF_CANARIES: Final = ("judge", "state", "probes", "asked", "right", "low", "high", "changed_at")
 _log = SafeLogger("steelyard.sinks")
 _LOOK: Final = 60.0
 """Seconds between two looks at what exceeds the limits of `keep`."""
@@ -148,6 +149,8 @@ def _counts_of(monitor: Any) -> dict[str, Any]:
     stats = monitor.stats()
     counts = {name: getattr(stats, name) for name in _COUNTS}
     found = {name: value if isinstance(value, int) else dict(value) for name, value in counts.items()}
+    if (canaries := getattr(stats, "canaries", None)) is not None:
+        found["canaries"] = {name: getattr(canaries, name) for name in _OF_CANARIES}
     # What no picked turn lies below: turns that are seldom picked may be absent from a report's period.
     floor = getattr(getattr(monitor, "options", None), "floor", None)
     return found if floor is None else {**found, "floor": floor}

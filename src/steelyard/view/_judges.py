@@ -44,6 +44,7 @@ def judges(site: Site, request: Request) -> Response:
     with site.open() as results:
         made = results.made(Scope())
         found = _labelled(results, site.labels)
+        canaries = site.live.canaries(results)
     keys = sorted(found, key=lambda key: -len(found[key]))
     return site.render(
         request,
@@ -53,7 +54,7 @@ def judges(site: Site, request: Request) -> Response:
         charts=[_chart(key, found[key], calibration) for key in keys],
         calibration=calibration,
         problem=problem,
-        canaries=site.live.canaries(),
+        canaries=canaries,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -15,6 +16,7 @@ from steelyard._internal.sqlite import identity_of
 from steelyard.errors import ConfigurationError
 from steelyard.online import CanaryReading, QueueCounts, Spool, SpoolSettings
 from steelyard.report import ResultsReader
+from steelyard.report.queries import StoredCanaries, StoredRun
 from steelyard.sinks import ObservedMonitor
 
 _RUNS = 12
@@ -73,7 +75,7 @@ class LiveLook:
         # Monitors that ended long ago are of no interest here; the report has them.
         rows = [
             LiveRow(
-                where=f"{run.host}, process {run.pid}",
+                where=_where(run),
                 age=max(at - run.updated_at, 0.0),
                 counts=_turns(run.counts),
             )
@@ -87,10 +89,15 @@ class LiveLook:
             spool = spool or stats.spool
         return LiveState(at=at, rows=tuple(rows), spool=spool, problem=problem)
 
-    def canaries(self) -> CanaryReading | None:
-        """What probes with a known answer say of the judge of the Monitor in this process."""
-        found = None if self._monitor is None else getattr(self._monitor.stats(), "canaries", None)
-        return found if isinstance(found, CanaryReading) else None
+    def canaries(self, results: ResultsReader) -> list[tuple[str, CanaryReading | StoredCanaries]]:
+        """What probes with a known answer say of judges, and whose Monitor asked them; the latest first."""
+        stats = None if self._monitor is None else self._monitor.stats()
+        own = getattr(stats, "canaries", None)
+        found: list[tuple[str, CanaryReading | StoredCanaries]] = [("this process", own)] if own else []
+        # What this process has stored is older than what it says.
+        stored = (run for run in results.runs(limit=_RUNS) if not (own and run.pid == os.getpid()))
+        found += [(_where(run), run.canaries) for run in stored if run.canaries is not None]
+        return found
 
     def _counts(self) -> tuple[QueueCounts | None, str]:
         if self._path is None:
@@ -118,6 +125,10 @@ class LiveLook:
         if spool is not None:
             with suppress(sqlite3.Error):
                 spool.close()
+
+
+def _where(run: StoredRun) -> str:
+    return f"{run.host}, process {run.pid}"
 
 
 def _turns(stats: object) -> dict[str, int]:
