@@ -17,7 +17,7 @@ from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.report.queries import Scope, Totals, TurnFilter, attributes_of
 from steelyard.report.stores._sqlite_turns import VERSIONS, chosen, has_labels
-from steelyard.report.stores._tables import CHUNK, ResultsReader, values_of, with_turns
+from steelyard.report.stores._tables import CHUNK, ResultsReader, values_of
 from steelyard.report.stores._turns import COUNTED, Choice, Row, evidence_of, totals_of
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
@@ -37,7 +37,8 @@ _BY = {
 class SQLiteResults(ResultsReader):
     """A `ResultsReader` over a results file, which may still be written to."""
 
-    tagged = f"e.turn IN ({_OF_TAG})"
+    tagged = f"{{table}}.turn IN ({_OF_TAG})"
+    tagged_alone = True
     among = "e.turn IN (SELECT value FROM json_each(:turns))"
     # The number of a row is in every index, its explanation in none.
     example = "min(s.rowid)"
@@ -82,7 +83,7 @@ class SQLiteResults(ResultsReader):
         # From the narrowest index that tells.
         if scope.evidence is None and scope.metric is not None:
             scores = self.of_scores(scope)[0]
-            query = f"SELECT {what.format('s')} FROM scores s {with_turns(scope)} WHERE {scores}"
+            query = f"SELECT {what.format('s')} FROM scores s {self.with_turns(scope)} WHERE {scores}"
         elif scope.evidence is None and scope.tag is not None:
             query = f"""SELECT {what.format("k")} FROM turn_keys k WHERE kind = 'tag' AND value = :tag
                 AND happened_at >= coalesce(:since, -1e300) AND happened_at < coalesce(:until, 1e300)"""

@@ -48,7 +48,9 @@ class ResultsReader(Lists):
     """
 
     tagged: ClassVar[str]
-    """A condition on `evaluations e`: that a turn has the tag `:tag`."""
+    """A condition on `evaluations e`, or on `{table}`: that a turn has the tag `:tag`."""
+    tagged_alone: ClassVar[bool] = False
+    """Whether scores tell their turn's tags without `evaluations`."""
     metadata = "e.metadata"
     """The column of a turn's metadata."""
     example = "min(s.explanation)"
@@ -90,6 +92,11 @@ class ResultsReader(Lists):
         """The explanation that `example` stands for."""
         return str(example or "")
 
+    def with_turns(self, scope: Scope) -> str:
+        """The join that a scope with a tag or evidence needs; without them scores tell all."""
+        alone = scope.evidence is None and (scope.tag is None or self.tagged_alone)
+        return "" if alone else "JOIN evaluations e ON e.record_id = s.record_id"
+
     def of_turns(self, scope: Scope) -> tuple[str, dict[str, Any]]:
         """The scope as a condition on `evaluations e`, and its values."""
         of_metric = "e.record_id IN (SELECT record_id FROM scores WHERE metric = :metric)"
@@ -103,7 +110,8 @@ class ResultsReader(Lists):
         conditions = {
             f"{table}.happened_at >= :since": scope.since,
             f"{table}.happened_at < :until": scope.until,
-            self.tagged: scope.tag,
+            # What screens said does not name its turn.
+            self.tagged.format(table="e" if table == "q" else table): scope.tag,
             WITH_EVIDENCE: scope.evidence,
             of_metric: scope.metric,
         }
@@ -123,7 +131,7 @@ class ResultsReader(Lists):
         where, values = self.of_scores(scope)
         query = f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), {self.example}, count(*),
             sum(1 / s.inclusion_probability)
-            FROM scores s {with_turns(scope)} WHERE s.status != 'scored' AND {where}
+            FROM scores s {self.with_turns(scope)} WHERE s.status != 'scored' AND {where}
             GROUP BY s.metric, s.status, s.cause ORDER BY count(*) DESC, s.metric"""
         with self.reading() as connection:
             return [
@@ -153,7 +161,7 @@ class ResultsReader(Lists):
         where, values = self.of_scores(scope)
         query = f"""SELECT s.judge, coalesce(s.embedder, ''), coalesce(s.prompt_version, ''),
             coalesce(s.calibrated, 0), count(*)
-            FROM scores s {with_turns(scope)} WHERE s.judge IS NOT NULL AND {where}
+            FROM scores s {self.with_turns(scope)} WHERE s.judge IS NOT NULL AND {where}
             GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC"""
         with self.reading() as connection:
             rows = connection.execute(self.statement(query), values).fetchall()
@@ -221,7 +229,7 @@ class ResultsReader(Lists):
     def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
         """The worst turns by a metric, worst first, with all their scores; unreadable ones are left out."""
         where, values = self.of_scores(scope)
-        query = f"""SELECT s.record_id FROM scores s {with_turns(scope)}
+        query = f"""SELECT s.record_id FROM scores s {self.with_turns(scope)}
             WHERE s.metric = :worst AND {SCORED} AND {where}
             ORDER BY CASE s.direction WHEN 'lower' THEN -s.value ELSE s.value END,
             s.happened_at DESC, s.record_id LIMIT :limit"""
@@ -414,8 +422,3 @@ def groups_of(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
 def values_of(scope: Scope) -> dict[str, Any]:
     """The scope by the names that queries use."""
     return asdict(scope)
-
-
-def with_turns(scope: Scope) -> str:
-    """The join that a scope with a tag or evidence needs; without them scores tell all."""
-    return "" if scope.tag is scope.evidence is None else "JOIN evaluations e ON e.record_id = s.record_id"

@@ -114,6 +114,9 @@ _SEVENTH: Final = (
     "SET LOCAL statement_timeout = 0",
     "DROP INDEX scores_by_metric_and_time",
     "CREATE INDEX scores_by_metric_and_time ON scores (metric, happened_at, value, turn)",
+    "DROP INDEX scores_without_value",
+    "CREATE INDEX scores_without_value ON scores "
+    "(metric, status, cause, happened_at, turn, inclusion_probability) WHERE status <> 'scored'",
 )
 _MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
     1: _FIRST,

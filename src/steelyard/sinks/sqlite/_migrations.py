@@ -20,6 +20,7 @@ from steelyard.sinks.sqlite._schema import (
     SCREENED,
     SQLITE_SCHEMA,
     TABLES,
+    WITHOUT_VALUE,
     told_in,
     write_evaluation,
 )
@@ -85,8 +86,9 @@ def _from_later_schemas(connection: sqlite3.Connection, path: str, version: int)
         connection.execute(BY_DIAGNOSIS)
     for statement in SCREENED if version <= 5 else ():
         connection.execute(statement)
-    connection.execute("DROP INDEX scores_by_metric_and_time")
-    connection.execute(BY_METRIC)
+    for name, statement in (("by_metric_and_time", BY_METRIC), ("without_value", WITHOUT_VALUE)):
+        connection.execute(f"DROP INDEX scores_{name}")
+        connection.execute(statement)
 
 
 def _read_told(connection: sqlite3.Connection, table: str) -> None:

@@ -65,6 +65,10 @@ BY_DIAGNOSIS: Final = (
     "CREATE INDEX evaluations_by_diagnosis ON evaluations (diagnosis, happened_at, record_id) "
     "WHERE diagnosis IS NOT NULL"
 )
+WITHOUT_VALUE: Final = (
+    "CREATE INDEX scores_without_value ON scores "
+    "(metric, status, cause, happened_at, turn, inclusion_probability) WHERE status != 'scored'"
+)
 BY_METRIC: Final = "CREATE INDEX scores_by_metric_and_time ON scores (metric, happened_at, value, turn)"
 """The turn is in it so that every so many-th score is found without a look at the others."""
 SCREENED: Final = (
@@ -105,8 +109,7 @@ RESULT_TABLES: Final = (
     "CREATE INDEX evaluations_by_trace ON evaluations (trace_id) WHERE trace_id IS NOT NULL",
     "CREATE INDEX scores_by_record ON scores (record_id, position)",
     BY_METRIC,
-    "CREATE INDEX scores_without_value ON scores (metric, status, cause, happened_at, record_id) "
-    "WHERE status != 'scored'",
+    WITHOUT_VALUE,
     "CREATE INDEX scores_not_passed ON scores (metric, happened_at) WHERE passed = 0",
 )
 """Results go by `happened_at`, when the turn began; where nothing says, that is `evaluated_at`."""
