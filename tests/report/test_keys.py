@@ -272,6 +272,17 @@ def test_an_unknown_judge_tag_or_metric_is_answered_without_a_look_at_the_turns(
             assert steps.count < 20, wanted
 
 
+@pytest.mark.parametrize("most", [None, 100])
+def test_the_scores_of_a_tag_and_metric_take_no_look_at_the_others_for_each_turn(
+    file: Path, most: int | None
+) -> None:
+    with closing(open_results(file)) as reader:
+        steps = Steps()
+        steps.watch(reader)
+        assert reader.scores(Scope(tag="vip", metric="recall"), turns=MANY, most=most)
+        assert steps.count < 5_000
+
+
 class Steps:
     """How much SQLite did, in units of 100 of its instructions."""
 

@@ -99,7 +99,7 @@ class ResultsReader(Lists):
 
     def of_turns(self, scope: Scope) -> tuple[str, dict[str, Any]]:
         """The scope as a condition on `evaluations e`, and its values."""
-        of_metric = "e.record_id IN (SELECT record_id FROM scores WHERE metric = :metric)"
+        of_metric = "e.turn IN (SELECT turn FROM scores WHERE metric = :metric)"
         return self._conditions("e", of_metric, scope)
 
     def of_scores(self, scope: Scope) -> tuple[str, dict[str, Any]]:
@@ -323,11 +323,10 @@ class ResultsReader(Lists):
         """Tables and conditions to read scores by, their values, and how many each score stands for."""
         if scope.tag is not None or scope.evidence is not None:
             every = _every(turns, most)
-            where, values = self._conditions("e", "s.metric = :metric", scope)
-            joined = (
-                f"evaluations e CROSS JOIN scores s WHERE {_thinned('e', every)} s.record_id = e.record_id"
-            )
-            yield f"{joined} AND {where}", values, every
+            # So written, no index is taken that leads to all scores of the metric for each turn.
+            where, values = self._conditions("e", "s.metric || '' = :metric", scope)
+            joined = f"evaluations e CROSS JOIN scores s WHERE {_thinned('e', every)} {where}"
+            yield f"{joined} AND s.record_id = e.record_id", values, every
             return
         where, values = self.of_scores(scope)
         query = f"SELECT s.metric, count(s.value) FROM scores s WHERE {where} GROUP BY 1"
