@@ -26,6 +26,9 @@ demo: $(VENV)/.demo  ## a real RAG chain, scored without a key
 pictures: $(VENV)/.dev  ## every page in the light, the dark and on a phone, into .pictures
 	$(BIN)/python scripts/pictures.py
 
+picture-of-phoenix: $(VENV)/.dev  ## a trace with our scores in a real Phoenix, which is installed into the user's cache
+	$(BIN)/python scripts/pictures.py --phoenix --docs
+
 # One process more than there are cores: tests that wait for something leave theirs idle.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 

@@ -2,6 +2,7 @@
 
 python scripts/pictures.py [--folder .pictures]
 python scripts/pictures.py --docs      those that README and docs show, into docs/images
+python scripts/pictures.py --phoenix   a trace with our scores in a real Phoenix, which is installed first
 """
 
 from __future__ import annotations
@@ -108,9 +109,14 @@ def of_docs(browser: Any, address: str, page: Path, folder: Path) -> None:
             then(view)
         view.screenshot(path=folder / f"{name}.png")
         view.close()
-        with Image.open(folder / f"{name}.png") as whole:  # a third of the size
-            small = whole.convert("RGB").quantize(200, dither=Image.Dither.NONE)
-        small.save(folder / f"{name}.png", optimize=True)
+        shrink(folder / f"{name}.png")
+
+
+def shrink(picture: Path) -> None:
+    """Makes a picture take a third of its bytes."""
+    with Image.open(picture) as whole:
+        small = whole.convert("RGB").quantize(200, dither=Image.Dither.NONE)
+    small.save(picture, optimize=True)
 
 
 def of_terminal(folder: Path) -> None:
@@ -132,6 +138,65 @@ def of_terminal(folder: Path) -> None:
     (folder / "demo.svg").write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.MULTILINE), encoding="utf-8")
 
 
+def of_phoenix(browser: Any, folder: Path) -> None:
+    """A traced turn of a chain in a real Phoenix, with the scores that `PhoenixSink` sent there."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "parts"))
+    from phoenix import phoenix_server
+
+    with phoenix_server() as address:
+        traced_turn(address)
+        view = browser.new_page(viewport={"width": 1440, "height": 760}, color_scheme="light")
+        view.goto(f"{address}/projects")
+        view.locator("a[href*='/projects/']").first.click()
+        view.locator("a[href*='/spans/']").first.click()
+        pane = view.locator("[role=dialog]")
+        pane.get_by_role("heading", name="Annotations").click()
+        view.wait_for_timeout(5_000)
+        view.mouse.move(0, 0)
+        view.wait_for_load_state("networkidle")
+        pane.screenshot(path=folder / "phoenix.png", animations="disabled")
+        shrink(folder / "phoenix.png")
+
+
+def traced_turn(phoenix: str) -> None:
+    """One turn of a LangChain chain, its spans and its scores sent to Phoenix."""
+    from langchain_core.documents import Document
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+    from langchain_core.output_parsers import StrOutputParser
+    from langchain_core.prompts import ChatPromptTemplate
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnablePassthrough
+    from openinference.instrumentation.langchain import LangChainInstrumentor
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    from steelyard import Monitor
+    from steelyard.sinks import PhoenixSink
+    from steelyard_langchain import CallbackHandler
+
+    class Library(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            built = "The lighthouse was built in 1811. Its builder was Robert Stevenson."
+            ferry = "The ferry leaves the north pier at 7:40 every morning except Sunday."
+            return [Document(id="d1", page_content=built), Document(id="d2", page_content=ferry)]
+
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{phoenix}/v1/traces")))
+    LangChainInstrumentor().instrument(tracer_provider=provider)
+    found = Library() | (lambda documents: "\n\n".join(one.page_content for one in documents))
+    chain = (
+        {"context": found, "question": RunnablePassthrough()}
+        | ChatPromptTemplate.from_template("Context:\n{context}\n\nQuestion: {question}")
+        | FakeListChatModel(responses=["The lighthouse was built in 1911. Its builder was Robert Stevenson."])
+        | StrOutputParser()
+    )
+    monitor = Monitor(sinks=[PhoenixSink(phoenix)])
+    options: Any = {"callbacks": [CallbackHandler(monitor)], "run_name": "lighthouse"}
+    chain.invoke("When was the lighthouse built, and by whom?", options)
+    monitor.close(120)
+
+
 def main() -> None:
     """Make results, look at them, keep what is seen."""
     parser = argparse.ArgumentParser(
@@ -139,10 +204,17 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, default=Path(".pictures"))
     parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--phoenix", action="store_true")
     given = parser.parse_args()
     folder, images = given.folder.resolve(), Path("docs/images").resolve()
     folder.mkdir(exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if given.phoenix:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            of_phoenix(browser, images if given.docs else folder)
+            browser.close()
+        return
     with tempfile.TemporaryDirectory() as made, chdir(made):
         write_fortnight("steelyard.db", now=time.time())
         SQLiteSink("empty.db").open()

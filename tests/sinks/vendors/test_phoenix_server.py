@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import socket
-import subprocess
-import sys
-import tempfile
 import time
-import urllib.error
 import urllib.request
-import venv
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +14,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from phoenix import NotInstallable, phoenix_server
 from sinks.making import failed, make_evaluation, make_score
 from steelyard.record import Context, Record, TraceRef
 from steelyard.scores import Evaluation, Verdict
@@ -29,74 +22,19 @@ from steelyard.sinks import PhoenixSink
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
-_VERSION = "20.26.1"
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steelyard-tests"
-
-
-def _python() -> Path:
-    """The interpreter of an environment with Phoenix in it, made once."""
-    folder = _CACHE / f"phoenix-{_VERSION}-py{sys.version_info.major}{sys.version_info.minor}"
-    python, done = folder / "bin" / "python", folder / "installed"
-    if not done.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "-q", f"arize-phoenix=={_VERSION}"]
-        installed = subprocess.run(command, capture_output=True, text=True, check=False)
-        if installed.returncode:
-            pytest.skip(f"arize-phoenix cannot be installed: {installed.stderr.strip()[-200:]}")
-        done.touch()
-    return python
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
 
 @pytest.fixture(scope="module")
 def phoenix() -> Iterator[str]:
-    python, port = _python(), _free_port()
-    with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w+") as log:
-        env = {key: value for key, value in os.environ.items() if not key.startswith(("PHOENIX_", "OTEL_"))}
-        env |= {
-            "PHOENIX_WORKING_DIR": folder,
-            "PHOENIX_HOST": "127.0.0.1",
-            "PHOENIX_PORT": str(port),
-            "PHOENIX_GRPC_PORT": str(_free_port()),
-            "PHOENIX_TELEMETRY_ENABLED": "false",
-        }
-        command = [str(python), "-m", "phoenix.server.main", "serve"]
-        server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _wait(
-                lambda: _get(f"{url}/healthz", parse=False),
-                600,
-                lambda: server.poll() is None,
-                Path(log.name),
-            )
-            yield url
-        finally:
-            server.terminate()
-            server.wait(120)
+    try:
+        with phoenix_server() as address:
+            yield address
+    except NotInstallable as error:
+        pytest.skip(str(error))
 
 
-def _wait(look: Callable[[], Any], seconds: float, alive: Callable[[], bool], log: Path) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and alive():
-        try:
-            if found := look():
-                return found
-        except (OSError, urllib.error.URLError):
-            pass
-        time.sleep(0.2)
-    raise AssertionError(f"Phoenix did not answer: {log.read_text()[-2000:]}")
-
-
-def _get(url: str, *, parse: bool = True) -> Any:
+def _get(url: str) -> Any:
     with urllib.request.urlopen(url, timeout=60) as reply:
-        return json.load(reply) if parse else reply.status == 200
+        return json.load(reply)
 
 
 def _traced(url: str) -> tuple[TraceRef, str]:
