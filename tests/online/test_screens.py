@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,43 @@ def test_after_a_day_without_the_judge_each_turn_has_its_screen_and_figures_are_
     assert figure.screen is not None and figure.screen.cheap.n == 180
     assert figure.estimate.n == len(judged)
     assert figure.estimate.low < 0.75 < figure.estimate.high
+
+
+def test_turns_that_wait_through_a_restart_are_drawn_anew_at_the_least_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rate at which they were drawn went with the process; a higher one would be wrong."""
+    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.02)
+    monkeypatch.setattr("steelyard.online._worker._LONGEST_WAIT", 0.02)
+    monkeypatch.setattr("steelyard.online._worker._POSTPONED", 10_000)
+    refused = Counter[int]()
+
+    def away(question: Question, request: Request) -> Answer:
+        refused[number_of(request)] += 1
+        raise JudgeUnavailable("away", cause="unreachable")
+
+    def monitor(script: Any, sink: MemorySink) -> Monitor:
+        judge = CircuitBreaker(ScriptedJudge(script, name="dear"), failures=1_000_000)
+        spool = SpoolSettings(path=tmp_path / "spool.db")
+        return Monitor(
+            metrics=FAITHFUL, judge=judge, screen=two_kinds(), sample_rate=0.5, sinks=[sink], spool=spool
+        )
+
+    before, after = MemorySink(), MemorySink()
+    first = monitor(away, before)
+    for number in range(120):
+        first.submit(numbered(number))
+    until(lambda: len(refused) + len(before.evaluations) == 120 and min(refused.values()) >= 3)
+    first.close(timeout=0)
+    waiting = len(refused)
+    second = monitor(lambda question, request: YesNo(value=True), after)
+    second.start()
+    assert second.flush(60) == 0
+    second.close()
+    assert len(after.evaluations) == waiting
+    judged = [one.scores[0] for one in after.evaluations if one.scores]
+    assert 0 < len(judged) < waiting
+    assert [one.inclusion_probability for one in judged] == pytest.approx([0.5 * 0.3] * len(judged))
 
 
 def test_the_budget_binds_the_judge_and_the_screen_goes_on() -> None:

@@ -13,7 +13,7 @@ from steelyard.engine import evaluate_one
 from steelyard.online._school import School
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.queue._turns import Selected
-from steelyard.online.selection._allocation import Allocation
+from steelyard.online.selection._allocation import Allocation, least_share
 from steelyard.scores import Evaluation, Score
 
 _log = SafeLogger("steelyard.online")
@@ -134,10 +134,19 @@ class Screening:
             evaluated_at=time.time(),
         )
 
-    def weigh(self, turn: Selected, evaluation: Evaluation) -> Seen:
-        """With which probability the judge is asked about a turn, now that the screen has spoken."""
+    def weigh(self, turn: Selected, evaluation: Evaluation, *, drawn: bool = False) -> Seen:
+        """With which probability the judge is asked about a turn, now that the screen has spoken.
+
+        Args:
+            turn: The turn.
+            evaluation: What the screen said of it.
+            drawn: Whether it waits for the judge since a draw that nobody here knows: it was at no lower rate
+                than the least there is, so that this one is right for it.
+        """
         said = said_of(evaluation)
         share = self._allocation.share(said)
+        if drawn:
+            share = least_share(self._options.screen_floor)
         # Who wants all turns of a kind judged wants all of them.
         rate = 1.0 if turn.rate >= 1 else min(turn.rate * share, turn.screened)
         self._count(nothing=all(value is None for value in said.values()))

@@ -227,7 +227,7 @@ class Worker:
 
     async def _evaluate(self, queue: TurnQueue, leased: Leased) -> Undelivered | None:
         """Judge a leased turn; its result, unless the turn goes back into the queue."""
-        seen = await self._screened(leased.turn)
+        seen = await self._screened(leased)
         turn = leased.turn if seen is None else replace(leased.turn, rate=seen.rate)
         inclusion = self._inclusion(turn)
         if seen is not None and not inclusion:
@@ -270,8 +270,9 @@ class Worker:
         self.screening.learn(joined)
         return joined
 
-    async def _screened(self, turn: Selected) -> Seen | None:
+    async def _screened(self, leased: Leased) -> Seen | None:
         """What the screen says of a turn, and with which probability the judge is asked as well."""
+        turn = leased.turn
         if self.screening is None or not turn.screened:
             return None
         if (known := self.screening.known(turn)) is not None:
@@ -281,7 +282,7 @@ class Worker:
         except TimeoutError:
             evaluation = self.screening.failed(turn)
         self._budget.spend(evaluation.usage)
-        return self.screening.weigh(turn, evaluation)
+        return self.screening.weigh(turn, evaluation, drawn=leased.postponed > 0)
 
     async def _postpone(self, queue: TurnQueue, leased: Leased, wait: float, seen: Seen | None) -> bool:
         """Put a turn off, with what the screen said of it."""
