@@ -12,6 +12,8 @@ from steelyard.questions import Answer, Level, MetricRun, Part, Rating, Unanswer
 from steelyard.record import Record
 from steelyard.scores import Score, Verdict
 
+_OF_IT = ((0.0, "none of it"), (1.0, "part of it"), (2.0, "all of it"))
+
 
 class TwoRatings(Metric):
     """Mean of two independent ratings, each divided by the top level, in 0..1.
@@ -92,11 +94,7 @@ class ContextRelevance(TwoRatings):
     threshold: Threshold = 0.75
     """All of it by one rating, and part of it at least by the other."""
 
-    levels = (
-        (0.0, "none of it"),
-        (1.0, "part of it"),
-        (2.0, "all of it"),
-    )
+    levels = _OF_IT
     wordings = (
         "How much of what the question asks for do the contexts hold, taken together?",
         "With nothing but these contexts, how much of the question could somebody answer?",
@@ -116,11 +114,7 @@ class ResponseGroundedness(TwoRatings):
     threshold: Threshold = 0.75
     """All of it by one rating, and part of it at least by the other."""
 
-    levels = (
-        (0.0, "none of it"),
-        (1.0, "part of it"),
-        (2.0, "all of it"),
-    )
+    levels = _OF_IT
     wordings = (
         "How much of the answer do the contexts back?",
         "Knowing nothing but the contexts, how much of the answer could somebody write?",

@@ -26,6 +26,8 @@ from steelyard.questions import (
 )
 
 _VERSION = "p1"
+_MOST_WINDOWS = 16
+"""Windows that a claim is checked against."""
 _MISSING = 0.49  # below one half, for no model of pairs reads numbers well enough to outvote a missing one
 
 
@@ -49,8 +51,6 @@ class PairJudge:
         labels: What the labels mean; found out where None.
         weight: Share of the model in the probability, in (0, 1]; the rest is the local judge's.
         max_tokens: Tokens that the model reads at a time; the tokenizer's own limit, if that is lower.
-        max_windows: Windows a claim is checked against at most: those that share the most words with it.
-        batch: Pairs in one run of the model.
         threads: Cores to use.
 
     Raises:
@@ -67,21 +67,16 @@ class PairJudge:
         labels: PairLabels | None = None,
         weight: float = 0.5,
         max_tokens: int = 512,
-        max_windows: int = 16,
-        batch: int = 16,
         threads: int = 1,
     ) -> None:
-        whole = {"max_tokens": max_tokens, "max_windows": max_windows, "batch": batch, "threads": threads}
-        for name, value in whole.items():
-            if value < 1:
-                raise ConfigurationError(f"{name}={value!r} must be at least 1")
+        if max_tokens < 1 or threads < 1:
+            raise ConfigurationError(f"max_tokens={max_tokens!r} and threads={threads!r} must be at least 1")
         if not 0 < weight <= 1:
             raise ConfigurationError(f"weight must be in (0, 1], not {weight!r}")
-        self._model = PairModel(model, tokenizer, threads=threads, batch=batch, max_tokens=max_tokens)
+        self._model = PairModel(model, tokenizer, threads=threads, max_tokens=max_tokens)
         self.labels = find_labels(self._model, labels)
         """What the model's labels mean."""
         self._weight = weight
-        self._max_windows = max_windows
         self._local = LocalJudge()
         self.name = f"pair:{self._model.path.parent.name}/{self._model.path.name}:{self._model.sha256[:8]}"
 
@@ -133,7 +128,7 @@ class PairJudge:
             ]
             pairs += [
                 (claim, window) if self.labels.claim_first else (window, claim)
-                for window in _likest(windows, claim, self._max_windows)
+                for window in _likest(windows, claim)
             ]
             ends.append(len(pairs))
         shares = self._model.shares(pairs)
@@ -184,11 +179,11 @@ def _passages(view: View, question: Question) -> list[str]:
     return texts if passage is None else texts[passage : passage + 1]
 
 
-def _likest(windows: Sequence[str], claim: str, most: int) -> list[str]:
+def _likest(windows: Sequence[str], claim: str) -> list[str]:
     """The windows that share the most words with a claim, in their order; all where there are few."""
-    if len(windows) <= most:
+    if len(windows) <= _MOST_WINDOWS:
         return list(windows)
     words = set(claim.casefold().split())
     common = [len(words & set(window.casefold().split())) for window in windows]
-    kept = sorted(sorted(range(len(windows)), key=lambda place: -common[place])[:most])
+    kept = sorted(sorted(range(len(windows)), key=lambda place: -common[place])[:_MOST_WINDOWS])
     return [windows[place] for place in kept]

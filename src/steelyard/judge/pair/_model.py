@@ -25,13 +25,15 @@ _PLACES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_
 _LEAST_TOKENS = 32
 _UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
 _BLOCK = 1 << 20
+_BATCH = 16
+"""Pairs in one run of the model."""
 
 
 class PairModel:
     """An ONNX model and its tokenizer; safe to use from several threads, one run at a time."""
 
     def __init__(
-        self, model: str | Path, tokenizer: str | Path | None, *, threads: int, batch: int, max_tokens: int
+        self, model: str | Path, tokenizer: str | Path | None, *, threads: int, max_tokens: int
     ) -> None:
         """Open both.
 
@@ -40,7 +42,7 @@ class PairModel:
             MissingDependency: If onnxruntime is not installed.
         """
         self.path = _model_file(Path(model))
-        self._threads, self._batch = threads, batch
+        self._threads = threads
         self._lock = ForkLock()
         self._session, self._pid = open_session(self.path, threads=threads, extra="onnx"), os.getpid()
         self._inputs = self._input_names()
@@ -96,8 +98,8 @@ class PairModel:
             # Alike lengths share a run: short pairs are not padded to long ones.
             order = sorted(range(len(pairs)), key=lambda place: len(encoded[place].ids))
             rows: list[Any] = [None] * len(pairs)
-            for start in range(0, len(order), self._batch):
-                places = order[start : start + self._batch]
+            for start in range(0, len(order), _BATCH):
+                places = order[start : start + _BATCH]
                 found = self._run([encoded[place] for place in places])
                 for place, row in zip(places, found, strict=True):
                     rows[place] = row
