@@ -334,9 +334,9 @@ def test_turns_that_wait_through_a_restart_are_drawn_anew_at_the_least_rate(
 
     before, after = MemorySink(), MemorySink()
     first = monitor(away, before)
-    for number in range(120):
+    for number in range(60):
         first.submit(numbered(number))
-    until(lambda: len(refused) + len(before.evaluations) == 120 and min(refused.values()) >= 3)
+    until(lambda: len(refused) + len(before.evaluations) == 60 and min(refused.values()) >= 3)
     first.close(timeout=0)
     waiting = len(refused)
     second = monitor(lambda question, request: YesNo(value=True), after)

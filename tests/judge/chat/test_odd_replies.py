@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judge.fusing import Asks, scored
+from judge.fusing import Asks, scored, three
 from steelyard.questions import (
     Answer,
     Capabilities,
@@ -32,11 +32,6 @@ from steelyard.scores import Evaluation, Score, Usage, evaluation_from_json, eva
 from steelyard.testing import ScriptedJudge
 
 RECORD = Record(id="r1", question="Where?", contexts=(Context(text="In Ulm."),), answer="In Ulm, in 1879.")
-
-
-def three(record: Record) -> MetricRun:
-    answers = require((yield [Supported(claim=claim) for claim in ("A a.", "B b.", "C c.")]), YesNo)
-    return scored("three", sum(answer.value for answer in answers) / 3)
 
 
 class Odd:
