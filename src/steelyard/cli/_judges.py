@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable
+from steelyard.cli._say import counted
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.judge import OpenAIEmbedder, StaticEmbedder, judge_from
@@ -142,11 +143,10 @@ class CostEstimate:
     def words(self, scale: float = 1.0) -> str:
         """Requests, tokens and price of `scale` times as much."""
         price = "price unknown" if self.dollars is None else f"about ${self.dollars * scale:,.2f}"
-        requests, used = self.usage.requests * scale, self.usage
-        return (
-            f"{requests:,.0f} requests, {used.prompt_tokens * scale:,.0f} tokens in, "
-            f"{used.completion_tokens * scale:,.0f} tokens out, {price}"
-        )
+        used = self.usage
+        requests = counted(round(used.requests * scale), "request")
+        tokens_in, tokens_out = used.prompt_tokens * scale, used.completion_tokens * scale
+        return f"{requests}, {tokens_in:,.0f} tokens in, {tokens_out:,.0f} tokens out, {price}"
 
 
 def price_of(usage: Usage, model: str, choice: JudgeChoice) -> tuple[float | None, str]:

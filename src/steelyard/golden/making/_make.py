@@ -84,8 +84,8 @@ def plan(
     """What it would take to make a set; see `make`."""
     wanted = quotas(n, shares)
     # The first round as it will be made: its size is what the plan is about.
-    maker = JobQueue(usable(passages), wanted, seed=seed)
-    jobs = maker.next_jobs(dict(wanted))
+    queue = JobQueue(usable(passages), wanted, seed=seed)
+    jobs = queue.next_jobs(dict(wanted))
     characters = sum(_size(*writing(batch)) for batch in _batches(jobs))
     written = len(jobs)
     # A critic sees the sentences, about a third of the passages, and the case; the closed book the question.
@@ -93,7 +93,7 @@ def plan(
     requests = 3 * ceil(written / BATCH)
     out = written * (_OUT_TOKENS + 2 * _VERDICT_TOKENS)
     usage = Usage(requests=requests, prompt_tokens=characters // 4 + read, completion_tokens=out)
-    return Plan(cases=n, passages=len(maker.passages), requests=requests, usage=usage, quotas=wanted)
+    return Plan(cases=n, passages=len(queue.passages), requests=requests, usage=usage, quotas=wanted)
 
 
 def _size(instruction: str, blocks: Blocks, schema: Mapping[str, Any]) -> int:
@@ -133,16 +133,16 @@ def make(
         ConfigurationError: If an option cannot mean what was given, or there is nothing to ask about.
         JudgeError: If the writer cannot be used at all: every request of a round failed for good.
     """
-    maker = JobQueue(usable(passages), quotas(n, shares), seed=seed)
+    queue = JobQueue(usable(passages), quotas(n, shares), seed=seed)
     book = Journal(None if journal is None else Path(journal))
-    return run_anywhere(_GenerationRun(maker, writer, book, n, concurrency, name).run())
+    return run_anywhere(_GenerationRun(queue, writer, book, n, concurrency, name).run())
 
 
 @dataclass
 class _GenerationRun:
     """One making under way."""
 
-    maker: JobQueue
+    queue: JobQueue
     writer: Writer
     journal: Journal
     wanted: int
@@ -159,7 +159,7 @@ class _GenerationRun:
         """Round after round."""
         slots = asyncio.Semaphore(self.concurrency)
         try:
-            while jobs := self.maker.next_jobs(self._missing()):
+            while jobs := self.queue.next_jobs(self._missing()):
                 batches = list(_batches(jobs))
                 found = await asyncio.gather(*(self._batch(batch, slots) for batch in batches))
                 # One failed request is counted as rejected cases; only if nothing at all works does it end
@@ -186,7 +186,7 @@ class _GenerationRun:
         left = self.wanted - len(self.accepted)
         there = Counter(candidate.job.kind for candidate in self.accepted)
         missing: dict[CaseKind, int] = {}
-        for kind, quota in self.maker.quotas.items():
+        for kind, quota in self.queue.quotas.items():
             missing[kind] = min(max(quota - there[kind], 0), left)
             left -= missing[kind]
         return missing
@@ -206,7 +206,7 @@ class _GenerationRun:
         if not candidates:
             return True, []
         # For all candidates at once: embedding them one by one takes many times as long.
-        nearest = await self.maker.nearest([candidate.question for candidate in candidates])
+        nearest = await self.queue.nearest([candidate.question for candidate in candidates])
         shown = [
             one.sentences if KINDS[one.job.kind].answerable else near
             for one, near in zip(candidates, nearest, strict=True)
@@ -248,9 +248,9 @@ class _GenerationRun:
     async def _fill_up(self) -> None:
         """Let other kinds take the places of those that nothing more can be made of."""
         there = Counter(one.job.kind for one in self.accepted)
-        quotas = self.maker.quotas
+        quotas = self.queue.quotas
         to_come = sum(
-            max(quotas[kind] - there[kind], 0) for kind in quotas if kind not in self.maker.exhausted
+            max(quotas[kind] - there[kind], 0) for kind in quotas if kind not in self.queue.exhausted
         )
         lacking = max(self.wanted - len(self.accepted) - to_come, 0)
         if not (lacking and self.surplus):
@@ -265,7 +265,7 @@ class _GenerationRun:
         if not candidates:
             return
         there = Counter(one.job.kind for one in self.accepted)
-        quotas = self.maker.quotas if quotas is None else quotas
+        quotas = self.queue.quotas if quotas is None else quotas
         vectors = unit(await embedded([candidate.question for candidate in candidates]))
         for candidate, vector in zip(candidates, vectors, strict=True):
             full = len(self.accepted) >= self.wanted
