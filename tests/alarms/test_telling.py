@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -62,6 +64,29 @@ def test_a_webhook_gets_all_there_is_to_know(tmp_path: Path, ear: Ear) -> None:
     assert body["worst"][0]["link"] == f"http://127.0.0.1:8321/trace/{20:032x}"
     watcher.tell()
     assert len(ear.heard) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_tells_by_itself(tmp_path: Path, ear: Ear) -> None:
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
+    watcher.start()
+    closed, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(closed, 1)
+        watcher.start()
+        watcher.take(FALL)
+        signal.pause()
+    try:
+        watcher.close()
+        os.write(told, b".")
+        assert ear.came.acquire(timeout=60)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(closed)
+        os.close(told)
 
 
 def test_slack_gets_its_own_form_in_which_nothing_is_a_command(tmp_path: Path, ear: Ear) -> None:

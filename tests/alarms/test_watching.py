@@ -367,6 +367,27 @@ def test_an_alarm_that_means_nothing_is_refused(wrong: dict[str, object]) -> Non
         Alarm(metric="faithfulness", **wrong)  # type: ignore[arg-type]
 
 
+def test_an_alarm_with_other_settings_starts_anew(file: str) -> None:
+    first = AlarmWatcher([Alarm(metric="faithfulness", below=0.8, name="one")], file=file)
+    first.take([scored(number, 1.0) for number in range(10)])
+    assert first.status()[0].turns == 10
+    first.close()
+    for below, turns in ((0.8, 10), (0.5, 0)):
+        later = AlarmWatcher([Alarm(metric="faithfulness", below=below, name="one")], file=file)
+        assert later.status()[0].turns == turns
+        later.close()
+
+
+def test_a_slow_fall_lowers_no_target(file: str) -> None:
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", falls_by=0.2, baseline=40)], file=file)
+    targets = []
+    for number in range(200):
+        watcher.take([scored(number, 0.95 if number < 40 else 0.9)])
+        targets.append(watcher.status()[0].target or 0.0)
+    assert targets[-1] == pytest.approx(0.75) and targets == sorted(targets)
+    watcher.close()
+
+
 def test_two_alarms_of_one_name_are_refused(file: str) -> None:
     one = Alarm(metric="faithfulness", below=0.5)
     with pytest.raises(ConfigurationError, match="two alarms"):
@@ -391,6 +412,27 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="alarms cannot be kept"):
         AlarmWatcher([], file=str(other))
     assert other.read_text().startswith("my notes")
+
+
+@pytest.mark.parametrize("identity", [0, 7])
+def test_a_database_of_another_program_is_left_alone(identity: int, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE theirs (it)")
+        connection.execute(f"PRAGMA application_id = {identity}")
+        connection.commit()
+    before = other.read_bytes()
+    with pytest.raises(ConfigurationError, match="left alone"):
+        AlarmWatcher([], file=str(other))
+    assert other.read_bytes() == before
+
+
+def test_a_link_is_no_file_of_alarms(tmp_path: Path) -> None:
+    link, elsewhere = tmp_path / "alarms.db", tmp_path / "elsewhere"
+    link.symlink_to(elsewhere)
+    with pytest.raises(ConfigurationError, match="alarms cannot be kept"):
+        AlarmWatcher([], file=str(link))
+    assert not elsewhere.exists()
 
 
 def test_state_that_cannot_be_read_starts_anew(file: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -29,10 +29,10 @@ from steelyard.calibration import Calibration, Fit, Key, fit
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.online import Price
 from steelyard.questions import Question, Reply, Request, YesNo
-from steelyard.record import Record
+from steelyard.record import Context, Record
 from steelyard.scores import Evaluation, Usage
 from steelyard.sinks import SQLiteSink, read_evaluations
-from steelyard.testing import ScriptedJudge
+from steelyard.testing import MemorySink, ScriptedJudge
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -183,6 +183,48 @@ def test_period_conditions_and_sample_choose_turns(tmp_path: Path) -> None:
     assert {score.inclusion_probability for score in scores} == {0.3}
     wider, _, _ = filled(sources(path), tmp_path / "b.db", sample=0.6)
     assert wider.known == counts.judged
+
+
+def stored(*found: Record) -> list[Source]:
+    return [Source("own", lambda source, bad: iter(found))]
+
+
+def asked_by_ann(number: int = 0) -> Record:
+    context = Context(text="Marie Curie found polonium in 1898.")
+    answer = "Marie Curie found polonium."
+    return Record(id=f"own {number}", question="Who?", answer=answer, contexts=(context,), user="ann")
+
+
+def masked(record: Record) -> Record:
+    return Record(question="Who?", answer=record.answer, contexts=record.contexts, user=record.user)
+
+
+@pytest.mark.parametrize("mask", [None, masked])
+def test_a_run_hashes_users_and_keeps_ids_and_no_content(mask: Any, tmp_path: Path) -> None:
+    sink, db = SQLiteSink(tmp_path / "s.db"), tmp_path / "s.db"
+    made = Monitor(
+        metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], mask=mask, user_key="k" * 16, store_content=False
+    ).options
+    asyncio.run(Backfill(stored(asked_by_ann()), options=made, results=db).run())
+    (found,) = read_evaluations(db)
+    assert (found.record_id, found.record) == ("own 0", None)
+    assert found.user is not None and found.user.startswith("user-")
+    assert not any(verdict.about for score in found.scores for verdict in score.verdicts)
+
+
+def test_a_run_draws_its_sample_with_the_key_of_the_application(tmp_path: Path) -> None:
+    turns = [asked_by_ann(number) for number in range(60)]
+    made = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], sample_key="s" * 16).options
+    work = Backfill(stored(*turns), options=made, results=None, sample=0.5)
+    picked = {task.record.id for task in work.tasks()}
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], sample_rate=0.5, sample_key="s" * 16
+    )
+    for turn in turns:
+        monitor.submit(turn)
+    assert monitor.close(60) == 0
+    assert picked == set(sink.by_record)
 
 
 def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path: Path) -> None:

@@ -127,6 +127,18 @@ def test_a_gate_against_a_baseline_pairs_the_cases() -> None:
     assert same.gates[0].outcome == "pass" and "word for word" in same.gates[0].why
 
 
+def test_answers_that_are_those_of_before_do_not_reach_a_number_by_that() -> None:
+    before = run_golden(WEIGHING, apps.worse, metrics=["faithfulness"])
+    after = run_golden(WEIGHING, apps.worse, gates=["faithfulness=0.9"], baseline=before)
+    assert after.gates[0].outcome != "pass"
+
+
+def test_a_case_that_the_baseline_does_not_have_is_passed_over() -> None:
+    before = run_golden(lamps(2), app_right(1.0, 1), metrics=["faithfulness"])
+    after = run_golden(lamps(3), app_right(1.0, 1), gates=["faithfulness"], baseline=before)
+    assert after.gates[0].cases == 2
+
+
 def lamps(count: int, metadata: Mapping[str, object] | None = None) -> GoldenSet:
     cases = (Case(question=f"Who lit lamp {n}?", id=f"c{n}", metadata=metadata or {}) for n in range(count))
     return GoldenSet(cases=tuple(cases))

@@ -17,6 +17,7 @@ from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge import LocalJudge
 from steelyard.judge.middleware import Cache
 from steelyard.online import Canaries, CanaryReading, Monitor, load_settings
+from steelyard.online._canaries import candidates
 from steelyard.probing import load_probes
 from steelyard.questions import Answer, Question, Request, Supported, YesNo
 from steelyard.record import Context, Record
@@ -192,7 +193,19 @@ def test_a_change_is_noticed_across_a_restart(tmp_path: Path) -> None:
     second.close()
 
 
-@pytest.mark.parametrize("damage", ["{", '{"steelyard_canaries": 9}', "[]", '{"steelyard_canaries": 1}'])
+def test_no_canary_speaks_to_the_judge() -> None:
+    probes = load_probes().probes
+    assert any(probe.address for probe in probes)
+    assert not any(probe.address for probe in candidates(probes, len(probes)))
+
+
+MORE_WRONG_THAN_ALL = {
+    **{"steelyard_canaries": 2, "judge": "j", "prompt_version": "1", "probe_set": "p", "probes": []},
+    **{"repeated": 1, "wavered": 2},
+}
+
+
+@pytest.mark.parametrize("damage", ["{", '{"steelyard_canaries": 9}', "[]", json.dumps(MORE_WRONG_THAN_ALL)])
 def test_a_damaged_file_is_said_and_learned_anew(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -43,6 +43,18 @@ def test_a_turn_is_judged_and_delivered() -> None:
     monitor.close()
 
 
+def test_a_turn_that_comes_by_a_recorder_and_by_its_spans_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    monitor = Monitor(metrics=[], sinks=[])
+    for framework in ("langchain", "llamaindex"):
+        monitor.submit(turn(trace=TraceRef(framework=framework)))
+    assert monitor.flush(60) == 0
+    assert not caplog.text
+    monitor.submit(turn(trace=TraceRef(framework="opentelemetry")))
+    assert monitor.flush(60) == 0
+    assert "use EvaluationSpanProcessor or the recorder, not both" in caplog.text
+    monitor.close()
+
+
 def test_nothing_is_scored_and_everything_accounted_without_metrics() -> None:
     monitor = Monitor(metrics=[], sinks=[])
     for _ in range(50):

@@ -44,6 +44,7 @@ def test_a_user_is_told_apart_and_never_written_as_it_is() -> None:
     hashed = with_hashed_user(record, KEY)
     assert hashed.user is not None and "ann" not in hashed.user and clean(hashed) is hashed
     assert with_hashed_user(hashed, KEY) is hashed
+    assert with_hashed_user(hashed, "").user is None
     assert with_hashed_user(record, KEY[::-1]).user != hashed.user
     assert with_hashed_user(Record(user="bob@example.com"), KEY).user != hashed.user
     assert record_from_json(record_to_json(hashed)).user == hashed.user

@@ -137,12 +137,16 @@ def test_hostile_objects_become_notes() -> None:
                 "endless": Endless(),
                 "nan": float("nan"),
                 "big": 10**400,
+                "more than SQLite has": [2**63, 2**63 - 1, -(2**63)],
             },
         )
     )
     assert record.question == "café \N{REPLACEMENT CHARACTER}"
     assert record.answer == "<Hostile that cannot be shown>"
     assert record.metadata["nan"] == "nan"
+    assert record.metadata["big"] == "an integer of more than 64 bits"
+    assert record.metadata["more than SQLite has"][1:] == [2**63 - 1, -(2**63)]
+    assert isinstance(record.metadata["more than SQLite has"][0], str)
     assert json.loads(record_to_json(record))["metadata"]["hostile"] == "<Hostile that cannot be shown>"
 
 

@@ -22,6 +22,7 @@ from steelyard.scores import (
     Usage,
     Verdict,
     clean_score,
+    clean_usage,
     evaluation_from_dict,
     evaluation_from_json,
     evaluation_to_dict,
@@ -176,6 +177,16 @@ def test_odd_values_of_somebodys_own_are_repaired(
     assert clean_score(odd_one) == read.scores[0]
     assert read.scores[0].status != "scored" or isinstance(read.scores[0].value, float)
     assert len(read.scores[0].verdicts[0].evidence) == 1
+
+
+def test_what_nobody_could_use_of_a_score_is_left_out() -> None:
+    spans: tuple[Any, ...] = ((2, 9), (9, 9), (9, 2), (2,))
+    verdicts = tuple(Verdict(about="", kind="", value=True, span=span) for span in spans)
+    score = clean_score(Score(metric="m", status="scored", value=1.0, verdicts=verdicts))
+    assert [verdict.span for verdict in score.verdicts] == [(2, 9), None, None, None]
+    scores = (Score(metric="m", status="scored", value=1.0, inclusion_probability=p) for p in (0.5, 0, 2))
+    assert [clean_score(score).inclusion_probability for score in scores] == [0.5, 1.0, 1.0]
+    assert clean_usage(Usage(cost=-1.0, seconds=-1.0)) == Usage(cost=0.0)
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, np.float32("nan"), np.array([]), "0.5"])

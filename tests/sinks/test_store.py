@@ -131,14 +131,15 @@ def test_a_typical_turn_takes_at_most_8_kib(tmp_path: Path) -> None:
 )
 def test_the_oldest_beyond_a_limit_are_deleted(tmp_path: Path, keep: Any, left: int) -> None:
     path = tmp_path / "x.db"
-    write(SQLiteSink(path), *many(20))
+    turns = (turn.replace(screen=(make_score(id=f"cheap {turn.record_id}"),)) for turn in many(20))
+    write(SQLiteSink(path), *turns)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time", lambda: 1_800_000_000.0)
         done = prune(path, keep=keep)
     assert (done.turns, done.left) == (20 - left, left)
     assert ids(path) == [f"r{n}" for n in range(20 - left, 20)]
     with closing(sqlite3.connect(path)) as connection:
-        for table in ("scores", "bodies"):
+        for table in ("scores", "screened", "bodies"):
             assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (left,)
 
 

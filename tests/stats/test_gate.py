@@ -73,11 +73,34 @@ def test_scores_that_do_not_waver_are_compared_exactly() -> None:
         assert test.decision == expected
 
 
-def test_a_few_equal_scores_decide_nothing_yet() -> None:
+@pytest.mark.parametrize("apart", [0.0, 0.001])
+def test_a_few_equal_scores_decide_nothing_yet(apart: float) -> None:
     test = GateTest(least=0.8)
     for case in range(3):
-        test.add(case, 0.74)
+        test.add(case, 0.74 + case * apart)
     assert test.decision is None
+
+
+def test_the_error_of_a_weighted_mean_is_that_of_its_few_repeats() -> None:
+    test = GateTest(least=0.5, weights={"a": 2.0})
+    for case, values in {"a": (0.4, 0.6), "b": (0.4, 0.8), "c": (0.4, 0.4)}.items():
+        for value in values:
+            test.add(case, value)
+    squared_weights = 1 / 4 + 1 / 16 + 1 / 16
+    # Of the cases' means .5, .6 and .4 by weight; it counts as twelve repeats beside the three of the cases.
+    between = (0.1**2 / 16 + 0.1**2 / 16) / squared_weights * 3 / 2
+    # The variance is itself estimated, with five degrees of freedom.
+    noise = (0.02 + 0.08 + 12 * between) / (3 + 12) * 5 / (5 - 2)
+    assert test.standard_error == pytest.approx((noise * squared_weights / 2) ** 0.5)
+
+
+def test_a_mean_below_the_bar_by_rounding_alone_passes() -> None:
+    values = (0.9, 0.9, 0.9, 0.5, 0.8)
+    assert sum(value - 0.8 for value in values) < 0
+    test = GateTest(least=0.8, exact=True)
+    for case, value in enumerate(values):
+        test.add(case, value)
+    assert test.decision == "pass"
 
 
 def test_nothing_is_decided_of_nothing() -> None:

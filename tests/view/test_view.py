@@ -95,7 +95,12 @@ async def test_every_page_is_served_with_a_policy_and_hostile_text_stays_text(db
         for path in ("/", "/turns", "/turn?id=r9", "/turn?id=r1"):
             page = await http.get(path)
             assert page.status_code == 200, path
-            assert "unsafe" not in page.headers["content-security-policy"]
+            policy = page.headers["content-security-policy"]
+            assert (
+                "unsafe" not in policy
+                and "script-src 'self'" in policy
+                and "frame-ancestors 'none'" in policy
+            )
             assert "<img" not in page.text and "owned'</script>" not in page.text
             assert "\u202e" not in page.text
             assert all('src="' in tag or "json" in tag for tag in re.findall("<script[^>]*>", page.text))
@@ -273,6 +278,7 @@ async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
     async with client(db, token=TOKEN, host="results.example") as http:
         assert (await http.get("/turns")).headers["location"] == "/login"
         assert (await http.get("/api/new")).status_code == 401
+        assert (await http.get("/turns/static/")).status_code == 303
         assert (await http.get("/turns", headers={"cookie": f"steelyard_session={TOKEN}"})).status_code == 303
         assert (await http.post("/login", data={"token": "wrong"})).status_code == 401
         given = await http.post("/login", data={"token": TOKEN})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,6 +98,7 @@ class AlarmWatcher:
         self._wake = threading.Event()
         self._stopped = False
         self._loop: DaemonExecutor | None = None
+        self._pid = 0
         self._callers = DaemonExecutor(max(len(self._targets), 1), name="steelyard-alarm", spares=4)
 
     def take(
@@ -194,7 +196,9 @@ class AlarmWatcher:
 
     def start(self) -> None:
         """Begin telling in the background, also what an earlier process left untold."""
-        if self._loop is None:
+        # A forked child has none of its parent's threads, and what they held stays held there.
+        if self._loop is None or self._pid != os.getpid():
+            self._pid, self._wake = os.getpid(), threading.Event()
             self._stopped = False
             self._loop = DaemonExecutor(name="steelyard-alarms")
             self._loop.submit(self._run)

@@ -251,6 +251,19 @@ class TestKeys:
     def test_a_key_that_was_given_is(self) -> None:
         assert self.sent(api_key="sk-given").headers["authorization"] == "Bearer sk-given"
 
+    def test_judges_of_one_server_send_each_its_own_key(self) -> None:
+        async def main(url: str) -> None:
+            judges = [ChatJudge("m", base_url=url, api_key=key) for key in ("sk-one", "sk-other")]
+            for judge in judges:
+                await judge.answer(ONE)
+            for judge in judges:
+                await judge.aclose()
+
+        with JudgeServer() as server:
+            asyncio.run(main(server.url))
+        sent = [received.headers["authorization"] for received in server.received]
+        assert sent == ["Bearer sk-one", "Bearer sk-other"]
+
     def test_the_environment_as_a_whole_names_a_server(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def main(judge: ChatJudge) -> None:
             await judge.answer(ONE)

@@ -210,6 +210,20 @@ class TestRateLimit:
         asyncio.run(third())
         assert time.monotonic() - started > 0.15
 
+    def test_what_was_underestimated_is_charged_once(self) -> None:
+        class Once(Busy):
+            async def answer(self, request: Request) -> Reply:
+                self.calls += 1
+                return Reply(answers={}, usage=Usage(requests=1, prompt_tokens=1000 * (self.calls == 1)))
+
+        async def main() -> None:
+            judge = RateLimit(Once(), tokens_per_minute=1500, period=1000)
+            async with asyncio.timeout(60):
+                for _ in range(3):
+                    await judge.answer(ONE)
+
+        asyncio.run(main())
+
     def test_the_passages_of_a_request_are_charged_beforehand(self) -> None:
         long = Context(text="The tower is high. " * 200)
         request = replace(ONE, view=View(contexts=(long,), reference_contexts=(long,)))
@@ -269,6 +283,23 @@ class TestBreaker:
         assert [isinstance(reply, Reply) for reply in replies] == [True, False, False, False, False]
         assert (judge.state, inner.calls) == ("closed", 5)
         assert "answers again" in caplog.text
+
+    def test_a_failure_of_a_request_sent_before_it_opened_keeps_it_open_no_longer(self) -> None:
+        judge, inner, now = self.make(*[down()] * 4)
+
+        async def late() -> None:
+            inner.seconds = 0.05
+            first = asyncio.create_task(ask(judge))
+            await asyncio.sleep(0)
+            inner.seconds = 0.0
+            await ask(judge, 3)
+            now[0] = 5
+            await first
+
+        asyncio.run(late())
+        assert (judge.state, inner.calls) == ("open", 4)
+        now[0] = 10
+        assert judge.state == "half_open"
 
     def test_waits_as_long_as_the_server_wants(self) -> None:
         judge, _, now = self.make(limited(600), limited(600), limited(600))

@@ -307,6 +307,31 @@ def test_a_fork_while_the_shared_monitor_is_made() -> None:
     assert code == 0, output
 
 
+def test_a_fork_while_a_prompt_is_compared_with_earlier_ones() -> None:
+    code, output, _ = run("""
+    from steelyard.recording.building._templates import PromptTemplates
+    within = threading.Event()
+    class Slow(PromptTemplates):
+        def _learn(self, *given):
+            within.set()
+            time.sleep(0.5)
+            return super()._learn(*given)
+    templates = Slow()
+    ask = lambda: templates.filled_in("Be brief.\\n\\nWhy?\\n\\nAnswer:", question="Why?")
+    thread = threading.Thread(target=ask)
+    thread.start()
+    within.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        ask()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join()
+    """)
+    assert code == 0, output
+
+
 def test_a_fork_waits_for_no_thread_that_waits_for_the_fork() -> None:
     code, output, _ = run("""
     from steelyard._internal.forks import ForkLock

@@ -66,6 +66,16 @@ def test_only_finished_turns_are_forgotten(tmp_path: Path) -> None:
     assert [one.turn.record.id for one in spool.lease_turns(5)] == ["b"]
 
 
+def test_a_turn_that_another_queue_has_is_none_of_this_one(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db")
+    spool.put([spooled("a"), spooled("b")])
+    [leased] = spool.lease_turns(1)
+    spool.moved([leased])
+    counts = check(spool)
+    assert (counts.accepted, counts.pending, counts.evaluated) == (1, 1, 0)
+    assert spool.put([spooled("a")]) == ["known"]
+
+
 def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     opened(tmp_path / "spool.db").put([spooled("a")])
     for file in tmp_path.iterdir():

@@ -82,6 +82,25 @@ def test_turns_under_way_count_before_their_bill_is_known() -> None:
     assert control.reserve("fifth", forced=True) is None
 
 
+def test_what_a_screen_uses_counts() -> None:
+    control = BudgetControl(budget=Budget(requests_per_hour=10), clock=Clock(0.0))
+    assert control.share() == 1.0
+    control.spend(Usage(requests=10))
+    assert control.reserve("first") == "over_budget"
+
+
+def test_what_was_set_aside_for_a_turn_that_cannot_be_judged_is_free_again() -> None:
+    control = BudgetControl(budget=Budget(requests_per_hour=10), clock=Clock(0.0))
+    assert control.reserve("first") is None
+    control.correct("first", Usage(requests=4))
+    assert control.reserve("second") is None
+    assert control.reserve("third") == "over_budget"
+    leased = Leased(0, "lease", Selected(turn("second"), 0.0, 1.0))
+    queue = MemoryQueue(Monitor(metrics=[], sinks=[])._run.inbox, capacity=1)
+    asyncio.run(control.give_up(queue, leased))
+    assert control.reserve("third") is None
+
+
 def test_what_is_set_aside_stays_so_in_the_next_window() -> None:
     clock = Clock(0.0)
     control = BudgetControl(budget=Budget(requests_per_hour=10), clock=clock)

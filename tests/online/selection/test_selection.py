@@ -299,6 +299,21 @@ def test_a_disliked_turn_that_was_judged_is_judged_again_at_the_right_rate() -> 
     monitor.close()
 
 
+def test_a_disliked_turn_whose_rate_that_does_not_raise_is_judged_once() -> None:
+    judge = kind_judge()
+    selection = Selection(rate=0.9, suspicion=Suspicion(rate=0.9))
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], selection=selection)
+    for number in range(20):
+        monitor.submit(traced(number, id=str(number)))
+    assert monitor.flush(60) == 0
+    picked = len(judge.requests)
+    for number in range(20):
+        monitor.feedback(str(number), False)
+    assert monitor.flush(60) == 0
+    assert len(judge.requests) == picked > 10
+    monitor.close()
+
+
 def test_with_a_spool_feedback_counts_that_comes_before_the_turn_is_picked(tmp_path: Path) -> None:
     sink = MemorySink()
     selection = Selection(rate=0.0, suspicion=Suspicion(rate=1.0))

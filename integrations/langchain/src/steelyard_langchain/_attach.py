@@ -8,13 +8,13 @@ emptied by `detach`.
 
 from __future__ import annotations
 
-import threading
 from contextvars import ContextVar
 from typing import Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 
+from steelyard._internal.forks import ForkLock
 from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard_langchain._block import current_block
 from steelyard_langchain._recorder import CallbackHandler
@@ -29,7 +29,7 @@ class _Slot:
     def __init__(self) -> None:
         self.handler: CallbackHandler | None = None
         self.registered = False
-        self.lock = threading.Lock()
+        self.lock = ForkLock()
 
     def get(self, default: Any = None) -> BaseCallbackHandler | None:
         """The handler for the run that is being configured; none for what Steelyard does itself."""

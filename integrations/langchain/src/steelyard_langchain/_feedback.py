@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from typing import Any, Protocol
 from uuid import UUID
 from weakref import WeakSet
 
+from steelyard._internal.forks import ForkLock
 from steelyard.recording import TurnTarget
 
 
@@ -26,7 +26,7 @@ class TakesFeedback(Protocol):
 
 _handlers: WeakSet[TakesFeedback] = WeakSet()
 _monitors: WeakSet[Any] = WeakSet()
-_lock = threading.Lock()
+_lock = ForkLock()
 
 
 def remember(handler: TakesFeedback) -> None:

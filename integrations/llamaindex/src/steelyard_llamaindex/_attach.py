@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import threading
 from collections.abc import Collection
 from typing import Any
 
+from steelyard._internal.forks import ForkLock
 from steelyard.errors import MissingDependency
 from steelyard.recording import OnRecord, TurnTarget, checked_target
 from steelyard_llamaindex._open_turns import OpenTurns
@@ -14,7 +14,7 @@ from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._streams import defer
 from steelyard_llamaindex.building._build import LlamaIndexDraft
 
-_lock = threading.Lock()
+_lock = ForkLock()
 _installed: tuple[OpenTurns, Any, Any] | None = None
 
 

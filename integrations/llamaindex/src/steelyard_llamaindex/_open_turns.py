@@ -7,13 +7,13 @@ Record is built later, from the steps, by `building._build`. Whatever never ends
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from time import perf_counter
 from types import FrameType
 from typing import Any, cast
 
+from steelyard._internal.forks import ForkLock
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
@@ -77,7 +77,7 @@ class OpenTurns:
         self.places: dict[str, Place] = {}
         """Where each open span belongs; a span of no interest has the place of its parent."""
         self._open: dict[str, Turn] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         # Tells this object's retrievals from those of another one in the same context.
         self._mark = object()
         self._warn_once = WarnOnce(_logger)

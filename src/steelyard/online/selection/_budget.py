@@ -235,8 +235,7 @@ class BudgetControl:
         for window in windows:
             window.roll(now)
             if window.left < self._typical.get(window.kind, 1e-12):
-                # Never 0: the caller would ask again at once, in a loop that judges nothing.
-                return max(1.0, window.remaining(now))
+                return window.remaining(now)
         self._set_aside(turn_id, windows)
         return 0.0
 

@@ -8,10 +8,10 @@ number of pieces of prompts, in this process.
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
+from steelyard._internal.forks import ForkLock
 from steelyard.recording.provenance import names_speaker
 
 _TURNS = 5
@@ -72,7 +72,7 @@ class PromptTemplates:
         self._templates: OrderedDict[int, _Template] = OrderedDict()
         self._by_end: dict[int, list[int]] = {}
         self._next = 0
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def filled_in(self, prompt: str, *, question: str) -> list[str] | None:
         """What a prompt's template was filled in with beside the question; None until it is known.
