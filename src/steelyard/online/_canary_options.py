@@ -58,13 +58,6 @@ class Canaries:
             raise ConfigurationError(f"canaries: file must be a path, not {self.file!r}")
 
 
-def canaries_from(given: Canaries | float | None) -> Canaries | None:
-    """Canaries, or their share alone."""
-    if given is None or isinstance(given, Canaries):
-        return given
-    return Canaries(share=given)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CanaryReading:
     """What the canaries say of the judge, at one moment."""

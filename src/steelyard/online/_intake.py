@@ -90,13 +90,7 @@ class Intake:
     async def _work(self) -> None:
         while True:
             async with self._turnstile:
-                queue, places = await self._room()
-                batch: list[Queued] = []
-                try:
-                    batch = await self._next(places)
-                finally:
-                    # Places that no turn has taken would otherwise count as taken for ever.
-                    queue.give_back(places - len(batch))
+                batch = await self._next(await self._room())
             # By identity: equal turns may be in one batch, and a Record is not hashable.
             unsettled = {id(item): item for item in batch}
             picked: list[Selected] = []
@@ -112,10 +106,9 @@ class Intake:
                 for turn in picked:
                     self._preparer.undo(turn.record.id)
                 self._inbox.put_back([*unsettled.values()])
-                queue.give_back(len(batch))
 
-    async def _room(self) -> tuple[TurnQueue, int]:
-        """Wait until turns fit somewhere."""
+    async def _room(self) -> int:
+        """Wait until turns fit somewhere; returns how many."""
         while True:
             queue = next(
                 (one for one in (self._queue, self._fallback) if one is not None and one.works), None
@@ -123,7 +116,7 @@ class Intake:
             if queue is not None:
                 self._inbox.full_because = "queue_full"
                 with contextlib.suppress(QueueFailed):
-                    return queue, await queue.room(_BATCH)
+                    return await queue.room(_BATCH)
             else:
                 # Turns wait in the inbox, within its bounds: nobody here may judge them.
                 self._inbox.full_because = "queue_unavailable"

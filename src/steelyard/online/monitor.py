@@ -26,17 +26,8 @@ from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.metrics import Metric
 from steelyard.online._canary_options import Canaries
 from steelyard.online._run import MonitorRun, Stats, breakers_of, cache_hits_of
-from steelyard.online.config._defaults import (
-    choose_budget,
-    choose_calibration,
-    choose_canaries,
-    choose_parts,
-    choose_selection,
-    choose_spool,
-)
-from steelyard.online.config._options import Mask, MonitorOptions
-from steelyard.online.config._plain import PlainOptions
-from steelyard.online.config._settings import load
+from steelyard.online.config._defaults import options_from
+from steelyard.online.config._options import Mask
 from steelyard.online.delivery._callbacks import Callback, DecisionCallback, Decisions, Notifier
 from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.queue._turns import Queued
@@ -49,8 +40,6 @@ from steelyard.recording import Draft, check_function, is_unrecorded
 from steelyard.sinks import MonitorAware, Sink
 
 __all__ = ["Monitor"]
-_PLAIN = frozenset(field.name for field in fields(PlainOptions))
-"""What can be written down as it is; `tests/online/test_settings.py` holds the signature against it."""
 _log = SafeLogger("steelyard.online")
 _sharing = threading.RLock()
 _shared: Monitor | None = None
@@ -159,32 +148,7 @@ class Monitor:
         Raises:
             ConfigurationError: If an option cannot mean what was given.
         """
-        given = locals()
-        settings = load().settings
-        parts = choose_parts(
-            settings,
-            metrics=metrics,
-            judge=judge,
-            screen=screen,
-            embedder=embedder,
-            sinks=sinks,
-            concurrency=concurrency,
-        )
-        self.options = MonitorOptions(
-            metrics=parts.metrics,
-            judge=parts.judge,
-            screen=parts.screen,
-            embedder=parts.embedder,
-            sinks=parts.sinks,
-            selection=choose_selection(settings, sample_rate, selection),
-            mask=mask,
-            budget=choose_budget(settings) if budget is None else budget,
-            spool=choose_spool(settings, spool),
-            calibration=choose_calibration(settings, calibration),
-            canaries=choose_canaries(settings, canaries),
-            experiments=experiments,
-            **{name: getattr(settings, name) if given[name] is None else given[name] for name in _PLAIN},
-        )
+        self.options = options_from(locals())
         """The options in force: those given in code, those of settings, and defaults."""
         self._warm()
         self._ceiling = self.options.selection.ceiling

@@ -341,9 +341,7 @@ def test_a_postponed_turn_waits_or_stays_leased(run: Runner) -> None:
 
 def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> None:
     async def test(queue: TurnQueue) -> None:
-        places = await queue.room(3)
-        assert 1 <= places <= 3
-        queue.give_back(places)
+        assert 1 <= await queue.room(3) <= 3
 
         async def first() -> list[Leased]:
             while not (found := await lease(queue)):
@@ -357,23 +355,6 @@ def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> Non
             assert [one.turn.record.id for one in await waiting] == ["a"]
 
     run(test)
-
-
-def test_places_in_memory_are_held_until_they_are_given_back(
-    request: pytest.FixtureRequest,
-) -> None:
-    async def test() -> None:
-        queue = memory(request)
-        assert await queue.room(5) == 5
-        assert await queue.room(5) == 3
-        waiting = asyncio.create_task(queue.room(5))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        queue.give_back(2)
-        async with asyncio.timeout(60):
-            assert await waiting == 2
-
-    asyncio.run(test())
 
 
 def test_a_full_queue_in_memory_has_room_as_soon_as_a_turn_is_judged_whatever_its_sinks_do(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,9 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, parse_metrics
-from steelyard.online._canary_options import Canaries, canaries_from
+from steelyard.online._canary_options import Canaries
+from steelyard.online.config._options import MonitorOptions
+from steelyard.online.config._plain import PlainOptions
 from steelyard.online.config._settings import Settings, load
 from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.selection._budget import Budget
@@ -22,7 +24,7 @@ from steelyard.online.selection._rules import Rule
 from steelyard.online.selection._sampling import checked_rate
 from steelyard.online.selection._selection import Selection
 from steelyard.online.selection._suspicion import Suspicion
-from steelyard.questions import Embedder, Judge
+from steelyard.questions import Judge
 from steelyard.sinks import Sink, sink_from
 
 _SHARE = 0.2
@@ -30,48 +32,50 @@ _SHARE = 0.2
 _REQUESTS = 16
 """In flight at least: a turn may ask several at a time."""
 _Table = TypeVar("_Table")
+PLAIN = frozenset(field.name for field in fields(PlainOptions))
+"""What can be written down as it is; `tests/online/test_settings.py` holds the signature against it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parts:
-    """Who judges what, and where it goes."""
-
-    metrics: Sequence[Metric]
-    judge: Judge | None
-    screen: Judge | None
-    embedder: Embedder | None
-    sinks: Sequence[Sink]
-
-
-def choose_parts(
-    settings: Settings,
-    *,
-    metrics: Sequence[Metric | str] | None,
-    judge: Judge | str | None,
-    screen: Judge | str | None = None,
-    embedder: Embedder | None,
-    sinks: Sequence[Sink | str] | None,
-    concurrency: int | None = None,
-) -> Parts:
-    """Fill in what was not given."""
-    chosen, suite = None, _bringing_judges(metrics)
-    named_screen = settings.screen if screen is None else screen
-    if judge is not None or suite is None:
-        # An address in settings belongs to the judge in settings, and not to one that code names.
-        given, base_url = (settings.judge, settings.base_url) if judge is None else (judge, "")
-        chosen = _guarded(_judge(settings, given, concurrency, base_url))
-        suite = parse_metrics(settings.metrics if metrics is None else metrics, chosen)
-        if metrics is None:
-            suite = suite or default_metrics(chosen)
-    if embedder is None and suite:
-        embedder = StaticEmbedder()
-    return Parts(
-        metrics=tuple(suite),
-        judge=chosen,
-        screen=_guarded(_judge(settings, named_screen, concurrency)) if named_screen else None,
+def options_from(given: Mapping[str, Any]) -> MonitorOptions:
+    """A Monitor's options: what code has given, and where that is None what settings and defaults say."""
+    settings = load().settings
+    plain = {name: getattr(settings, name) if given[name] is None else given[name] for name in PLAIN}
+    concurrency = plain["concurrency"]
+    judge, metrics = _judge_and_metrics(settings, given["judge"], given["metrics"], concurrency)
+    screen = settings.screen if given["screen"] is None else given["screen"]
+    embedder = StaticEmbedder() if given["embedder"] is None and metrics else given["embedder"]
+    sinks = settings.sinks if given["sinks"] is None else given["sinks"]
+    return MonitorOptions(
+        metrics=tuple(metrics),
+        judge=judge,
+        screen=_guarded(_judge(screen, concurrency)) if screen else None,
         embedder=embedder,
-        sinks=_with_alarms(settings, _sinks(settings.sinks if sinks is None else sinks)),
+        sinks=_with_alarms(settings, _sinks(sinks)),
+        selection=_selection(settings, given["sample_rate"], given["selection"]),
+        mask=given["mask"],
+        budget=_budget(settings) if given["budget"] is None else given["budget"],
+        spool=choose_spool(settings, given["spool"]),
+        calibration=_calibration(settings, given["calibration"]),
+        canaries=_canaries(settings, given["canaries"]),
+        experiments=given["experiments"],
+        **plain,
     )
+
+
+def _judge_and_metrics(
+    settings: Settings,
+    judge: Judge | str | None,
+    metrics: Sequence[Metric | str] | None,
+    concurrency: int,
+) -> tuple[Judge | None, Sequence[Metric]]:
+    suite = _bringing_judges(metrics)
+    if judge is None and suite is not None:
+        return None, suite
+    # An address in settings belongs to the judge in settings, and not to one that code names.
+    named, base_url = (settings.judge, settings.base_url) if judge is None else (judge, "")
+    chosen = _guarded(_judge(named, concurrency, base_url))
+    suite = parse_metrics(settings.metrics if metrics is None else metrics, chosen)
+    return chosen, (suite or default_metrics(chosen)) if metrics is None else suite
 
 
 def _bringing_judges(metrics: Sequence[Metric | str] | None) -> list[Metric] | None:
@@ -82,14 +86,13 @@ def _bringing_judges(metrics: Sequence[Metric | str] | None) -> list[Metric] | N
     return suite if len(suite) == len(metrics) else None
 
 
-def _judge(settings: Settings, name: Judge | str, concurrency: int | None, base_url: str = "") -> Judge:
+def _judge(name: Judge | str, concurrency: int, base_url: str = "") -> Judge:
     if not isinstance(name, str):
         return judge_from(name)
     if name == "local":
         return LocalJudge(max_share=_SHARE)
     # Turns judged at the same time would otherwise wait for each other's requests.
-    requests = max(_REQUESTS, settings.concurrency if concurrency is None else concurrency)
-    return judge_from(name, base_url=base_url or None, concurrency=requests)
+    return judge_from(name, base_url=base_url or None, concurrency=max(_REQUESTS, concurrency))
 
 
 def _guarded(judge: Judge) -> Judge:
@@ -115,7 +118,7 @@ def _with_alarms(settings: Settings, sinks: Sequence[Sink]) -> tuple[Sink, ...]:
     return (*sinks, AlarmSink(alarms_from(settings.alarm), file=settings.alarm_file))
 
 
-def choose_selection(settings: Settings, sample_rate: float | None, selection: Selection | None) -> Selection:
+def _selection(settings: Settings, sample_rate: float | None, selection: Selection | None) -> Selection:
     """The selection that code brought, or the one that settings describe; a rate that was given wins."""
     if selection is None:
         selection = Selection(
@@ -129,7 +132,7 @@ def choose_selection(settings: Settings, sample_rate: float | None, selection: S
     return replace(selection, rate=checked_rate(sample_rate, "sample_rate"))
 
 
-def choose_budget(settings: Settings) -> Budget | None:
+def _budget(settings: Settings) -> Budget | None:
     """The budget that settings describe."""
     entries = dict(settings.budget)
     match entries.get("price"):
@@ -158,7 +161,7 @@ def spool_settings(given: str | Path | None = None) -> SpoolSettings | None:
     return replace(chosen, evaluate=True, fallback=None) if chosen is not None else None
 
 
-def choose_calibration(settings: Settings, given: str | Path | Calibration | None) -> Calibration | None:
+def _calibration(settings: Settings, given: str | Path | Calibration | None) -> Calibration | None:
     """The calibration that code or settings name."""
     if isinstance(given, Calibration):
         return given
@@ -168,10 +171,10 @@ def choose_calibration(settings: Settings, given: str | Path | Calibration | Non
     return Calibration.load(path) if str(path) else None
 
 
-def choose_canaries(settings: Settings, given: Canaries | float | None) -> Canaries | None:
+def _canaries(settings: Settings, given: Canaries | float | None) -> Canaries | None:
     """The canaries that code brought, or those that settings describe."""
     if given is not None:
-        return canaries_from(given)
+        return given if isinstance(given, Canaries) else Canaries(share=given)
     return _made(Canaries, settings.canaries, "canaries") if settings.canaries else None
 
 

@@ -37,7 +37,6 @@ class MemoryQueue:
         self._finished: dict[int, Selected] = {}
         self._leases = itertools.count()
         self._changed = asyncio.Event()
-        self._places = 0
         self._accepted = self._evaluated = 0
         self._dead: Counter[str] = Counter()
 
@@ -50,15 +49,9 @@ class MemoryQueue:
 
     async def room(self, most: int) -> int:
         # Small on purpose: turns wait in the inbox, where selection has not been paid for yet.
-        while (room := self._capacity - self._places - self._in_work()) < 1:
+        while (room := self._capacity - len(self._waiting) - len(self._held)) < 1:
             await self._change()
-        places = min(room, most)
-        self._places += places
-        return places
-
-    def give_back(self, places: int) -> None:
-        self._places -= places
-        self._changed.set()
+        return min(room, most)
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         # An id that is being judged would be judged twice; one that is through may come again.
@@ -147,9 +140,6 @@ class MemoryQueue:
             return False
         del self._held[leased.seq]
         return True
-
-    def _in_work(self) -> int:
-        return len(self._waiting) + len(self._held)
 
     async def _change(self) -> None:
         # In one loop nothing runs between these two lines, so that no change is missed.

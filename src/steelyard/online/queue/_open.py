@@ -32,19 +32,13 @@ class Fallback:
         """Move what is in the file until the file fails."""
         try:
             with contextlib.suppress(QueueFailed):
-                while not await self._failed_within(_LOOK):
+                while self.file.works:
+                    await asyncio.sleep(_LOOK)
                     while self._broker.works and (counts := self.file.counts()) and counts.pending:
                         if not await self._move():
                             break
         finally:
             await self.file.close()
-
-    async def _failed_within(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.file.failed()
-                return True
-        return False
 
     async def _move(self) -> bool:
         """Move the oldest turns; False where none is due, or the broker takes none of them."""

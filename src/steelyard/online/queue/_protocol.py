@@ -92,11 +92,7 @@ class TurnQueue(Protocol):
         ...
 
     async def room(self, most: int) -> int:
-        """Wait until turns fit, and hold places for them, at most so many; returns how many."""
-        ...
-
-    def give_back(self, places: int) -> None:
-        """Some places are not held any more: the turns are put in, or do not come."""
+        """Wait until turns fit; returns how many, at most so many."""
         ...
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:

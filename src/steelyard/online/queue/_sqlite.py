@@ -101,9 +101,6 @@ class SQLiteQueue:
         """All of them: the file's bound is bytes, which `put` holds turns against."""
         return most
 
-    def give_back(self, places: int) -> None:
-        """Places are not counted."""
-
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         stored = await self._call(Spool.put, turns)
         if "new" in stored:

@@ -16,43 +16,34 @@ start.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 
-import aio_pika
-from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
+from aio_pika.abc import AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import (
-    AuthenticationError,
-    ChannelNotFoundEntity,
-    ChannelPreconditionFailed,
     DeliveryError,
-    ProbableAuthenticationError,
     PublishError,
 )
-from aiormq.exceptions import ChannelAccessRefused, ConnectionNotAllowed
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored, record_id_of
+from steelyard.online.queue.broker._amqp_connection import ANSWER, AmqpConnection
 from steelyard.online.queue.broker._amqp_parked import AmqpParked
 from steelyard.online.queue.broker._broker import (
     BrokerAddress,
     LeasedMessage,
     Outgoing,
-    Refused,
     Unreachable,
     plain,
     unpacked_or_empty,
 )
 
 _log = SafeLogger("steelyard.online")
-_ANSWER = 5.0
 _LINGER = 0.5
 _BURST = 0.01
 _KNOWN = 100_000  # RabbitMQ does not drop repeated publications by itself
@@ -74,9 +65,7 @@ class AmqpBroker:
     def __init__(self, address: BrokerAddress, *, max_bytes: int) -> None:
         self._address = address
         self._name = address.queue
-        self._max_bytes = max_bytes
-        self._connection: AbstractConnection | None = None
-        self._channel: AbstractChannel | None = None
+        self._connection = AmqpConnection(address, max_bytes=max_bytes)
         self._turns: AbstractQueue | None = None
         self._consumer: str | None = None
         self._coming: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
@@ -89,13 +78,7 @@ class AmqpBroker:
         self._judged = 0
         self._dead: Counter[str] = Counter()
         self._warn = WarnOnce(_log)
-        self.parked = AmqpParked(
-            declare=self._declare_results,
-            send=self._send,
-            ready=self._ready,
-            numbers=self._numbers,
-            translated=self._translated,
-        )
+        self.parked = AmqpParked(self._connection, self._numbers)
 
     async def connect(self) -> None:
         """Connect anew and create the queues that are missing; what was held is the broker's again."""
@@ -105,25 +88,24 @@ class AmqpBroker:
         self._evaluated.clear()
         self._coming = asyncio.Queue()
         self.parked.start()
-        async with self._translated(), asyncio.timeout(_ANSWER):
-            self._connection = await aio_pika.connect(self._address.servers[0], timeout=_ANSWER)
-            self._channel = await self._connection.channel()
-            self._turns = await self._declare("turns", {"x-overflow": "reject-publish", **self._bound()})
-            await self._declare("dead", self._bound())
+        async with self._connection.translated(), asyncio.timeout(ANSWER):
+            await self._connection.connect()
+            self._turns = await self._connection.declare("turns", self._connection.refusing)
+            await self._connection.declare("dead", self._connection.bound)
 
     async def publish(self, turns: Sequence[Outgoing]) -> list[Stored | None]:
-        self._connected()
+        _ = self._connection.channel
         return list(await asyncio.gather(*map(self._publish_turn, turns)))
 
     async def pull(self, most: int) -> list[LeasedMessage]:
         """Take what the broker has sent; it sends no more than a little beyond what is asked for at first."""
-        async with self._translated():
+        async with self._connection.translated():
             await self._consume(most)
             try:
                 async with asyncio.timeout(_LINGER):
                     found = [await self._coming.get()]
             except TimeoutError:
-                self._connected()
+                _ = self._connection.channel  # no turn and a broken connection look the same
                 return []
             if self._coming.empty():
                 await asyncio.sleep(_BURST)  # the rest of a burst is on its way
@@ -144,7 +126,7 @@ class AmqpBroker:
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
         """Acknowledge those that this connection still holds; the others will be judged again."""
-        async with self._translated():
+        async with self._connection.translated():
             for message in messages:
                 if message.seq in self._held:
                     await message.raw.ack()
@@ -158,7 +140,7 @@ class AmqpBroker:
             await self._stop_consuming()
             while not self._coming.empty():
                 held.append(self._message(self._coming.get_nowait()))
-        async with self._translated():
+        async with self._connection.translated():
             for message in held:
                 if postpone:
                     await self._copy_back(message, seconds)
@@ -174,9 +156,9 @@ class AmqpBroker:
             "Steelyard-Cause": plain(cause),
             "Steelyard-Attempts": message.attempts,
         }
-        async with self._translated():
+        async with self._connection.translated():
             try:
-                await self._send(message.body, f"{self._name}.dead", headers=headers)
+                await self._connection.send(message.body, f"{self._name}.dead", headers=headers)
             except DeliveryError as error:
                 self._warn("dead", "a dead letter could not be stored: %s", error_words(error))
             await message.raw.ack()
@@ -189,10 +171,10 @@ class AmqpBroker:
 
         Copied there rather than handed back: RabbitMQ 4 drops what was handed back twenty times.
         """
-        async with self._translated():
-            queue = await self._declare("dead", self._bound())
+        async with self._connection.translated():
+            queue = await self._connection.declare("dead", self._connection.bound)
             letters: list[DeadLetter] = []
-            for _ in range(min(most, await self._ready(queue.name))):
+            for _ in range(min(most, await self._connection.ready(queue.name))):
                 if (raw := await queue.get(no_ack=False, fail=False)) is None:
                     break
                 headers = {name: raw.headers[name] for name in raw.headers if name.startswith("Steelyard-")}
@@ -205,19 +187,19 @@ class AmqpBroker:
                 )
                 fate = decide(letters[-1])
                 if fate == "replay":
-                    await self._send(raw.body, f"{self._name}.turns")
+                    await self._connection.send(raw.body, f"{self._name}.turns")
                 elif fate == "keep":
                     kept = {name: value for name, value in headers.items() if isinstance(value, str | int)}
-                    await self._send(raw.body, queue.name, headers=kept)
+                    await self._connection.send(raw.body, queue.name, headers=kept)
                 await raw.ack()
             return letters
 
     async def totals(self) -> QueueCounts:
         """What the broker has ready and this process holds, with this process's own counts."""
-        async with self._translated():
+        async with self._connection.translated():
             ready = 0
             for name in (f"{self._name}.turns", *self._waiting_queues):
-                ready += await self._ready(name)
+                ready += await self._connection.ready(name)
             # Before what waits for sinks: a result that goes there meanwhile counts twice, and not never.
             undelivered = len(self._evaluated)
             waiting = await self.parked.counts()
@@ -234,79 +216,22 @@ class AmqpBroker:
 
     async def close(self) -> None:
         """Disconnect; what is held goes back to the queue."""
-        connection, self._connection = self._connection, None
-        self._channel = self._turns = self._consumer = None
-        if connection is not None:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(1):
-                    await connection.close()
-
-    def _bound(self) -> dict[str, int]:
-        return {"x-max-length-bytes": self._max_bytes}
-
-    def _connected(self) -> AbstractChannel:
-        if self._connection is None or self._channel is None or self._turns is None:
-            raise Unreachable("there is no connection")
-        if self._connection.is_closed or self._channel.is_closed:
-            raise Unreachable("the connection has ended")
-        return self._channel
-
-    async def _declare(self, name: str, arguments: Mapping[str, str | int]) -> AbstractQueue:
-        """Create a queue that is missing; one that is there is used as it is, if it is a quorum queue.
-
-        Its bounds are the operator's: RabbitMQ would refuse to change them.
-        """
-        assert self._connection is not None
-        full = f"{self._name}.{name}"
-        wanted = {"x-queue-type": "quorum", **arguments}
-        async with await self._connection.channel() as trying:
-            with contextlib.suppress(ChannelNotFoundEntity):
-                await trying.declare_queue(full, passive=True)
-                return await self._checked(full)
-        assert self._channel is not None
-        return await self._channel.declare_queue(full, durable=True, arguments=dict(wanted))
-
-    async def _ready(self, name: str) -> int:
-        """How many messages a queue has that nobody holds."""
-        queue = await self._connected().declare_queue(name, passive=True, timeout=_ANSWER)
-        return queue.declaration_result.message_count or 0
-
-    async def _declare_results(self, name: str) -> AbstractQueue:
-        self._connected()
-        return await self._declare(name, {"x-overflow": "reject-publish", **self._bound()})
-
-    async def _checked(self, name: str) -> AbstractQueue:
-        """The queue, on our channel; refused where it is not a quorum queue.
-
-        RabbitMQ tells nobody the kind of a queue, but refuses to declare it as another one, and says in which
-        argument they differ; a difference in a bound is the operator's.
-        """
-        assert self._connection is not None
-        assert self._channel is not None
-        try:
-            async with await self._connection.channel() as trying:
-                await trying.declare_queue(name, durable=True, arguments={"x-queue-type": "quorum"})
-        except ChannelPreconditionFailed as error:
-            if "'x-queue-type'" in str(error) or "'durable'" in str(error):
-                raise Refused(
-                    f"the queue {name!r} is there and is not a quorum queue; empty and delete it, or name "
-                    "another one with ?queue=NAME"
-                ) from None
-        return await self._channel.get_queue(name)
+        self._turns = self._consumer = None
+        await self._connection.close()
 
     async def _consume(self, most: int) -> None:
         """Have the broker send turns, a quarter more than are judged at a time."""
-        channel = self._connected()
+        channel = self._connection.channel
         if self._consumer is None:
             assert self._turns is not None
             await channel.set_qos(prefetch_count=most + most // 4 + 1)
-            self._consumer = await self._turns.consume(self._coming.put, timeout=_ANSWER)
+            self._consumer = await self._turns.consume(self._coming.put, timeout=ANSWER)
 
     async def _stop_consuming(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None and self._turns is not None:
-            async with self._translated():
-                await self._turns.cancel(consumer, timeout=_ANSWER)
+            async with self._connection.translated():
+                await self._turns.cancel(consumer, timeout=ANSWER)
 
     def _message(self, raw: AbstractIncomingMessage) -> LeasedMessage:
         seq = next(self._numbers)
@@ -326,8 +251,8 @@ class AmqpBroker:
         if turn.key in self._known:
             return "known"
         try:
-            async with asyncio.timeout(_ANSWER):
-                await self._send(turn.body, f"{self._name}.turns", key=turn.key)
+            async with asyncio.timeout(ANSWER):
+                await self._connection.send(turn.body, f"{self._name}.turns", key=turn.key)
         except PublishError:
             raise Unreachable("the queue was deleted") from None
         except DeliveryError:
@@ -342,19 +267,6 @@ class AmqpBroker:
         self._known[turn.key] = None
         return "new"
 
-    async def _send(
-        self,
-        body: bytes,
-        queue: str,
-        *,
-        key: str | None = None,
-        headers: Mapping[str, str | int] | None = None,
-    ) -> None:
-        message = aio_pika.Message(
-            body, message_id=key, headers=dict(headers or {}), delivery_mode=aio_pika.DeliveryMode.PERSISTENT
-        )
-        await self._connected().default_exchange.publish(message, queue, timeout=_ANSWER)
-
     async def _copy_back(self, message: LeasedMessage, seconds: float) -> None:
         """Put a copy into the queue that holds it for so long, and then end the original.
 
@@ -364,31 +276,17 @@ class AmqpBroker:
         if seconds > _NO_WAIT:
             wait = next((one for one in _WAITS if one >= seconds), _WAITS[-1])
             back = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queue}
-            queue = (await self._declare(f"wait.{wait}", {"x-message-ttl": 1000 * wait, **back})).name
+            queue = (
+                await self._connection.declare(f"wait.{wait}", {"x-message-ttl": 1000 * wait, **back})
+            ).name
             self._waiting_queues.add(queue)
-        await self._send(
+        await self._connection.send(
             message.body,
             queue,
             key=message.raw.message_id,
             headers={_POSTPONED: message.postponed + 1},
         )
         await message.raw.ack()
-
-    @asynccontextmanager
-    async def _translated(self) -> AsyncIterator[None]:
-        """The client's errors as ours, by their type: their texts may quote addresses."""
-        try:
-            yield
-        except (Unreachable, Refused):
-            raise
-        except (AuthenticationError, ProbableAuthenticationError, ChannelAccessRefused):
-            raise Refused("it refuses the credentials") from None
-        except ConnectionNotAllowed:
-            raise Refused("it does not let this user into this virtual host") from None
-        except ChannelPreconditionFailed:
-            raise Refused("a queue is there and set up otherwise") from None
-        except Exception as error:  # noqa: BLE001 - clients raise OSError, RuntimeError and much else
-            raise Unreachable(f"it cannot be reached ({error_words(error)})") from None
 
 
 def _whole(value: object) -> int:

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from aio_pika.abc import AbstractQueue
 from aio_pika.exceptions import DeliveryError
 
+from steelyard.online.queue.broker._amqp_connection import AmqpConnection
 from steelyard.online.queue.broker._broker import LeasedMessage, Waiting
-
-Declare = Callable[[str], Awaitable[AbstractQueue]]
-Send = Callable[[bytes, str], Awaitable[None]]
-Ready = Callable[[str], Awaitable[int]]
 
 
 class AmqpParked:
-    """The queues `NAME.results.SINK`.
+    """The queues `NAME.results.SINK`."""
 
-    Args:
-        declare: Makes sure that a queue is there, by what follows its name.
-        send: Publishes into a queue, and waits for the confirmation.
-        ready: How many messages a queue has that nobody holds, by its name.
-        numbers: What messages are numbered by.
-        translated: Makes the client's errors ours.
-    """
-
-    def __init__(
-        self,
-        *,
-        declare: Declare,
-        send: Send,
-        ready: Ready,
-        numbers: Iterator[int],
-        translated: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> None:
-        self._translated = translated
-        self._declare = declare
-        self._send = send
-        self._ready = ready
+    def __init__(self, connection: AmqpConnection, numbers: Iterator[int]) -> None:
+        self._connection = connection
         self._numbers = numbers
         self._watched: set[str] = set()
         self._queues: dict[str, AbstractQueue] = {}
@@ -54,14 +31,14 @@ class AmqpParked:
         self._watched.update(sinks)
 
     async def put(self, results: Sequence[Waiting]) -> list[bool]:
-        async with self._translated():
+        async with self._connection.translated():
             for sink in {sink for result in results for sink in result.sinks}:
                 await self._queue(sink)
             return list(await asyncio.gather(*map(self._put, results)))
 
     async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
         found: list[LeasedMessage] = []
-        async with self._translated():
+        async with self._connection.translated():
             queue = await self._queue(sink)
             while len(found) < most and (raw := await queue.get(no_ack=False, fail=False)) is not None:
                 seq, lease = next(self._numbers), str(raw.delivery_tag)
@@ -70,7 +47,7 @@ class AmqpParked:
         return found
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
-        async with self._translated():
+        async with self._connection.translated():
             for message in messages:
                 if self._held.pop(message.seq, None) is not None:
                     await message.raw.ack()
@@ -80,12 +57,12 @@ class AmqpParked:
 
         Copied to the end rather than handed back: RabbitMQ 4 drops what was handed back twenty times.
         """
-        async with self._translated():
+        async with self._connection.translated():
             for message in messages:
                 if message.seq not in self._held:
                     continue
                 try:
-                    await self._send(message.body, message.raw.routing_key)
+                    await self._connection.send(message.body, message.raw.routing_key)
                 except DeliveryError:
                     await message.raw.nack(requeue=True)
                 else:
@@ -98,20 +75,20 @@ class AmqpParked:
         for sink in self._watched - self._queues.keys():
             await self._queue(sink)
         found = {
-            sink: await self._ready(queue.name) + held.count(queue.name)
+            sink: await self._connection.ready(queue.name) + held.count(queue.name)
             for sink, queue in list(self._queues.items())
         }
         return {sink: count for sink, count in found.items() if count}
 
     async def _queue(self, sink: str) -> AbstractQueue:
         if sink not in self._queues:
-            self._queues[sink] = await self._declare(f"results.{sink}")
+            self._queues[sink] = await self._connection.declare(f"results.{sink}", self._connection.refusing)
         return self._queues[sink]
 
     async def _put(self, result: Waiting) -> bool:
         try:
             for sink in result.sinks:
-                await self._send(result.body, self._queues[sink].name)
+                await self._connection.send(result.body, self._queues[sink].name)
         except DeliveryError:
             return False
         return True

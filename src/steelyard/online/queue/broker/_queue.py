@@ -119,9 +119,6 @@ class BrokerQueue:
         """All of them: the broker's own bound is what `put` holds turns against."""
         return most
 
-    def give_back(self, places: int) -> None:
-        """Places are not counted."""
-
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Publish turns side by side; what is not confirmed is published again, with the same key."""
         # By place: equal turns in one batch are told apart by nothing else.
