@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from nats.errors import MaxPayloadError
 from nats.js import JetStreamContext
 from nats.js.api import Header, PubAck, RawStreamMsg
-from nats.js.errors import NotFoundError, ServiceUnavailableError
+from nats.js.errors import NotFoundError
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
@@ -109,8 +109,8 @@ class NatsBroker:
             [answer] = await self._connection.publish_all(
                 [(subject, content, dict(headers))], stream=self._streams.results
             )
-            if answer is None:
-                raise Unreachable("it does not confirm a result")
+            if answer is None or getattr(answer, "err_code", None) in FULL:
+                raise Unreachable("it does not take a result")
             if isinstance(answer, MaxPayloadError):
                 self._warn("result", "a result is larger than NATS takes; it is delivered, but not kept")
                 continue
@@ -298,8 +298,6 @@ class NatsBroker:
                 words(answer),
             )
             return "full"
-        if isinstance(answer, ServiceUnavailableError):
-            return None
         refuse(answer)
 
 

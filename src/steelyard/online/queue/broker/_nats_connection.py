@@ -133,7 +133,9 @@ class NatsConnection:
         for answer in await self.answers(sent):
             if isinstance(answer, NoStreamResponseError):
                 raise Unreachable("JetStream is not there, or the stream was deleted")
-            if isinstance(answer, PubAck | APIError | MaxPayloadError):
+            if isinstance(answer, ServiceUnavailableError) and answer.err_code not in FULL:
+                known.append(None)
+            elif isinstance(answer, PubAck | APIError | MaxPayloadError):
                 known.append(answer)
             else:
                 self.check()
