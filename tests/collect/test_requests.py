@@ -139,6 +139,24 @@ def test_values_that_nest_as_deep_as_allowed_are_read(running: Running) -> None:
     assert running.collector.counts.unreadable == 0
 
 
+def test_a_body_without_a_length_is_bounded(running: Running) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield b"x" * 500_000
+
+    assert running.ask(pieces(), PROTOBUF, max_body=1_000_000).status_code == 413
+
+
+def test_without_the_token_no_counts_are_told(running: Running) -> None:
+    async def ask(headers: dict[str, str]) -> int:
+        transport = httpx.ASGITransport(app(running.collector, token=TOKEN))
+        async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
+            return (await client.get("/healthz", headers=headers)).status_code
+
+    assert asyncio.run(ask({})) == 401
+    assert asyncio.run(ask({"authorization": f"Bearer {TOKEN}"})) == 200
+
+
 def test_without_the_token_nothing_is_taken(running: Running) -> None:
     body = protobuf(turn_spans())
     for given in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"}):
