@@ -17,6 +17,7 @@ from otel_parts import (
     event,
     messages,
     oi,
+    prompt,
     rag_turn,
     span,
 )
@@ -228,3 +229,38 @@ def test_tags_typed_into_a_lone_prompt_leave_a_record(asked: str, typed: str) ->
     assert record.evidence == "guessed"
     assert record.question and record.question in typed
     assert any(TEXTS[0] in context.text for context in record.contexts)
+
+
+@pytest.mark.parametrize("later", [0, 40])
+def test_what_a_model_said_in_a_trace_before_is_no_passage_however_many_traces_are_read_at_once(
+    later: int,
+) -> None:
+    written = "The bridge over the river is closed to lorries of more than seven tonnes since last spring."
+
+    def call(said: str, at: float, trace: str) -> Span:
+        told = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": messages(("user", "Go on.")),
+            "gen_ai.output.messages": messages(("assistant", said)),
+        }
+        return span("chat", at=(at, at + 0.5), trace=trace, attributes=told)
+
+    trace = "b" * 32
+    state = json.dumps({"question": QUESTION, "context": written})
+    root = span(
+        "chain", at=(1, 4), trace=trace, attributes=oi("CHAIN", input__value=state, output__value=ANSWER)
+    )
+    sent = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": prompt(QUESTION, (written,)),
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": ANSWER,
+    }
+    turn = [span("model", root, at=(2, 3), trace=trace, attributes=oi("LLM", **sent)), root]
+    after = [
+        call(f"Number {n} is another matter altogether.", 10 + n, f"{n:032x}") for n in range(1, later + 1)
+    ]
+    (record,) = read_spans([*turn, *after]).records
+    assert [one.text for one in record.contexts] == [written]
+    records = read_spans([call(written, 0, "a" * 32), *turn, *after]).records
+    assert [one.text for record in records for one in record.contexts] == []

@@ -165,6 +165,7 @@ class TurnExtractor:
                     again += 1
                 else:
                     self._settle(whole, reading)
+        self._earlier.forget()
         return Extraction(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept) + again)
 
     def overdue(self, now: int) -> Extraction:

@@ -120,11 +120,8 @@ def _inputs(given: Any, got: Any) -> Any:
     """What a LangChain run was given, without what stands beside it; of a stream its output tells it."""
     if not isinstance(given, Mapping):
         return given
-    if _is_template(given.get("prompt")):
-        # LlamaIndex hands a template over as an object; what it holds was bound before anything was found.
-        return {name: value for name, value in given.items() if name != "prompt"}
     if "inputs" not in given:
-        return given
+        return _without_templates(given)
     inputs = given["inputs"]
     late = got.get("kwargs") if isinstance(got, Mapping) else None
     if inputs == _STREAMED and isinstance(late, Mapping):
@@ -132,8 +129,13 @@ def _inputs(given: Any, got: Any) -> Any:
     return Words(inputs) if isinstance(inputs, str) else inputs
 
 
-def _is_template(prompt: object) -> bool:
-    return isinstance(prompt, Mapping) and "template_vars" in prompt
+def _without_templates(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments without LlamaIndex's templates; what these hold was bound before anything was found."""
+    return {
+        name: _without_templates(value) if isinstance(value, Mapping) else value
+        for name, value in given.items()
+        if not (isinstance(value, Mapping) and "template_vars" in value)
+    }
 
 
 def _outputs(got: Any) -> Any:
