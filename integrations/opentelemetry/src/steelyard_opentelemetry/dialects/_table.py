@@ -9,19 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from steelyard_opentelemetry.dialects import (
-    _crewai,
-    _genai,
-    _haystack,
-    _openinference,
-    _openllmetry,
-    _shapes,
-)
+from steelyard_opentelemetry.dialects import _crewai, _genai, _haystack, _openinference, _openllmetry, _shapes
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.dialects._genai import LANGSMITH_KIND
 from steelyard_opentelemetry.dialects._rules import Rule
-
-__all__ = ["DIALECTS"]
 
 _CURRENT = ("gen_ai.input.messages", "gen_ai.output.messages")
 _OPERATION = "gen_ai.operation.name"
@@ -48,12 +39,7 @@ _STEELYARD = Dialect(
     ),
 )
 
-_CREWAI = Dialect(
-    name="crewai",
-    read=_crewai.read,
-    scopes=_crewai.SCOPES,
-    scope_signs=_crewai.SCOPES,
-)
+_CREWAI = Dialect(name="crewai", read=_crewai.read, scopes=_crewai.SCOPES, scope_signs=_crewai.SCOPES)
 
 _OPENINFERENCE = Dialect(
     name="openinference",
@@ -69,6 +55,12 @@ _REPLY: dict[str, Any] = {
     "came": ("ai.response.object", "ai.result.object"),
 }
 
+_CALLS = ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
+_STEPS = (
+    *("ai.generateText.doGenerate", "ai.streamText.doStream"),
+    *("ai.generateObject.doGenerate", "ai.streamObject.doStream"),
+)
+
 _VERCEL = Dialect(
     name="vercel",
     scope_names=("ai",),
@@ -77,21 +69,14 @@ _VERCEL = Dialect(
     rules=(
         Rule(
             kind="chain",
-            where={
-                "ai.operationId": ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
-            },
+            where={"ai.operationId": _CALLS},
             given=("ai.prompt",),
             question=_shapes.asked_in_call,
             **_REPLY,
         ),
         Rule(
             kind="llm",
-            where={
-                "ai.operationId": (
-                    *("ai.generateText.doGenerate", "ai.streamText.doStream"),
-                    *("ai.generateObject.doGenerate", "ai.streamObject.doStream"),
-                )
-            },
+            where={"ai.operationId": _STEPS},
             given=("ai.prompt.messages",),
             messages=_shapes.messages_with_results,
             **_REPLY,
@@ -136,6 +121,8 @@ _LANGCHAIN4J = Dialect(
     ),
 )
 
+_HITS = "db.vector.query.response.documents"
+
 _SPRING = Dialect(
     name="spring",
     scopes=("org.springframework",),
@@ -148,10 +135,7 @@ _SPRING = Dialect(
             kind="retrieval",
             where={"spring.ai.kind": ("vector_store",), "db.operation.name": ("query",)},
             asked=("db.vector.query.content",),
-            came=(
-                "db.vector.query.response.documents",
-                "db.vector.query.response.documents@db.vector.content.query.response",
-            ),
+            came=(_HITS, f"{_HITS}@db.vector.content.query.response"),
             load=_shapes.text_list,
             documents=_shapes.texts_as_documents,
             hides=False,
@@ -299,21 +283,14 @@ _SEMANTIC_KERNEL = Dialect(
     ),
 )
 
-_AUTOGEN = Dialect(
-    name="autogen",
-    scope_names=("autogen-core",),
-)
-
+_AUTOGEN = Dialect(name="autogen", scope_names=("autogen-core",))
 
 _OPENLLMETRY = Dialect(
     name="openllmetry",
     read=_openllmetry.read,
     scopes=(
-        "traceloop",
-        "opentelemetry.instrumentation.langchain",
-        "opentelemetry.instrumentation.llamaindex",
-        "opentelemetry.instrumentation.llama_index",
-        "opentelemetry.instrumentation.openai",
+        *("traceloop", "opentelemetry.instrumentation.langchain", "opentelemetry.instrumentation.llamaindex"),
+        *("opentelemetry.instrumentation.llama_index", "opentelemetry.instrumentation.openai"),
         "opentelemetry.instrumentation.haystack",
     ),
     retrieval_kinds=(_OPERATION, frozenset({"vector_db_retrieve"})),
@@ -335,11 +312,7 @@ _LANGSMITH = Dialect(
     ),
 )
 
-_LITELLM = Dialect(
-    name="litellm",
-    scope_names=("litellm",),
-)
-
+_LITELLM = Dialect(name="litellm", scope_names=("litellm",))
 
 _GENAI = Dialect(
     name="genai",
