@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from apps.otel.attributes import oi
+from apps.otel.general.conventions import chat
 from apps.otel.shapes import (
     ANSWER,
     PASSAGES,
@@ -51,6 +53,61 @@ def service_whose_search_has_results() -> Trace:
         trace.leaf("vector_search", {"query": QUESTION, "top_k": 3, "results": found})
         trace.leaf("llm.generate", {"llm.prompt": prompt(), "llm.completion": ANSWER})
     return trace
+
+
+def _by_hand(found: object, *, asked: str = QUESTION, sent: str = "") -> Trace:
+    """A service that writes a span of its own for its search, and has the model's client instrumented."""
+    trace = Trace("my.service")
+    with trace.span("POST /ask", {"http.request.method": "POST"}):
+        trace.leaf("step one", {"svc.text": asked, "svc.limit": 3, "svc.out": found})
+        trace.leaf("chat", chat(sent or prompt(), ANSWER), scope="opentelemetry.instrumentation.genai.openai")
+    return trace
+
+
+@shape(Turn(without="guessed"))
+def own_span_with_a_list_of_texts() -> Trace:
+    """A span of the application's own tells the question and, under any name, texts that the prompt shows."""
+    return _by_hand(PASSAGES)
+
+
+@shape(Turn(without="guessed"))
+def own_span_with_json() -> Trace:
+    """The same with documents as JSON."""
+    return _by_hand(compact([{"id": f"d{n}", "text": text} for n, text in enumerate(PASSAGES)]))
+
+
+@shape(Turn(one_text=True, without="guessed"))
+def own_span_with_one_text() -> Trace:
+    """The same with the passages joined, as one text."""
+    return _by_hand(joined())
+
+
+@shape(Turn(without="guessed"))
+def own_span_inside_a_chain() -> Trace:
+    """The same within a chain of OpenInference."""
+    trace = Trace("my.service")
+    with trace.span("chain", oi("CHAIN", QUESTION, ANSWER)):
+        trace.leaf("step one", {"svc.text": QUESTION, "svc.out": PASSAGES})
+        trace.leaf("chat", chat(prompt(), ANSWER))
+    return trace
+
+
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def own_span_that_tells_another_question() -> Trace:
+    """What was found for another question is not taken, although the prompt shows it."""
+    return _by_hand(PASSAGES, asked="How high should the saddle be?")
+
+
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def own_span_with_instructions() -> Trace:
+    """A span tells the question and how the prompt begins: that is an instruction."""
+    return _by_hand("Answer from the context alone.")
+
+
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def own_span_with_the_whole_prompt() -> Trace:
+    """A span tells the question and the prompt as it was put together."""
+    return _by_hand(f"{prompt()}\nBe brief.", sent=f"Today is Monday.\n{prompt()}\nBe brief.")
 
 
 def _completion() -> dict[str, Any]:

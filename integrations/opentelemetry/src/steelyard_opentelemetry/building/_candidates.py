@@ -16,6 +16,7 @@ from steelyard.recording.reading import is_question
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._joining import used_by
+from steelyard_opentelemetry.building._own_look_ups import with_own_look_ups
 from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
 from steelyard_opentelemetry.dialects import parse
@@ -83,6 +84,8 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     tops = [turn for top in tree.tops() for turn in _turns_of(top)]
     if not tops:
         return [], [Turn.below(tree)]
+    if len(tops) <= _MOST_STEPS:
+        tops = [with_own_look_ups(turn, tree) for turn in tops]
     whole: list[Turn] = []
     pieces: list[Turn] = []
     for turn in tops:

@@ -13,11 +13,21 @@ from typing import Any
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
 from steelyard_opentelemetry.dialects._dialect import Dialect, fused
+from steelyard_opentelemetry.dialects._generic import own_texts
 from steelyard_opentelemetry.dialects._table import DIALECTS
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 
-__all__ = ["DIALECTS", "Dialect", "advice_of", "content_switch", "known_scope", "parse", "retrieves"]
+__all__ = [
+    "DIALECTS",
+    "Dialect",
+    "advice_of",
+    "content_switch",
+    "known_scope",
+    "own_texts",
+    "parse",
+    "retrieves",
+]
 
 _SIGNS = frozenset(sign for dialect in DIALECTS for sign in dialect.signs)
 _LONGEST_SIGN = max(len(sign) for dialect in DIALECTS for sign in dialect.scope_signs)

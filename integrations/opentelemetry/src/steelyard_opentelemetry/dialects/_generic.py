@@ -7,6 +7,7 @@ Only spans that none of the other dialects can read come here.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 from steelyard.record import Context
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in
-from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._documents import noted_in, retrieved_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
     Broken,
@@ -94,6 +95,17 @@ def read(span: Span) -> ParsedSpan | None:
     if said.kind == "tool":
         return _tool(said)
     return _call(said) if said.kind == "llm" else _chain(said)
+
+
+def own_texts(span: Span) -> list[str]:
+    """The texts that an application wrote on a span of its own; none of a client of HTTP or a database."""
+    if not _FOREIGN.isdisjoint(span.attributes):
+        return []
+    every = itertools.chain(
+        span.attributes.items(), *(event.attributes.items() for event in span.events if event.attributes)
+    )
+    values = (value for key, value in every if key.partition(".")[0] not in _ELSEWHERE)
+    return [text for value in itertools.islice(values, _MOST_KEYS) for text in noted_in(value)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

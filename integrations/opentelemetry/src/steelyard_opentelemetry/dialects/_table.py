@@ -102,6 +102,7 @@ _VERCEL = Dialect(
 
 _MICROMETER = ("org.springframework", "io.micrometer")
 _QUARKUS = "io.quarkus.opentelemetry"
+_HITS = "db.vector.query.response.documents"
 
 _LANGCHAIN4J = Dialect(
     name="langchain4j",
@@ -120,8 +121,6 @@ _LANGCHAIN4J = Dialect(
         ),
     ),
 )
-
-_HITS = "db.vector.query.response.documents"
 
 _SPRING = Dialect(
     name="spring",
