@@ -41,6 +41,7 @@ class Relay(SpanProcessor):
     def __init__(self) -> None:
         self.to: EvaluationSpanProcessor | None = None
         self.owners: dict[str, str] = {}
+        self.told: list[str] = []
 
     def on_start(self, span: Span, parent_context: Any = None) -> None:
         if self.to is None:
@@ -53,6 +54,8 @@ class Relay(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         if self.to is not None:
             self.to.on_end(span)
+            for part in (span, *span.events):
+                self.told += map(str, (part.attributes or {}).values())
 
 
 class Spans:
@@ -76,7 +79,7 @@ class Spans:
     def recording(self, receiver: Receiver) -> Iterator[None]:
         """Hand what an application's spans tell to a receiver."""
         processor = EvaluationSpanProcessor(receiver, quiet=_LONG, ttl=_LONG)
-        self.relay.to, self.relay.owners = processor, receiver.owners
+        self.relay.to, self.relay.owners, self.relay.told = processor, receiver.owners, receiver.told
         try:
             yield
         finally:

@@ -29,8 +29,8 @@ QUICK = {"langchain": 120, "llamaindex": 60, **dict.fromkeys(NAMES[2:], 13)}
 BOUNDS = {
     "langchain": {"silent": 0.005, "crossed": 0.0, "false_known": 0.0},
     "llamaindex": {"silent": 0.01, "crossed": 0.0, "false_known": 0.005},
-    "plain": {"silent": 0.04, "crossed": 0.0, "false_known": 0.0},
-    "spans": {"silent": 0.04, "crossed": 0.0, "false_known": 0.04},
+    "plain": {"silent": 0.0, "crossed": 0.0, "false_known": 0.0},
+    "spans": {"silent": 0.04, "crossed": 0.0, "false_known": 0.0},
 }
 """What the recorders reach: shares of turns. They are lowered as the recorders get better."""
 MANY = 5000
@@ -61,7 +61,8 @@ def shares(name: str, number: int) -> dict[str, float]:
         made = counts(verdict for judgement in judgements for verdict in judgement.verdicts)
         made["broken"] = len(bed.broken)
     assert not made["broken"]
-    return {outcome: made[outcome] / made["turns"] for outcome in ("right", *GOALS)}
+    right = made["right"] / (made["turns"] - made["unseen"])
+    return {"right": right, **{outcome: made[outcome] / made["turns"] for outcome in GOALS}}
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -1,15 +1,16 @@
 """Records held against the truth.
 
 `right`: question, contexts and answer are true. `said`: something is wrong or missing, and a note, a kind of
-evidence or a diagnosis says so. `silent`: wrong, and nothing says so. `crossed`: a text of another turn or
-tenant. `missing`: no record, and no diagnosis. Beside these, `false_known`: a context that is given as known
-although it did not come from outside a model.
+evidence or a diagnosis says so. `unseen`: the same, of what stands in no span, or only in a prompt that was
+filled in before: nobody could know. `silent`: wrong, and nothing says so. `crossed`: a text of another turn
+or tenant. `missing`: no record, and no diagnosis. Beside these, `false_known`: a context that is given as
+known although it did not come from outside a model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from generator.receiving import Run
@@ -17,8 +18,8 @@ from generator.texts import forms, place, squeezed
 from generator.truth import Truth, truth_of
 from steelyard.record import Record
 
-Outcome = Literal["right", "said", "silent", "crossed", "missing"]
-OUTCOMES: tuple[Outcome, ...] = ("right", "said", "silent", "crossed", "missing")
+Outcome = Literal["right", "said", "unseen", "silent", "crossed", "missing"]
+OUTCOMES: tuple[Outcome, ...] = ("right", "said", "unseen", "silent", "crossed", "missing")
 
 _ABOUT = {"question": ("question",), "answer": ("answer",)}
 """The word with which a note about a field begins; a note about none of these may be about the contexts."""
@@ -61,9 +62,20 @@ def judge(run: Run) -> Judgement:
     for truth in truths:
         record = _take(truth, records)
         others = [other for other in truths if other is not truth]
-        made.verdicts.append(_held(truth, others, record, run.receiver.diagnosed))
+        verdict = _held(truth, others, record, run.receiver.diagnosed)
+        made.verdicts.append(replace(verdict, outcome="unseen") if _is_unseen(run, verdict) else verdict)
     made.verdicts += [_extra(record) for _, record in records]
     return made
+
+
+def _is_unseen(run: Run, verdict: Verdict) -> bool:
+    """Whether no span could tell what is lacking: the answer, or what of a filled-in prompt is what."""
+    if verdict.outcome != "said" or verdict.truth is None or not run.receiver.told:
+        return False
+    if run.choices.framework == "plain" and run.choices["shape"] == "filled":
+        return True
+    answer = verdict.truth.answer
+    return verdict.record is None and not any(place(answer, text) >= 0 for text in run.receiver.told)
 
 
 def _take(truth: Truth, records: list[tuple[str | None, Record]]) -> Record | None:

@@ -198,7 +198,11 @@ def _has_other_answer(turn: Turn, found: Evidence) -> bool:
 
 
 def _notes(turn: Turn, found: Evidence, dropped: int) -> Iterable[str]:
-    yield from (sentence(note) for note in turn.asked.notes)
+    asked = turn.asked.notes
+    if found.is_guessed and not (asked or turn.is_told):
+        # Whoever filled the passages in may have put words around the question too.
+        asked = ("question_guessed",)
+    yield from map(sentence, asked)
     if turn.is_call_assumed:
         yield sentence("answer_call_assumed")
     if _has_other_answer(turn, found):

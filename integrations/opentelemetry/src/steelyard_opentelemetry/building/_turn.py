@@ -336,7 +336,7 @@ class Turn:
         return found
 
     @property
-    def _is_told(self) -> bool:
+    def is_told(self) -> bool:
         """Whether a step says what it was asked."""
         steps = self.seen("chain", "agent")
         return any(p.question or (p.passing and asked_in(loaded(p.passing[0]))) for _, p in steps)
@@ -364,7 +364,7 @@ class Turn:
         """A question with its stand-alone form, the end that was cut off it, and what is doubtful."""
         if not found.standalone and self.in_conversation and not self.agentic:
             found = replace(found, standalone=condensed(self.steps, found.question))
-        if self.steps.given is not None and not self._is_told:
+        if self.steps.given is not None and not self.is_told:
             found = without_template(found, self.steps)
         # Of a question whose end was cut the longest text that begins like it is taken.
         if not self.cut.ends(found.question):
