@@ -15,7 +15,6 @@ from steelyard.recording.provenance import classify_root, is_intermediate_output
 from steelyard.recording.reading import is_question
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
-from steelyard_opentelemetry.building._joining import used_by
 from steelyard_opentelemetry.building._own_look_ups import with_own_look_ups
 from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
@@ -91,31 +90,13 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     for turn in tops:
         (whole if _whole(turn) else pieces).append(turn)
     if whole:
-        return _with_look_ups(whole, pieces)
+        return whole, pieces
     if apart := told_apart(pieces):
         return apart, []
     together = Turn.of(tree, pieces)
     if len(pieces) > 1 and _whole(together):
         return [together], []
     return [], pieces
-
-
-def _with_look_ups(whole: Sequence[Turn], pieces: Sequence[Turn]) -> tuple[list[Turn], list[Turn]]:
-    """The turns that looked nothing up, each with the retrievals before it that its prompt shows."""
-    left = list(pieces)
-    turns: list[Turn] = []
-    for turn in whole:
-        begun = turn.root.span.start
-        before = [one for one in left if one.root.span.end <= begun and _searches(one)]
-        used = [] if turn.retrieves or not before else used_by(before, turn)
-        left = [one for one in left if one not in used]
-        turns.append(Turn.of(turn.root, [*used, turn]) if used else turn)
-    return turns, left
-
-
-def _searches(piece: Turn) -> bool:
-    """Whether a piece looked something up and answered nothing, be it that a model wrote its queries."""
-    return piece.retrieves and (not piece.answer or _only_searches(piece))
 
 
 def _turns_of(top: Node) -> list[Turn]:

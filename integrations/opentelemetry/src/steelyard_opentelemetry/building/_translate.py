@@ -247,20 +247,6 @@ def told_answer(turn: Turn) -> str:
     return _said(root, turn)
 
 
-def said_alone(turn: Turn) -> str:
-    """What the only outermost step that tells any words returned, if none but retrievers asked a model."""
-    if any("retrieval" not in turn.above[id(node)] for node, _ in turn.llms):
-        return ""
-    said = {text for parsed in _outermost(turn) if (text := _said(parsed, turn))}
-    return said.pop() if len(said) == 1 else ""
-
-
-def streams_nothing(turn: Turn) -> bool:
-    """Whether the root handed on a stream of LlamaIndex that has no nodes: it then asks no model."""
-    returned = _returned(turn)
-    return isinstance(returned, Mapping) and "response_gen" in returned and returned.get("source_nodes") == []
-
-
 def left_none(steps: Steps) -> bool:
     """Whether a postprocessor of LlamaIndex was given no nodes, or left none."""
     return any(
