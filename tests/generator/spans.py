@@ -54,8 +54,8 @@ class Relay(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         if self.to is not None:
             self.to.on_end(span)
-            for part in (span, *span.events):
-                self.told += map(str, (part.attributes or {}).values())
+            for attributes in (span.attributes, *(event.attributes for event in span.events)):
+                self.told += map(str, (attributes or {}).values())
 
 
 class Spans:
