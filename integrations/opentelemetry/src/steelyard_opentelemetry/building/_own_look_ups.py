@@ -28,15 +28,21 @@ def with_own_look_ups(turn: Turn, tree: Node) -> Turn:
     """
     if turn.retrieves or turn.agentic or not (turn.question and turn.behind.made):
         return turn
-    begun = min(turn.llms[at][0].span.start for at in turn.behind.made)
-    before = [node for node in tree.below() if node.parsed is None and node.span.end <= begun]
-    found = [(node, texts) for node in before if (texts := own_texts(node.span))]
-    if not found or (evidence_of(turn).contexts and not evidence_of(turn).is_guessed):
+    told = list(_told_before(turn, tree))
+    if not told or (evidence_of(turn).contexts and not evidence_of(turn).is_guessed):
         return turn
-    made = [node for node, texts in found if _is_look_up(node, texts, turn)]
+    made = [node for node, texts in told if _is_look_up(node, texts, turn)]
     # What is inside the turn already is there once.
     outside = [Turn.below(node) for node in made if node not in turn.nodes]
     return Turn.of(turn.root, [*outside, turn]) if made else turn
+
+
+def _told_before(turn: Turn, tree: Node) -> Iterator[tuple[Node, list[str]]]:
+    """The spans of no dialect that had ended when the answering call began, with their texts."""
+    begun = min(turn.llms[at][0].span.start for at in turn.behind.made)
+    for node in tree.below():
+        if node.parsed is None and node.span.end <= begun and (texts := own_texts(node.span)):
+            yield node, texts
 
 
 def _is_look_up(node: Node, texts: list[str], turn: Turn) -> bool:
