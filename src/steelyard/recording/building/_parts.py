@@ -51,4 +51,5 @@ def tells_nothing(text: str) -> bool:
 
 def is_telling(text: str) -> bool:
     """Whether a text says something, rather than names a value."""
-    return word_count(text) >= _LEAST
+    # Most texts are long, and their first words tell.
+    return len(text.split(None, _LEAST - 1)) == _LEAST or word_count(text) >= _LEAST

@@ -8,7 +8,7 @@ prompt, stands in the question or in the prompt of a later run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from steelyard.recording.provenance._calls import ModelCall
 from steelyard.recording.provenance._lines import holds_replies, plain, plain_line
@@ -52,11 +52,11 @@ def notes_on_predecessors(
     asked = plain_line(question)
     is_long = len(asked) >= _FEWEST_CHARACTERS
     notes = [_WRITTEN] if is_long and any(_wrote(call, asked) for call in earlier) else []
-    prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
-    # In a conversation earlier replies belong into the prompt, and tell nothing.
-    if in_conversation or holds_replies(prompt):
+    if in_conversation:  # earlier replies belong into the prompt, and tell nothing
         return notes
-    return [*notes, _SHOWN] if _is_shown(earlier, prompt, known=[question, *found]) else notes
+    prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
+    is_shown = _is_shown(earlier, prompt, known=[question, *found]) and not holds_replies(prompt)
+    return [*notes, _SHOWN] if is_shown else notes
 
 
 def _wrote(call: ModelCall, asked: str) -> bool:
@@ -70,18 +70,10 @@ def _wrote(call: ModelCall, asked: str) -> bool:
 def _is_shown(earlier: Sequence[ModelCall], prompt: str, *, known: Sequence[str]) -> bool:
     """Whether a prompt holds what was replied before, at a place that nothing known accounts for."""
     shown = plain(prompt)
-    said = [line for call in earlier for line in _said_in(call, shown)]
-    if not said:
-        return False
-    told = plain("\n".join(known))
-    return any(line not in told for line in said)
-
-
-def _said_in(call: ModelCall, shown: str) -> Iterator[str]:
-    """The long lines of a reply that stand in a prompt, and were not in the reply's own."""
-    lines = [line for line in call.lines if _is_telling(line) and line in shown]
-    own = plain("\n".join(call.prompts)) if lines else ""
-    return (line for line in lines if line not in own)
+    said = [(call, line) for call in earlier for line in call.lines if _is_telling(line) and line in shown]
+    told = plain("\n".join(known)) if said else ""
+    # What an earlier call was sent is looked at last, since it is long.
+    return any(line not in told and line not in plain("\n".join(call.prompts)) for call, line in said)
 
 
 def _is_telling(line: str) -> bool:

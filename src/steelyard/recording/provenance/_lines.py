@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _LEAD = re.compile(r"(?:\d{1,3}\s{0,3}[.):]|[-*\N{BULLET}])\s{0,9}")
 _SPOKEN = re.compile(
@@ -10,11 +11,19 @@ _SPOKEN = re.compile(
     r"(?:[ \t]?\(\w{1,20}\))?[ \t]?[:\uff1a]"
 )
 _MODELS = frozenset(("ai", "assistant", "bot", "chatbot", "model"))
+_MOST_KEPT = 20_000
+"""Characters of a text whose plain form is kept for a while."""
 _QUOTES = " \t\"'`*"
 
 
 def plain(text: str) -> str:
     """A text in lower case, with one blank wherever it has white space."""
+    return _plain(text) if len(text) <= _MOST_KEPT else " ".join(text.casefold().split())
+
+
+@lru_cache(maxsize=64)
+def _plain(text: str) -> str:
+    # The same passages and prompts are compared a dozen times while a Record is built.
     return " ".join(text.casefold().split())
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from steelyard.recording.building import Step, is_telling
 from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import strings_in
-from steelyard_langchain._turn import Earlier, Model, Turn
+from steelyard_langchain._turn import Earlier, Turn
 from steelyard_langchain.building._calls import call_of
 
 _BEFORE = 60.0
@@ -29,13 +29,12 @@ def stray_calls(turn: Turn, steps: Sequence[Step]) -> Iterator[ModelCall]:
         turn: The turn.
         steps: What ran in it.
     """
+    if not (ended := _ended_since(turn)):
+        return
     asked = [(step.at, plain(text)) for step in steps if step.call for text in step.call.prompts]
     own = [one.text for step in steps for one in step.contexts or ()]
-    for model in _ended_since(turn):
-        call = call_of(model)
-        if is_telling(call.reply) and _holds(
-            (text for at, text in asked if at >= (model.ended or 0)), call.reply
-        ):
+    for end, call in ended:
+        if is_telling(call.reply) and _holds((text for at, text in asked if at >= end), call.reply):
             yield call if _is_sent_one(call, own) else replace(call, prompts=())
 
 
@@ -44,9 +43,9 @@ def _is_sent_one(call: ModelCall, passages: Iterable[str]) -> bool:
     return any(_holds(shown, one) for one in passages)
 
 
-def _ended_since(turn: Turn) -> list[Model]:
+def _ended_since(turn: Turn) -> list[tuple[float, ModelCall]]:
     models = (stray.model for stray in turn.strays if stray.started >= turn.started)
-    return [model for model in models if model is not None and model.ended is not None]
+    return [(model.ended, call_of(model)) for model in models if model is not None and model.ended]
 
 
 def stray_look_ups(turn: Turn) -> Iterator[Earlier]:
@@ -58,9 +57,9 @@ def stray_look_ups(turn: Turn) -> Iterator[Earlier]:
     since = turn.started - (0.0 if has_own else _BEFORE)
     for stray in turn.strays:
         earlier = stray.earlier
-        if earlier is None or earlier in turn.nearby or stray.started < since:
+        if earlier is None or not earlier.ready or earlier.used_by not in (None, turn.key):
             continue
-        if earlier.ready and earlier.used_by in (None, turn.key):
+        if stray.started >= since and earlier not in turn.nearby:
             yield earlier
 
 

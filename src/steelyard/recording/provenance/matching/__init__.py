@@ -1,8 +1,7 @@
 """Which passages stand in a prompt, whatever the prompt did to them.
 
 Passages and prompts are compared as words (see `provenance/_words.py`). Most passages stand there whole and
-apart from each other, which a search for their words shows; the rest are compared by shingles of four words,
-hashed as arrays.
+apart from each other, which a search for their words shows; the rest are compared by shingles of four words.
 """
 
 from steelyard.recording.provenance.matching._find import find_passages, is_printed

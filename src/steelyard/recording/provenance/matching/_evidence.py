@@ -1,7 +1,7 @@
-"""Which passages stand in the prompts, by the shingles of words that they share with them.
+"""Which passages stand in the prompts, by the shingles of four words that they share with them.
 
-One pass over the prompts indexes their shingles; those of all passages are then looked up at once, so the
-time is linear in the lengths.
+One pass over the prompts notes where each shingle of a passage first stands, so the time is linear in the
+lengths. Words are compared as Python's strings, whose hashes nobody outside of the process can foresee.
 
 Sharing text with the prompt is not enough to have been there: passages of a store overlap, share headers, and
 repeat the question. So passages explain the prompt in order, wholly seen ones first, then by how much was
@@ -11,17 +11,20 @@ left of an absent passage then is chance.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 
-import numpy as np
-
-from steelyard.recording.provenance._words import unescaped, words
-from steelyard.recording.provenance.matching._rows import Hashes, Places, row_of
-from steelyard.recording.provenance.matching._shingles import SHINGLE, Index, shingles
+from steelyard.recording.provenance._words import is_spaceless, unescaped, words
 from steelyard.recording.provenance.matching._sighting import MOST_PLACES, UNDECIDED, PassageMatch
 
+_SHINGLE = 4
+_AT_ONCE = 20_000
+"""Words between which the application's threads get their turn."""
 _WHOLE = 0.9  # a passage is taken as whole although a template changed a word of it
 _SHARE = 0.4  # less of a passage's own words may be its topic's, which others have too
 _RUN = 6  # shingles in a row: so many words are not the same by chance
@@ -44,12 +47,12 @@ def decide(passages: Sequence[str], prompts: Sequence[str], question: str) -> di
     """
     prompt = _Prompt(prompts)
     # The question stands in every prompt, so what a passage shares with it proves nothing.
-    asked = prompt.index.places(shingles(row_of([question]).hashes))
+    asked = set(prompt.places(words(question)))
     prompt.explain(asked)
-    judged = _candidates(passages, prompt)
+    judged = [_Passage(text, prompt) for text in passages]
     # Whole passages first: they account for the text that parts of them would otherwise claim.
     for passage in sorted(judged, key=lambda passage: passage.order, reverse=True):
-        if not len(passage.row):
+        if not passage.places:
             _decide_short(passage, prompt)
             continue
         found = _is_there(passage, prompt, asked)
@@ -60,61 +63,57 @@ def decide(passages: Sequence[str], prompts: Sequence[str], question: str) -> di
 
 
 class _Prompt:
-    """The prompts as one row of shingles."""
+    """The prompts as one row of words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
-        row = row_of(texts)
-        self._firsts: list[tuple[int, int]] = []
-        """The first shingle of each prompt, with the number of its first word."""
-        parts = [shingles(row.hashes[:0])]
-        first_shingle = first_word = 0
-        for size in row.sizes:
-            self._firsts.append((first_shingle, first_word))
-            parts.append(shingles(row.hashes[first_word : first_word + size]))
-            first_shingle += len(parts[-1])
-            first_word += size
-        self.index = Index(np.concatenate(parts))
-        self.explained = np.zeros(len(self.row), dtype=np.bool_)
-        """Whether a shingle is accounted for, where it first stands."""
-        self._plain: str | None = None
-        self._pieces: list[tuple[int, int]] | None = None
-        """Where pieces of `plain` begin, with the number of words before each."""
+        rows = [words(text) for text in texts]
+        self.words = list(itertools.chain.from_iterable(rows))
+        self._first: dict[tuple[str, ...], int] = {}
+        """The word at which each shingle first stands."""
+        start = len(self.words)
+        for row in reversed(rows):
+            start -= len(row)
+            self._add(row, start)
+        self.explained: set[int | None] = set()
+        """Where shingles first stand that are accounted for."""
 
-    @property
-    def row(self) -> Hashes:
-        """The shingles, prompt by prompt."""
-        return self.index.row
+    def _add(self, row: list[str], start: int) -> None:
+        """Add the shingles of a text, last ones first, so that the first place of each stays."""
+        for end in range(len(row) - _SHINGLE + 1, 0, -_AT_ONCE):
+            begin = max(0, end - _AT_ONCE)
+            back = row[begin : end + _SHINGLE - 1][::-1]
+            shingles = zip(back[3:], back[2:], back[1:], back, strict=False)
+            self._first.update(zip(shingles, range(start + end - 1, start + begin - 1, -1), strict=True))
 
-    def word_of(self, shingle: int) -> int:
-        """The number of the word at which a shingle begins."""
-        at = bisect_right(self._firsts, shingle, key=lambda one: one[0])
-        first_shingle, first_word = self._firsts[at - 1]
-        return first_word + shingle - first_shingle
+    def places(self, row: Sequence[str]) -> list[int | None]:
+        """Where each shingle of a text first stands; None where it does not."""
+        return list(map(self._first.get, zip(row, row[1:], row[2:], row[3:], strict=False)))
 
-    def explain(self, places: Places) -> None:
+    def explain(self, places: Iterable[int | None]) -> None:
         """Account for the shingles at these places."""
-        self.explained[places[places >= 0]] = True
+        self.explained.update(places)
+        self.explained.discard(None)
 
-    def is_explained(self, shingle: int) -> bool:
-        # A shingle that stands in several places is accounted for at its first, as in `explain`.
-        """Whether the shingle at a place of the row is accounted for."""
-        return bool(self.explained[self.index.places(self.row[shingle : shingle + 1])[0]])
+    def is_explained(self, at: int) -> bool:
+        """Whether the shingle at a word is accounted for; one that stands often is so at its first place."""
+        return self._first.get(tuple(self.words[at : at + _SHINGLE])) in self.explained
 
-    @property
+    @cached_property
     def plain(self) -> str:
         """The texts without escapes, in lower case, for passages too short for shingles."""
-        # Most turns have no passage this short, so that the prompts are seldom unescaped for it.
-        if self._plain is None:
-            self._plain = "\n".join(map(unescaped, self.texts)).casefold()
-        return self._plain
+        return "\n".join(map(unescaped, self.texts)).casefold()
+
+    @cached_property
+    def _pieces(self) -> list[tuple[int, int]]:
+        """Where pieces of `plain` begin, with the number of words before each."""
+        found = [(0, 0)]
+        for piece in _PIECE.finditer(self.plain):
+            found.append((piece.end(), found[-1][1] + len(words(piece.group()))))
+        return found
 
     def words_before(self, at: int) -> int:
         """How many words stand before a place of `plain`; one may be split where a piece ends."""
-        if self._pieces is None:
-            self._pieces = [(0, 0)]
-            for piece in _PIECE.finditer(self.plain):
-                self._pieces.append((piece.end(), self._pieces[-1][1] + len(words(piece.group()))))
         start, count = self._pieces[bisect_right(self._pieces, (at, len(self.plain))) - 1]
         return count + len(words(self.plain[start:at]))
 
@@ -122,16 +121,14 @@ class _Prompt:
 class _Passage:
     """One candidate while it is judged."""
 
-    def __init__(self, text: str, size: int, row: Hashes, places: Places, *, is_spaceless: bool) -> None:
+    def __init__(self, text: str, prompt: _Prompt) -> None:
         self.text = text
-        self.size = size
-        """How many words it has."""
-        self.is_spaceless = is_spaceless
-        self.row = row
-        self.places = places
-        self.there = places >= 0
-        self.matched = int(np.count_nonzero(self.there))
-        self.share = self.matched / len(row) if len(row) else 0.0
+        self.words = row = words(text)
+        self.places = prompt.places(row)
+        self.matched = len(self.places) - self.places.count(None)
+        self.share = self.matched / len(self.places) if self.places else 0.0
+        # Its middle word tells its script: the first and the last are often a number or a Latin name.
+        self.is_spaceless = bool(row) and is_spaceless(row[len(row) // 2])
         self.sighting = UNDECIDED
 
     @property
@@ -139,110 +136,97 @@ class _Passage:
         return self.share >= _WHOLE, self.matched, self.share
 
     def settle(self, found: bool | None, prompt: _Prompt) -> None:
-        position = prompt.word_of(self._begins(prompt)) if found else None
-        self.sighting = PassageMatch(found=found, seen=self._seen(), position=position)
+        self.sighting = PassageMatch(
+            found=found, seen=self._seen(), position=self._begins(prompt) if found else None
+        )
 
     def _begins(self, prompt: _Prompt) -> int:
-        """The shingle of the prompts at which it begins: of the places that its own tell, where it fits best.
+        """The word of the prompts at which it begins: of the places that its own tell, where it fits best.
 
         What it shares with another passage, such as a heading, tells the place of the first one that has it.
         """
-        own = self.there & ~prompt.explained[self.places]
-        own = own if own.any() else self.there
-        values, counts = np.unique(self.places[own] - np.flatnonzero(own), return_counts=True)
-        likely = values[np.argsort(-counts, kind="stable")][:_MOST_STARTS]
-        return max(0, max(map(int, likely), key=lambda start: self._matches(prompt.row, start)))
+        there = [(place, at) for at, place in enumerate(self.places) if place is not None]
+        own = [(place, at) for place, at in there if place not in prompt.explained] or there
+        counts = Counter(place - at for place, at in own)
+        likely = sorted(counts, key=lambda start: (-counts[start], start))[:_MOST_STARTS]
+        return max(0, max(likely, key=lambda start: self._matches(prompt.words, start)))
 
-    def _matches(self, row: Hashes, start: int) -> int:
-        """How many of its shingles stand in a row of shingles if it begins at this place."""
-        mine = self.row[max(0, -start) :]
-        theirs = row[max(0, start) : max(0, start) + len(mine)]
-        return int(np.count_nonzero(mine[: len(theirs)] == theirs))
+    def _matches(self, row: list[str], start: int) -> int:
+        """How many of its words stand in a row of words if it begins at this place."""
+        theirs = row[max(0, start) : max(0, start + len(self.words))]
+        return sum(map(operator.eq, self.words[max(0, -start) :], theirs))
 
     def _seen(self) -> float:
         """The share of words that stand in some matched shingle."""
-        if self.matched == len(self.row):
-            return 1.0
-        if not self.matched:
-            return 0.0
-        covered = np.zeros(self.size, dtype=np.bool_)
-        for at in range(SHINGLE):
-            covered[at : at + len(self.there)] |= self.there
-        return int(np.count_nonzero(covered)) / self.size
+        covered = end = 0
+        for at, place in enumerate(self.places, _SHINGLE):
+            if place is not None:
+                covered += at - max(end, at - _SHINGLE)
+                end = at
+        return covered / len(self.words)
 
 
-def _candidates(passages: Sequence[str], prompt: _Prompt) -> list[_Passage]:
-    """The passages with their places in the prompt, which are looked up in one go."""
-    words_of_all = row_of(passages)
-    row = shingles(words_of_all.hashes)
-    places = prompt.index.places(row)
-    found: list[_Passage] = []
-    start = 0
-    for text, size in zip(passages, words_of_all.sizes, strict=True):
-        # Its middle word tells its script: the first and the last are often a number or a Latin name.
-        own = slice(start, start + max(0, size - SHINGLE + 1))
-        is_spaceless = size > 0 and bool(words_of_all.spaceless[start + size // 2])
-        found.append(_Passage(text, size, row[own], places[own], is_spaceless=is_spaceless))
-        start += size
-    return found
-
-
-def _is_there(passage: _Passage, prompt: _Prompt, asked: Places) -> bool | None:
+def _is_there(passage: _Passage, prompt: _Prompt, asked: Collection[int | None]) -> bool | None:
     if not passage.matched:
         return False
-    places = passage.places
-    fresh = places[~(passage.there & prompt.explained[places])]
-    if not len(fresh):
+    fresh = [place for place in passage.places if place not in prompt.explained]
+    if not fresh:
         # A text that is only the question cannot be told from the question itself.
-        return None if np.isin(places, asked).all() else _stands_alone(passage, prompt)
+        return None if all(place in asked for place in passage.places) else _stands_alone(passage, prompt)
     return _is_evidence(fresh, passage)
 
 
-def _is_evidence(fresh: Places, passage: _Passage) -> bool:
+def _is_evidence(fresh: Sequence[int | None], passage: _Passage) -> bool:
     """Whether the shingles that only this passage accounts for show that it was there.
 
     A short passage must be there whole. A longer one by most of what is its own, or by one run of words in
     a row that is too long for chance: a sentence that was taken out of it. Characters count half a word.
     """
-    matched = int(np.count_nonzero(fresh >= 0))
+    matched = len(fresh) - fresh.count(None)
     # A character of Chinese or Thai says about half of what a word says, so that twice as many are needed.
     size = 2 if passage.is_spaceless else 1
     if matched == len(fresh):
-        return len(passage.row) - matched < _SHORT or passage.share >= _WHOLE
-    if passage.size < _SHORT * size:
+        return len(passage.places) - matched < _SHORT or passage.share >= _WHOLE
+    if len(passage.words) < _SHORT * size:
         return False
-    needed = (_SHORT - SHINGLE + 1) * size
+    needed = (_SHORT - _SHINGLE + 1) * size
     if matched >= min(needed, len(fresh)) and matched >= _SHARE * len(fresh):
         return True
     return matched >= _RUN * size and _longest_run(fresh) >= _RUN * size
 
 
-def _longest_run(places: Places) -> int:
+def _longest_run(places: Iterable[int | None]) -> int:
     """How many shingles in a row are in a row in the prompt too, where there are any."""
-    goes_on = (places[1:] == places[:-1] + 1) & (places[:-1] >= 0)
-    # The run may begin or end at either end of the passage, hence the two added edges.
-    breaks = np.flatnonzero(~goes_on)
-    return int(np.diff(breaks, prepend=-1, append=len(goes_on)).max())
+    longest, run, following = 0, 0, -1
+    for place in places:
+        run = run + 1 if place == following else 1
+        following, longest = -1 if place is None else place + 1, max(run, longest)
+    return longest
 
 
 def _stands_alone(passage: _Passage, prompt: _Prompt) -> bool:
     """Whether a passage that is part of others stands somewhere without the text around it in those."""
-    row, size = prompt.row, len(passage.row)
-    for at in map(int, np.flatnonzero(row == passage.row[0])[:MOST_PLACES]):
-        end = at + size
-        if np.array_equal(row[at:end], passage.row):
-            goes_on = (at > 0 and prompt.is_explained(at - 1)) or (
-                end < len(row) and prompt.is_explained(end)
+    size = len(passage.words)
+    at = passage.places[0] or 0
+    for _ in range(MOST_PLACES):
+        if prompt.words[at : at + size] == passage.words:
+            # Its last shingle begins so many words before its end, and the next one word later.
+            goes_on = (at > 0 and prompt.is_explained(at - 1)) or prompt.is_explained(
+                at + size - _SHINGLE + 1
             )
             if not goes_on:
                 return True
+        try:
+            at = prompt.words.index(passage.words[0], at + 1)
+        except ValueError:
+            return False
     return False
 
 
 def _decide_short(passage: _Passage, prompt: _Prompt) -> None:
     """Two or three words count where lines, quotes, tags or list marks set them off on both sides."""
     text = unescaped(passage.text).strip().casefold()
-    if passage.size < 2:
+    if len(passage.words) < 2:
         return
     at = prompt.plain.find(text)
     for _ in range(MOST_PLACES):

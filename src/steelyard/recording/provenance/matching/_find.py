@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from steelyard.recording.provenance._words import words
+from steelyard.recording.provenance.matching._evidence import decide
 from steelyard.recording.provenance.matching._sighting import (
     MOST_PASSAGES,
     MOST_PLACES,
@@ -16,8 +17,7 @@ from steelyard.recording.provenance.matching._sighting import (
 )
 
 _SMALL = 50_000
-"""Characters of passages and prompts that are compared as strings first: half a millisecond at most, where
-arrays take two or three times as long."""
+"""Characters of passages and prompts that are compared as strings first."""
 _HEAD = 60
 _PRINTED = re.compile(r"[\[({][\s\S]{2,198}[\])}]")
 _LEAST = 4
@@ -46,13 +46,10 @@ def find_passages(
     unique, read = _within(passages, MOST_PASSAGES), _cut(prompts)
     if not unique:
         return (UNDECIDED,) * len(passages)
-    # Above this, hashing whole arrays is faster than searching strings.
+    # Above this, the search seldom ends well, and takes as long as comparing shingles.
     is_small = sum(map(len, (*unique, *read))) <= _SMALL and _begin_in(read, unique)
     if is_small and (whole := _whole(unique, read, question)) is not None:
         return tuple(whole.get(text) or _short(text, unique, read, question) for text in passages)
-    # numpy takes several times as long to import as all of this package, and many turns end above.
-    from steelyard.recording.provenance.matching._evidence import decide
-
     sightings = decide(unique, read, question)
     found = _with_short(sightings, unique, read, question)
     return tuple(found.get(text, UNDECIDED) for text in passages)
@@ -129,7 +126,7 @@ def _begin_in(prompts: Sequence[str], passages: Sequence[str]) -> bool:
 def _whole(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, PassageMatch] | None:
     """The sightings where every passage stands whole in a prompt and apart from the others; else None.
 
-    That is so for most turns, and for small ones this takes less time than arrays do.
+    That is so for most turns, and takes a third of the time.
     """
     # A passage no longer than the question may be found in the question itself.
     least = max(_LEAST, len(words(question)) + 1)
