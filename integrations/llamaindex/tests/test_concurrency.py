@@ -5,9 +5,12 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
+import pytest
+from llama_index.core import SummaryIndex
 from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llamaindex_parts import Receiver, Scripted, engine
 
 from steelyard.record import Record
@@ -73,3 +76,47 @@ def test_streams_handed_to_other_threads(receiver: Receiver) -> None:
     assert answers == [f"answer to question {number}" for number in range(64)]
     assert len(receiver.records) == 64
     assert all(map(intact, receiver.records))
+
+
+TOWER, FERRY = "The tower was built of grey stone in 1811.", "The ferry leaves the north pier at seven."
+ABOUT = {TOWER: "The first note is about a tower.", FERRY: "The second note is about a ferry."}
+
+
+def sum_up(prompt: str) -> str:
+    return next((reply for text, reply in ABOUT.items() if text in prompt), "Of a tower and a ferry.")
+
+
+@pytest.mark.parametrize("shown", ["passages", "replies", "replies to its own passages"])
+def test_what_a_pool_runs_for_a_workflow_belongs_to_it_as_far_as_its_prompts_tell(
+    receiver: Receiver, shown: str
+) -> None:
+    """Threads of a pool know nothing of the run that fills them."""
+    index = SummaryIndex([TextNode(text=text) for text in ABOUT])
+    model = Scripted(say=sum_up)
+
+    def look(number: int) -> str:
+        return index.as_retriever().retrieve(f"somebody's words {number}")[number].text
+
+    class Notes(Workflow):
+        @step
+        async def answer(self, event: StartEvent) -> StopEvent:
+            own = (
+                [one.text for one in index.as_retriever().retrieve(event.question)] if "own" in shown else []
+            )
+            with ThreadPoolExecutor(2) as pool:
+                texts = own or list(pool.map(look, range(2)))
+                if shown != "passages":
+                    texts = list(pool.map(lambda text: model.complete(f"Sum up: {text}").text, texts))
+            told = "\n".join(texts)
+            return StopEvent(result=str(await model.acomplete(f"{told.upper()}\n{event.question}")))
+
+    async def main() -> Any:
+        return await Notes().run(question="What are the notes about?")
+
+    assert asyncio.run(main()) == "Of a tower and a ferry."
+    found = [one for one in receiver.records if one.question == "What are the notes about?"]
+    if shown == "replies":  # no passage of them was seen here
+        assert [one.contexts for one in found] in ([], [()])
+        return
+    (record,) = found
+    assert (sorted(one.text for one in record.contexts), record.evidence) == (sorted(ABOUT), "known")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from time import perf_counter
 from types import FrameType
@@ -24,6 +25,7 @@ from steelyard_llamaindex._span import RootSpan
 from steelyard_llamaindex._turn import (
     Call,
     Place,
+    Predecessor,
     Step,
     Turn,
     current_place,
@@ -44,6 +46,8 @@ _MOST_STEPS = 1000
 _MOST_CALLS = 1000
 # A task that searches again and again and never asks a model keeps only the last ones.
 _MOST_LOOSE = 8
+# What ran in threads that know nothing of a turn, of all threads together.
+_MOST_STRAYS = 32
 # As deep as LlamaIndex's own evaluators call an engine, with room to spare.
 _MOST_FRAMES = 60
 _EVALUATORS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset.generator")
@@ -80,6 +84,8 @@ class OpenTurns:
         self._lock = ForkLock()
         # Tells this object's retrievals from those of another one in the same context.
         self._mark = object()
+        self._strays: deque[Step] = deque(maxlen=_MOST_STRAYS)
+        self._replied: deque[Predecessor] = deque(maxlen=_MOST_STRAYS)
         self._warn_once = WarnOnce(_logger)
 
     @property
@@ -200,6 +206,7 @@ class OpenTurns:
         if kind == "retrieve":
             turn.root.result = result
             loose_retrievals.set((self._mark, (*self._loose()[1 - _MOST_LOOSE :], turn.root)))
+            self._strays.append(turn.root)
             self.finish(turn)
             return
         if kind == "llm" and isinstance(result, (Generator, AsyncGenerator)):
@@ -310,9 +317,11 @@ class OpenTurns:
                 return
             turn.done = True
         turn.span.end()
+        turn.strays, turn.replied = tuple(self._strays), tuple(self._replied)
         self.release(turn)
         try:
             precede(turn)
+            self._replied.extend(turn.predecessors[-1:])
         except Exception as error:  # noqa: BLE001 - the turn itself is not lost for that
             self.complain("reply", error)
         if turn.root.kind == "retrieve" or turn.checks:  # not a turn by itself

@@ -23,7 +23,7 @@ class RootSpan(RunSpan):
     def __init__(self, root: str) -> None:
         super().__init__("llamaindex", _NAMES)
         self._root = root
-        # An event of the legacy callback manager has an id of its own, and is told within a span.
+        # A block has an id of its own, and may stand within a span.
         self._ask(root, _active())
 
     def ask_again(self) -> None:

@@ -125,6 +125,10 @@ class Turn:
     """Ids of its spans that have not ended."""
     loose: tuple[Step, ...] = ()
     """Of a call that no run holds, the retrievals before it in the same task."""
+    strays: tuple[Step, ...] = ()
+    """The latest retrievals that no run holds and that had ended when it did, in whatever thread."""
+    replied: tuple[Predecessor, ...] = ()
+    """What the latest runs that had ended when it did asked a model last, in whatever thread."""
     checks: bool = False
     """Whether an evaluator asks it about an answer, or to make up questions: not a user's turn."""
     aside: bool = False

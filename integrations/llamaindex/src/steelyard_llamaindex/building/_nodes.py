@@ -43,17 +43,18 @@ class Nodes:
             bare = text_of(node.get_content(metadata_mode=MetadataMode.NONE)).strip()
         except Exception:  # noqa: BLE001 - nodes may be anybody's
             return text_of(get(node, "text")).strip()
-        if bare == whole or self._holds(whole):
+        if bare == whole or self.holds(whole):
             return whole
-        return bare if self._holds(bare) or self._is_rewritten(whole, bare) else whole
+        return bare if self.holds(bare) or self._is_rewritten(whole, bare) else whole
 
     def _is_rewritten(self, whole: str, bare: str) -> bool:
         """Whether prompts show a node's text in other words of the application, without LlamaIndex's head."""
-        if self._holds(whole.removesuffix(bare)):
+        if self.holds(whole.removesuffix(bare)):
             return False
         return any(one.found for one in find_passages([bare], self._prompts))
 
-    def _holds(self, text: str) -> bool:
+    def holds(self, text: str) -> bool:
+        """Whether a prompt of the turn holds a text."""
         form = plain(text)
         return any(text in prompt for prompt in self._prompts) or any(form in one for one in self._plain)
 

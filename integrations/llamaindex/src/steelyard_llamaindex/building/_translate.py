@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from steelyard.record import text_of
-from steelyard.recording.building import Step, StepKind
+from steelyard.recording.building import Step, StepKind, is_telling
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall
 from steelyard.recording.reading import messages_in
@@ -27,13 +27,31 @@ from steelyard_llamaindex.building._nodes import Nodes
 
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
 """What engines over tables tell in a response's metadata: the query that a model wrote, and its rows."""
+_BEFORE = 60.0
+"""Seconds before a turn in which something may have been retrieved for it."""
 _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
 """An engine returns what its postprocessors left of what it retrieved, so that it stands for a reranker."""
 
 
 def turn_of(turn: Turn) -> Steps:
     """The turn as steps."""
-    read = Nodes([text for call in turn.calls for text in texts_of(call.asked)])
+    replied = [] if turn.is_alone else list(_replied_elsewhere(turn))
+    read = _nodes(turn, *(text for call in replied for text in call.prompts))
+    strays = list(_strays(turn))
+    steps = [*_steps(turn, read), *(step for step in strays if step.at >= turn.root.began)]
+    steps += (Step(kind="model", call=call, at=call.started) for call in replied if call.prompts)
+    before = [[_retrieval(span, read)] for span in unused(turn)]
+    return Steps(
+        given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
+        returned=result_of(turn.root.result),
+        steps=sorted(steps, key=lambda step: step.at),
+        before=[*before, *([step] for step in strays if step.at < turn.root.began)],
+        earlier=[*earlier_calls(turn), *(call for call in replied if not call.prompts)],
+        in_conversation=turn.root.kind == "chat",
+    )
+
+
+def _steps(turn: Turn, read: Nodes) -> list[Step]:
     made: dict[int, Step] = {}
     steps: list[Step] = []
     for span in turn.steps:
@@ -45,14 +63,59 @@ def turn_of(turn: Turn) -> Steps:
     steps += (_model(call, _parent(call.step, made, own=True)) for call in turn.calls)
     steps += (_passed(*one) for one in turn.passed)
     _finish_stream(turn, steps)
-    return Steps(
-        given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
-        returned=result_of(turn.root.result),
-        steps=sorted(steps, key=lambda step: step.at),
-        before=[[_retrieval(span, read)] for span in unused(turn)],
-        earlier=earlier_calls(turn),
-        in_conversation=turn.root.kind == "chat",
-    )
+    return steps
+
+
+def _nodes(turn: Turn, *others: str) -> Nodes:
+    return Nodes([*(text for call in turn.calls for text in texts_of(call.asked)), *others])
+
+
+def _strays(turn: Turn) -> Iterator[Step]:
+    """What threads that knew nothing of the turn retrieved, as far as its prompts hold it.
+
+    Without what was asked, which may be another user's words for the same passage. If the turn's own task has
+    a retrieval, only what ran during the turn.
+    """
+    has_own = bool(unused(turn)) or any(span.kind == "retrieve" for span in turn.steps)
+    since = turn.root.began - (0.0 if has_own else _BEFORE)
+    own = {id(span) for span in turn.loose}
+    read = _nodes(turn)
+    for span in turn.strays:
+        if span.began < since or id(span) in own or span.used_by not in (None, turn.id):
+            continue
+        step = _retrieval(span, read)
+        if shown := tuple(one for one in step.contexts or () if read.holds(one.text)):
+            yield replace(step, given=None, contexts=shown)
+
+
+def strays_with(texts: Collection[str], turn: Turn) -> Iterator[Span]:
+    """The retrievals in other threads that brought one of these texts."""
+    read = _nodes(turn)
+    for span in turn.strays:
+        if span.used_by is None and any(one.text in texts for one in _retrieval(span, read).contexts or ()):
+            yield span
+
+
+def _replied_elsewhere(turn: Turn) -> Iterator[ModelCall]:
+    """What models replied in threads that knew nothing of the turn, if its prompts hold it.
+
+    Where a call was not sent a passage of the turn, without its prompt: nothing more is known of it.
+    """
+    read = _nodes(turn)
+    for run in turn.replied:
+        if not run.prompts or run.ended <= turn.root.began:
+            continue
+        reply, arguments = reply_of(run.reply)
+        if is_telling(reply) and read.holds(reply):
+            prompts = run.prompts if _is_sent_one(run.prompts, turn) else ()
+            yield ModelCall(prompts=prompts, reply=reply, arguments=arguments, started=run.ended)
+
+
+def _is_sent_one(prompts: Sequence[str], turn: Turn) -> bool:
+    """Whether prompts hold a passage that the turn itself retrieved."""
+    read = Nodes(prompts)
+    spans = (span for span in turn.steps if span.kind == "retrieve")
+    return any(read.holds(one.text) for span in spans for one in _retrieval(span, read).contexts or ())
 
 
 def _passed(at: float, value: Any, is_variables: bool) -> Step:
