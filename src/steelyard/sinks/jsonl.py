@@ -22,7 +22,7 @@ from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_dict
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
 from steelyard.sinks.sqlite._file import check_folder
-from steelyard.sinks.sqlite._schema import plain_value
+from steelyard.sinks.sqlite._rows import plain_value
 
 __all__ = ["JSONLSink", "read_jsonl"]
 

@@ -17,7 +17,6 @@ from steelyard.stats._corrected import corrected_mean
 from steelyard.stats._deploys import Deploy, find_deploys, within_kinds
 from steelyard.stats._difference import (
     Difference,
-    difference_of,
     sample_difference,
     unpaired_difference,
 )
@@ -68,7 +67,6 @@ __all__ = [
     "cluster",
     "cohen_kappa",
     "corrected_mean",
-    "difference_of",
     "ewma",
     "find_changes",
     "find_deploys",

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.stats._estimate import FEW, Estimate
-from steelyard.stats._moments import Moments
 from steelyard.stats._sample import Sample, sample_of, unit_codes
 
 
@@ -101,17 +100,6 @@ def _correlation(one: Sample, other: Sample) -> float:
     ]
     spread = math.sqrt(float(sums[0] @ sums[0]) * float(sums[1] @ sums[1]))
     return float(sums[0] @ sums[1]) / spread if spread > 0 else 0.0
-
-
-def difference_of(
-    first: Moments, second: Moments, *, level: float = 0.95, design_effect: float = 1.0
-) -> Difference | None:
-    """The unpaired difference from running sums; see `Moments.estimate`."""
-    one = first.estimate(level=level, design_effect=design_effect)
-    other = second.estimate(level=level, design_effect=design_effect)
-    if one is None or other is None:
-        return None
-    return _joined(one, other)
 
 
 def _joined(one: Estimate, other: Estimate, correlation: float = 0.0) -> Difference:

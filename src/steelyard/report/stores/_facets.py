@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from steelyard.report.queries import CHOSEN, Facet, Facets, TurnFilter
-from steelyard.report.stores._turns import THINNED, Choice
+from steelyard.report.stores._turns import THINNED, Choice, among
 
 if TYPE_CHECKING:
     from steelyard.report.stores._lists import Lists
@@ -24,6 +24,7 @@ _VALUES: Final = 200
 """A field of the metadata with more values is an id or a text, and narrows nothing."""
 _OF_SCORES: Final = ("metric", "status", "judge")
 _OF_LABELS: Final = ("label", "noted")
+_OF_TURN: Final = "e.turn, e.evidence, e.diagnosis, e.session, e.tenant, e.tags, e.framework, e.metadata"
 _FIXED: Final = (*CHOSEN, "noted")
 
 Counts = dict[str, Counter[str]]
@@ -45,7 +46,7 @@ class FacetCounter:
         for name in _asked(wanted):
             # Of what is narrowed by, every value that could be chosen instead.
             wider = _without(wanted, name)
-            other = self._draw(wider)
+            other = self._draw(wider, "e.turn" if name in (*_OF_SCORES, *_OF_LABELS) else _OF_TURN)
             found[name] = _times(self._one(name, other, wider), other.every)
             for value in _values(wanted, name):
                 found[name].setdefault(value, 0)
@@ -61,12 +62,12 @@ class FacetCounter:
 
     def _one(self, name: str, drawn: _Drawn, wanted: TurnFilter) -> Counter[str]:
         if name in _OF_SCORES:
-            return self._of_scores(drawn, wanted)[name]
+            return self._of_scores(drawn, wanted, only=name)[name]
         if name in _OF_LABELS:
             return self._of_labels(drawn)[name]
         return self._of_turns(drawn.rows).get(name, Counter())
 
-    def _draw(self, wanted: TurnFilter) -> _Drawn:
+    def _draw(self, wanted: TurnFilter, columns: str = _OF_TURN) -> _Drawn:
         """The turns that are asked for, or a part of them if they are too many."""
         choice = self._reader.choice(self._connection, wanted)
         if choice is None:
@@ -74,11 +75,11 @@ class FacetCounter:
         time = [one for one in ("e.happened_at >= :since", "e.happened_at < :until") if one in choice.where]
         count = self._count(" AND ".join(time) or "true", choice)
         every = max(math.ceil(count / LOOK), 1)
-        rows = self._part(choice, every)
+        rows = self._part(choice, columns, every)
         if every > 1 and len(rows) < _ENOUGH:
             # What is rare is counted wholly, or nearly so.
             every = max(2 * every * len(rows) // LOOK, 1)
-            rows = self._part(choice, every)
+            rows = self._part(choice, columns, every)
         whole = len(time) == len(choice.where) and every > 1
         return _Drawn(rows=rows, every=every, turns=count if whole else _about(len(rows) * every, every))
 
@@ -89,8 +90,7 @@ class FacetCounter:
             ((self._counts[time],),) = self._rows(query, choice.values)
         return self._counts[time]
 
-    def _part(self, choice: Choice, every: int) -> Sequence[Sequence[Any]]:
-        columns = "e.turn, e.evidence, e.diagnosis, e.session, e.tenant, e.tags, e.framework, e.metadata"
+    def _part(self, choice: Choice, columns: str, every: int) -> Sequence[Sequence[Any]]:
         # Looked at first, it spares the other conditions most turns.
         part = [THINNED.format(table="e")] if every > 1 else []
         where = " AND ".join((*part, *choice.where)) or "true"
@@ -114,21 +114,28 @@ class FacetCounter:
                     counts[name].update(set(values))
         return dict(counts)
 
-    def _of_scores(self, drawn: _Drawn, wanted: TurnFilter) -> Counts:
-        query = f"""SELECT e.turn, s.metric, s.status, s.passed, s.judge
-            FROM evaluations e JOIN scores s ON s.record_id = e.record_id WHERE {self._reader.among}"""
-        asked = [set(wanted.chosen("metric")), set(wanted.chosen("judge"))]
+    def _of_scores(self, drawn: _Drawn, wanted: TurnFilter, only: str = "") -> Counts:
+        """The facets of scores: all of them, or one, for which fewer scores may do."""
+        # As the list does: of the metric and the judge that are asked for, if any are.
+        metrics, judges = set(wanted.chosen("metric")), set(wanted.chosen("judge"))
+        some = (
+            f"AND s.metric || '' {among(wanted, 'metric')}" if metrics and only in ("status", "judge") else ""
+        )
+        # `||` keeps a database from all scores of the metric for each turn.
+        query = f"""SELECT e.turn, s.metric, s.status, s.passed, s.judge FROM evaluations e
+            JOIN scores s ON s.record_id = e.record_id WHERE {self._reader.among} {some}"""
         found: dict[str, set[tuple[int, str]]] = {name: set() for name in _OF_SCORES}
-        for turn, metric, status, passed, judge in self._rows(query, self._turns(drawn)):
+        for turn, metric, status, passed, judge in self._rows(
+            query, {**wanted.parameters(), **self._turns(drawn)}
+        ):
             found["metric"].add((turn, metric))
-            # As the list does: of the metric and the judge that are asked for, if any are.
-            if any(some and one not in some for some, one in zip(asked, (metric, judge), strict=True)):
+            if (metrics and metric not in metrics) or (judges and judge not in judges):
                 continue
             if shown := _status(status, passed):
                 found["status"].add((turn, shown))
             if judge:
                 found["judge"].add((turn, judge))
-        return {name: Counter(value for _, value in pairs) for name, pairs in found.items()}
+        return {name: Counter([value for _, value in pairs]) for name, pairs in found.items()}
 
     def _of_labels(self, drawn: _Drawn) -> Counts:
         found: dict[str, set[tuple[int, str]]] = {name: set() for name in _OF_LABELS}

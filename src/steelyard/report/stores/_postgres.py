@@ -10,9 +10,17 @@ from typing import Any
 import psycopg
 
 from steelyard.errors import ConfigurationError
-from steelyard.report.queries import Scope, Totals, TurnFilter, attributes_of
+from steelyard.report.queries import Scope, Totals, TurnFilter
 from steelyard.report.stores._tables import CHUNK, ResultsReader
-from steelyard.report.stores._turns import COUNTED, Choice, Row, conditions_of, evidence_of, totals_of
+from steelyard.report.stores._turns import (
+    COUNTED,
+    Choice,
+    Row,
+    attributes_of,
+    conditions_of,
+    evidence_of,
+    totals_of,
+)
 from steelyard.scores import Evaluation
 from steelyard.sinks.postgres import Database, evaluation_in, problem_of
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
-from steelyard.report.queries import Scope, Totals, TurnFilter, attributes_of
+from steelyard.report.queries import Scope, Totals, TurnFilter
 from steelyard.report.stores._sqlite_turns import VERSIONS, chosen, has_labels
 from steelyard.report.stores._tables import CHUNK, ResultsReader, values_of
-from steelyard.report.stores._turns import COUNTED, Choice, Row, evidence_of, totals_of
+from steelyard.report.stores._turns import COUNTED, Choice, Row, attributes_of, evidence_of, totals_of
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
 

@@ -180,3 +180,18 @@ def rows_with_scores(
         )
         for row in found
     ]
+
+
+def attributes_of(tags: object, framework: object, metadata: object) -> dict[str, list[str]]:
+    """What slices are cut by: a turn's tags, its framework, and what is short in its metadata."""
+    found: dict[str, list[str]] = {}
+    if isinstance(tags, list):
+        found["tag"] = [tag for tag in tags if isinstance(tag, str)]
+    if isinstance(framework, str):
+        found["framework"] = [framework]
+    items: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
+    for name, value in items.items():
+        # Longer texts are contents, not labels, and hardly two turns share one.
+        if isinstance(value, bool | int | str) and len(str(value)) <= 80:
+            found[str(name)] = [str(value)]
+    return found

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
-from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, screened_rows, told_in
+from steelyard.sinks.sqlite._rows import evaluation_from_rows, rows_of, screened_rows, told_in
 
 VERSION: Final = 7
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""

@@ -11,6 +11,7 @@ from steelyard._internal.logs import SafeLogger
 from steelyard.errors import InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_dict
 from steelyard.sinks.sqlite._keys import create_keys
+from steelyard.sinks.sqlite._rows import told_in, write_evaluation
 from steelyard.sinks.sqlite._schema import (
     APPLICATION_ID,
     BY_DIAGNOSIS,
@@ -21,8 +22,6 @@ from steelyard.sinks.sqlite._schema import (
     SQLITE_SCHEMA,
     TABLES,
     WITHOUT_VALUE,
-    told_in,
-    write_evaluation,
 )
 
 _log = SafeLogger("steelyard.sinks")

@@ -14,7 +14,8 @@ from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
 from steelyard.sinks.sqlite._file import absolute, bring_up_to_date, check_ours
-from steelyard.sinks.sqlite._schema import SQLITE_SCHEMA, read_evaluation
+from steelyard.sinks.sqlite._rows import read_evaluation
+from steelyard.sinks.sqlite._schema import SQLITE_SCHEMA
 
 _log = SafeLogger("steelyard.sinks")
 

@@ -21,7 +21,7 @@ from steelyard.sinks._tables import EARLIER, TablesSink, bar_of, store_counts, v
 from steelyard.sinks.sqlite._file import MEMORY, absolute, check_folder, claim_file, prepare
 from steelyard.sinks.sqlite._read import connect_readonly
 from steelyard.sinks.sqlite._retention import delete_oldest
-from steelyard.sinks.sqlite._schema import write_evaluation
+from steelyard.sinks.sqlite._rows import write_evaluation
 
 _log = SafeLogger("steelyard.sinks")
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
