@@ -9,7 +9,8 @@ import pytest
 
 from report.parts import NOON
 from report.test_stores import Store, ids, judged, label, labels, reader, store, write
-from steelyard.report import LabelStore, ResultsReader, TurnFilter
+from steelyard.report import ResultsReader, TurnFilter
+from steelyard.report.labels import LabelStore
 from steelyard.report.stores import _facets
 from steelyard.scores import Diagnosis, Evaluation, Score
 

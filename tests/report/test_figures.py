@@ -17,7 +17,7 @@ from rich.console import Console
 from report.parts import NOON, results, turn
 from stats.agreement import adjusted_rand
 from steelyard.errors import ConfigurationError
-from steelyard.report import Label, SQLiteLabels, print_figures, render_html, report
+from steelyard.report import Label, open_labels, print_figures, render_html, report
 from steelyard.scores import Score
 from steelyard.stats import weighted_mean
 
@@ -208,12 +208,12 @@ def test_a_locked_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             report(path)
 
 
-@pytest.mark.parametrize("read", [report, lambda path: SQLiteLabels(path).of("r1")])
+@pytest.mark.parametrize("read", [report, lambda path: open_labels(path).of("r1")])
 def test_a_file_that_is_locked_while_it_is_read_is_named(
     read: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = results(tmp_path / "s.db", [turn(1, 0.5)])
-    SQLiteLabels(path).put([Label(record_id="r1", value="good", who="me", labelled_at=1.0)])
+    open_labels(path).put([Label(record_id="r1", value="good", who="me", labelled_at=1.0)])
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = DELETE")
 

@@ -19,7 +19,6 @@ from steelyard.errors import ConfigurationError
 from steelyard.record import TraceRef
 from steelyard.report import (
     Label,
-    LabelStore,
     ResultsReader,
     Scope,
     TurnFilter,
@@ -27,6 +26,7 @@ from steelyard.report import (
     open_labels,
     open_results,
 )
+from steelyard.report.labels import LabelStore
 from steelyard.report.planning import plan_judging
 from steelyard.report.queries import EVIDENCE, StoredCanaries
 from steelyard.scores import Cause, Diagnosis, Evaluation, Provenance, Score, Usage

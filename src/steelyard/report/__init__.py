@@ -12,22 +12,19 @@ from steelyard.report._findings import look_closer
 from steelyard.report._funnel import remaining_turns
 from steelyard.report._people import describe_agreement, human_agreement
 from steelyard.report._report import Report, report
-from steelyard.report.labels import Label, LabelStore, LabelValue
+from steelyard.report.labels import Label, LabelValue
 from steelyard.report.page._html import render_html
 from steelyard.report.page._turn import explain_verdict
 from steelyard.report.queries import Scope, TurnFilter, TurnRow
 from steelyard.report.stores._open import open_labels, open_results
-from steelyard.report.stores._sqlite_labels import SQLiteLabels
 from steelyard.report.stores._tables import ResultsReader
 from steelyard.report.terminal import print_figures
 
 __all__ = [
     "Label",
-    "LabelStore",
     "LabelValue",
     "Report",
     "ResultsReader",
-    "SQLiteLabels",
     "Scope",
     "TurnFilter",
     "TurnRow",

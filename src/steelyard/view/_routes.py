@@ -24,8 +24,7 @@ from steelyard.view._list import new_turns, trace, turns
 from steelyard.view._overview import closer_look, overview, state
 from steelyard.view._pages import STATIC, static_file
 from steelyard.view._queue import drawn, drawn_turn, queue, so_far
-from steelyard.view._session import session
-from steelyard.view._sessions import sessions
+from steelyard.view._session import session, sessions
 from steelyard.view._site import Page, Site
 from steelyard.view._turn import turn
 
