@@ -62,7 +62,10 @@ class FacetCounter:
 
     def _one(self, name: str, drawn: _Drawn, wanted: TurnFilter) -> Counter[str]:
         if name in _OF_SCORES:
-            return self._of_scores(drawn, wanted, only=name)[name]
+            # `||` keeps a database from all scores of the metric for each turn.
+            narrowed = name != "metric" and wanted.metric
+            some = f"AND s.metric || '' {among(wanted, 'metric')}" if narrowed else ""
+            return self._of_scores(drawn, wanted, some)[name]
         if name in _OF_LABELS:
             return self._of_labels(drawn)[name]
         return self._of_turns(drawn.rows).get(name, Counter())
@@ -114,14 +117,10 @@ class FacetCounter:
                     counts[name].update(set(values))
         return dict(counts)
 
-    def _of_scores(self, drawn: _Drawn, wanted: TurnFilter, only: str = "") -> Counts:
-        """The facets of scores: all of them, or one, for which fewer scores may do."""
+    def _of_scores(self, drawn: _Drawn, wanted: TurnFilter, some: str = "") -> Counts:
+        """The facets of scores; of some of them if a condition says which."""
         # As the list does: of the metric and the judge that are asked for, if any are.
         metrics, judges = set(wanted.chosen("metric")), set(wanted.chosen("judge"))
-        some = (
-            f"AND s.metric || '' {among(wanted, 'metric')}" if metrics and only in ("status", "judge") else ""
-        )
-        # `||` keeps a database from all scores of the metric for each turn.
         query = f"""SELECT e.turn, s.metric, s.status, s.passed, s.judge FROM evaluations e
             JOIN scores s ON s.record_id = e.record_id WHERE {self._reader.among} {some}"""
         found: dict[str, set[tuple[int, str]]] = {name: set() for name in _OF_SCORES}
