@@ -31,7 +31,7 @@ from steelyard.recording.provenance import (
     classify_root,
     is_intermediate_output,
 )
-from steelyard.recording.reading import contexts_of, documents_in, is_document
+from steelyard.recording.reading import contexts_of, documents_in, is_document, strings_in
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Earlier, Turn
 from steelyard_langchain.building._extract import (
@@ -127,7 +127,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         # Fields taken out of a text, or a plan: nothing was looked up, and nobody is answered.
         if form and not (sources.looked_up or sources.documents):
             return None
-        answer = form
+        answer = form or _last_reply(view, steps, sources)
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
         status = "interrupted"
     if not _is_turn(view, steps, sources, answer, status, options):
@@ -258,6 +258,23 @@ def _consume(view: View, origin: Provenance) -> None:
 
 def _brought(view: View, earlier: Earlier, texts: Collection[str]) -> bool:
     return any(one.text in texts for step in look_ups(view, earlier) for one in step.contexts or ())
+
+
+def _last_reply(view: View, steps: Steps, sources: Sources) -> str:
+    """What a model said last, if a run that looked something up returned nothing but what it was given.
+
+    Its answer left in another way: written to a stream, say.
+    """
+    if not (sources.looked_up or sources.documents) or not steps.calls or not isinstance(view.outputs, dict):
+        return ""
+    given = {text for _, text in strings_in(view.inputs)}
+    last = steps.calls[-1]
+    if last.arguments or is_intermediate_output(last.replies):
+        return ""
+    if any(text not in given for _, text in strings_in(view.outputs)):
+        return ""
+    view.is_last_reply = bool(last.reply.strip())
+    return last.reply.strip()
 
 
 def _is_turn(

@@ -15,6 +15,7 @@ from steelyard_langchain.building._extract import replies_in, verdict_after
 from steelyard_langchain.building._view import View
 
 _NO_MODEL = "no model run was seen in this turn"
+_LAST_REPLY = "answer: the output tells none; the last reply of a model is taken; set answer_key"
 _FOUND_NOTHING = "what was looked up found nothing that reached the prompt"
 _ELSEWHERE = (
     "the prompt holds replies of runs in other threads, whose passages are not known here; "
@@ -67,6 +68,8 @@ def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[s
     if not answer and status == "ok" and "answer" not in (given or ()):
         lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
         yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
+    if view.is_last_reply:
+        yield _LAST_REPLY
     if answer and given is None:
         yield from _on_answer(view.outputs, answer)
 

@@ -52,6 +52,8 @@ class View:
         self.predecessors: tuple[Predecessor, ...] = ()
         self.strays: list[Earlier] = []
         """What was looked up in threads that knew nothing of the turn, if its prompts hold it."""
+        self.is_last_reply = False
+        """Whether the answer is only what a model said last, since the run returned none."""
         self.replied_elsewhere = False
         """Whether a prompt holds what models replied there, to prompts that are not the turn's own."""
         if chain is None:
