@@ -247,6 +247,12 @@ def told_answer(turn: Turn) -> str:
     return _said(root, turn)
 
 
+def streams_nothing(turn: Turn) -> bool:
+    """Whether the root handed on a stream of LlamaIndex that has no nodes: it then asks no model."""
+    returned = _returned(turn)
+    return isinstance(returned, Mapping) and "response_gen" in returned and returned.get("source_nodes") == []
+
+
 def left_none(steps: Steps) -> bool:
     """Whether a postprocessor of LlamaIndex was given no nodes, or left none."""
     return any(

@@ -26,6 +26,7 @@ from steelyard_opentelemetry.building._translate import (
     looked_up,
     named_question,
     steps_of,
+    streams_nothing,
     told_answer,
 )
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
@@ -258,7 +259,7 @@ class Turn:
             # Only a model's reply that goes on as the cut one begins is the same text.
             whole = (parsed.answer for _, parsed in self.seen("llm") if parsed.answer.startswith(stem))
             return next(whole, own)
-        return own or self._last_reply()
+        return own or self._last_reply() or (EMPTY if streams_nothing(self) else "")
 
     @cached_property
     def is_reply_taken(self) -> bool:
