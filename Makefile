@@ -78,12 +78,17 @@ test-lowest-llamaindex: $(LOWEST_LLAMAINDEX)/.done  ## the LlamaIndex recorder o
 test-lowest: test-lowest-core test-lowest-langchain test-lowest-llamaindex  ## all of it on what is supported at least
 
 NEWEST := .venv-newest
+# What the tests of spans record and export with.
+SPANS := $(foreach one,langchain llama-index openai,openinference-instrumentation-$(one) \
+	'opentelemetry-instrumentation-genai-$(one)>=1.3b0') opentelemetry-instrumentation-langchain \
+	opentelemetry-instrumentation-llamaindex opentelemetry-instrumentation-openai \
+	opentelemetry-exporter-otlp-proto-http opentelemetry-exporter-prometheus
 
 # Made anew each time: what is newest changes.
 test-newest:  ## commands, judges, sinks and recorders on the newest versions that are allowed
 	$(PYTHON) -m venv --clear $(NEWEST)
 	$(NEWEST)/bin/pip install --quiet --disable-pip-version-check -e '.[all]' langchain langchain-classic \
-		langgraph openai dirty-equals hypothesis pytest pytest-timeout
+		langgraph openai dirty-equals hypothesis pytest pytest-timeout $(SPANS)
 	$(NEWEST)/bin/python -m pytest -q -k 'not to_pandas' $(TRIED)
 	$(NEWEST)/bin/python -m pytest -q integrations/langchain
 	$(NEWEST)/bin/python -m pytest -q integrations/llamaindex
