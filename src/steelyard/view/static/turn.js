@@ -41,6 +41,7 @@
       button.replaceChildren(words[number][0].toUpperCase() + words[number].slice(1), " ", key);
     }
     bar.querySelector("[data-whole]").hidden = !claim;
+    bar.querySelector(".buttons").classList.remove("waiting");  // unseen until its words stand, so that nothing moves
   }
 
   function show(labels) {
