@@ -78,7 +78,7 @@ PUBLIC: dict[str, str] = {
         CallbackHandler LangChainEmbedder LangChainJudge ManualTurn attach detach feedback record
         replay_of""",
     "steelyard_llamaindex": """
-        LlamaIndexEmbedder LlamaIndexJudge ManualTurn attach detach instrument
+        CallbackHandler LlamaIndexEmbedder LlamaIndexJudge ManualTurn attach detach instrument
         record replay_of uninstrument""",
     "steelyard_opentelemetry": """
         ContentLogRecordProcessor EvaluationSpanProcessor Extraction HoldingSpanProcessor read_otlp

@@ -66,7 +66,15 @@ class Ours:
         else:
             import steelyard_llamaindex
 
-            steelyard_llamaindex.instrument(self.receiver)
+            if way == "attach":
+                steelyard_llamaindex.instrument(self.receiver)
+            else:
+                from llama_index.core import Settings
+                from llama_index.core.callbacks import CallbackManager
+
+                Settings.callback_manager = CallbackManager(
+                    [steelyard_llamaindex.CallbackHandler(self.receiver)]
+                )
 
 
 def arrange(tracer: str, framework: str, way: str, order: str, around: str, modes: list[str]) -> None:

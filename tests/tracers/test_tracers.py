@@ -103,8 +103,7 @@ def test_scores_of_tenants_at_once_go_on_their_own_spans(
 def test_every_arrangement_is_right_or_named_as_impossible(
     tracer: str, framework: str, around: str, tmp_path: Path
 ) -> None:
-    ways = "attach+processor" if framework == "llamaindex" else "handler+attach+processor"
-    told = cells(tmp_path, tracer, framework, ways, around, ALL_MODES)
+    told = cells(tmp_path, tracer, framework, "handler+attach+processor", around, ALL_MODES)
     assert [problem for cell in told if (problem := check(cell))] == []
 
 

@@ -149,22 +149,37 @@ def test_tasks_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
     assert found == {"Paris it is": [PARIS.page_content], "France it is": [FRANCE.page_content]}
 
 
-def test_a_search_in_another_thread_belongs_to_the_call_that_was_shown_what_it_found(
-    receiver: Receiver,
-) -> None:
-    def answer(document: Any) -> None:
-        prompt = f"{document.page_content}\nQuestion: {QUESTION}"
-        thread = threading.Thread(target=lambda: says("The answer is here.").invoke(prompt))
-        thread.start()
-        thread.join()
+def test_threads_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
+    Shelf(documents=[PARIS]).invoke("capital")
+    thread = threading.Thread(target=lambda: says("Paris.").invoke(f"{PARIS.page_content}\n{QUESTION}"))
+    thread.start()
+    thread.join()
+    assert receiver.records == []
 
-    Shelf(documents=[BERLIN, FRANCE]).invoke("words of somebody else")
-    answer(PARIS)
-    answer(FRANCE)
-    answer(FRANCE)  # the look-up was used already
-    record = receiver.record
-    assert [(one.text, one.query) for one in record.contexts] == [(FRANCE.page_content, None)]
-    assert (record.question, record.contexts_source, record.retrieved) == (QUESTION, "in_prompt", ())
+
+def test_what_a_pool_found_for_one_turn_tells_nothing_of_it_to_another(receiver: Receiver) -> None:
+    """Two tenants hold the same text under ids of their own, and ask at the same time."""
+    both = threading.Barrier(2)
+    pool = ThreadPoolExecutor(2)
+
+    def run(tenant: str) -> str:
+        own = [PARIS.model_copy(update={"id": f"{tenant}-secret", "metadata": {"of": tenant}})]
+        found = pool.submit(Shelf(documents=own).invoke, f"words of {tenant}").result(60)
+        both.wait(60)
+        said = says(f"Paris, {tenant}.").invoke(f"{found[0].page_content}\n{QUESTION} ({tenant})")
+        both.wait(60)
+        return str(said.content)
+
+    threads = [threading.Thread(target=RunnableLambda(run).invoke, args=[name]) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    pool.shutdown()
+    assert sorted(record.answer for record in receiver.records) == ["Paris, one.", "Paris, two."]
+    for record in receiver.records:
+        assert texts(record.contexts) == [PARIS.page_content]
+        assert "secret" not in str(record.contexts) and "words of" not in str(record.contexts)
 
 
 @pytest.mark.parametrize("within", ["one_step", "two_steps"])

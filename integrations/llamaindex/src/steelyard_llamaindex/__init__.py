@@ -19,10 +19,12 @@ from steelyard_llamaindex._attach import attach, detach, instrument, uninstrumen
 from steelyard_llamaindex._manual import record
 
 if TYPE_CHECKING:
+    from steelyard_llamaindex._legacy import CallbackHandler
     from steelyard_llamaindex._replay import replay_of
     from steelyard_llamaindex.judge import LlamaIndexEmbedder, LlamaIndexJudge
 
 __all__ = [
+    "CallbackHandler",
     "LlamaIndexEmbedder",
     "LlamaIndexJudge",
     "ManualTurn",
@@ -37,6 +39,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "CallbackHandler": "steelyard_llamaindex._legacy",
         "LlamaIndexEmbedder": "steelyard_llamaindex.judge",
         "LlamaIndexJudge": "steelyard_llamaindex.judge",
         "replay_of": "steelyard_llamaindex._replay",

@@ -251,8 +251,7 @@ def _consume(view: View, origin: Provenance) -> None:
     """Let go of the look-ups before the turn that it used, and of those before them: its answer ends them."""
     texts = {one.text for one in origin.contexts}
     used = [at for at, earlier in enumerate(view.nearby) if _brought(view, earlier, texts)]
-    strays = [one for one in view.strays if _brought(view, one, texts)]
-    for earlier in (*view.nearby[: max(used, default=-1) + 1], *strays):
+    for earlier in view.nearby[: max(used, default=-1) + 1]:
         earlier.used_by = view.turn.key
 
 

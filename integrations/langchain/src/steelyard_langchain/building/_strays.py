@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from steelyard.record import Context
 from steelyard.recording.building import Step, is_telling
 from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import strings_in
 from steelyard_langchain._turn import Earlier, Turn
 from steelyard_langchain.building._calls import call_of
-
-_BEFORE = 60.0
-"""Seconds before a turn in which something may have been looked up for it."""
 
 
 def stray_calls(turn: Turn, steps: Sequence[Step]) -> Iterator[ModelCall]:
@@ -49,28 +47,23 @@ def _ended_since(turn: Turn) -> list[tuple[float, ModelCall]]:
 
 
 def stray_look_ups(turn: Turn) -> Iterator[Earlier]:
-    """What was looked up outside of the turn's own task or thread, and no answer has used yet.
-
-    If its own has a look-up, only what ran during the turn.
-    """
-    has_own = bool(turn.retrievals or turn.tools or turn.found_before)
-    since = turn.started - (0.0 if has_own else _BEFORE)
+    """What was looked up during a turn, but not in its task or thread, and no answer has used yet."""
     for stray in turn.strays:
         earlier = stray.earlier
         if earlier is None or not earlier.ready or earlier.used_by not in (None, turn.key):
             continue
-        if stray.started >= since and earlier not in turn.nearby:
+        if stray.started >= turn.started and earlier not in turn.nearby:
             yield earlier
 
 
 def held_by(prompts: Sequence[str], steps: Sequence[Step]) -> list[Step]:
-    """The look-ups, each with those of its passages alone that prompts hold.
+    """The look-ups, each with the texts of those passages alone that prompts hold.
 
-    Without what was asked, which may be another user's words for the same passage.
+    Without ids, scores and what was asked: where two turns hold the same text, they may be another user's.
     """
     found: list[Step] = []
     for step in steps:
-        shown = tuple(one for one in step.contexts or () if _holds(prompts, one.text))
+        shown = tuple(Context(text=one.text) for one in step.contexts or () if _holds(prompts, one.text))
         if shown or any(is_telling(text) and _holds(prompts, text) for _, text in strings_in(step.returned)):
             found.append(replace(step, given=None, contexts=shown or None))
     return found

@@ -25,9 +25,7 @@ def turn_of(view: View) -> Turn:
     steps += _steps(view, view.turn, [*view.retrievals, *view.tools, *view.all_models], view.results)
     nearby, earlier = [look_ups(view, one) for one in view.nearby], view.earlier_calls
     if view.chain is None and view.turn.strays:
-        found = _searched_elsewhere(view)
-        nearby += [[step] for step in found if step.at < view.started]
-        steps += (step for step in found if step.at >= view.started)
+        steps += _searched_elsewhere(view)
         if not view.turn.loose:
             earlier = [*earlier, *_replied_elsewhere(view, steps)]
         steps.sort(key=lambda step: step.at)
@@ -36,8 +34,8 @@ def turn_of(view: View) -> Turn:
 
 def _searched_elsewhere(view: View) -> list[Step]:
     """What threads that knew nothing of the turn looked up, as far as its prompts hold it."""
-    view.strays = list(stray_look_ups(view.turn))
-    return [step for one in view.strays for step in held_by(view.prompts, look_ups(view, one))]
+    found = stray_look_ups(view.turn)
+    return [step for one in found for step in held_by(view.prompts, look_ups(view, one))]
 
 
 def _replied_elsewhere(view: View, steps: list[Step]) -> list[ModelCall]:

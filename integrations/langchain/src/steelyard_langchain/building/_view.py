@@ -50,8 +50,6 @@ class View:
         self.results: list[Passed] = []
         self.nearby: tuple[Earlier, ...] = ()
         self.predecessors: tuple[Predecessor, ...] = ()
-        self.strays: list[Earlier] = []
-        """What was looked up in threads that knew nothing of the turn, if its prompts hold it."""
         self.is_last_reply = False
         """Whether the answer is only what a model said last, since the run returned none."""
         self.replied_elsewhere = False

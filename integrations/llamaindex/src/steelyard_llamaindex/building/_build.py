@@ -32,7 +32,7 @@ from steelyard.recording.reading import is_question, strings_in
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Turn, unused
 from steelyard_llamaindex.building._extract import NO_ANSWER, answer_of, reply_of, result_of, trouble_of
-from steelyard_llamaindex.building._translate import strays_with, turn_of
+from steelyard_llamaindex.building._translate import turn_of
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."
@@ -213,8 +213,8 @@ def _consume(turn: Turn, steps: Steps, origin: Provenance) -> None:
     texts = {one.text for one in origin.contexts}
     shown = [any(one.text in texts for step in run for one in step.contexts or ()) for run in steps.before]
     last = max((at for at, used in enumerate(shown) if used), default=-1)
-    for span in (*unused(turn)[: last + 1], *strays_with(texts, turn)):
-        span.used_by = turn.id
+    for step in unused(turn)[: last + 1]:
+        step.used_by = turn.id
 
 
 def _is_asked(steps: Steps) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from steelyard.record import text_of
+from steelyard.record import Context, text_of
 from steelyard.recording.building import Step, StepKind, is_telling
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall
@@ -27,8 +27,6 @@ from steelyard_llamaindex.building._nodes import Nodes
 
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
 """What engines over tables tell in a response's metadata: the query that a model wrote, and its rows."""
-_BEFORE = 60.0
-"""Seconds before a turn in which something may have been retrieved for it."""
 _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
 """An engine returns what its postprocessors left of what it retrieved, so that it stands for a reranker."""
 
@@ -37,15 +35,14 @@ def turn_of(turn: Turn) -> Steps:
     """The turn as steps."""
     replied = [] if turn.is_alone else list(_replied_elsewhere(turn))
     read = _nodes(turn, *(text for call in replied for text in call.prompts))
-    strays = list(_strays(turn))
-    steps = [*_steps(turn, read), *(step for step in strays if step.at >= turn.root.began)]
+    steps = [*_steps(turn, read), *_strays(turn)]
     steps += (Step(kind="model", call=call, at=call.started) for call in replied if call.prompts)
     before = [[_retrieval(span, read)] for span in unused(turn)]
     return Steps(
         given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
         returned=result_of(turn.root.result),
         steps=sorted(steps, key=lambda step: step.at),
-        before=[*before, *([step] for step in strays if step.at < turn.root.began)],
+        before=before,
         earlier=[*earlier_calls(turn), *(call for call in replied if not call.prompts)],
         in_conversation=turn.root.kind == "chat",
     )
@@ -71,29 +68,18 @@ def _nodes(turn: Turn, *others: str) -> Nodes:
 
 
 def _strays(turn: Turn) -> Iterator[Step]:
-    """What threads that knew nothing of the turn retrieved, as far as its prompts hold it.
+    """What threads that knew nothing of the turn retrieved during it, as far as its prompts hold it.
 
-    Without what was asked, which may be another user's words for the same passage. If the turn's own task has
-    a retrieval, only what ran during the turn.
+    Without ids, scores and what was asked: where two turns hold the same text, they may be another user's.
     """
-    has_own = bool(unused(turn)) or any(span.kind == "retrieve" for span in turn.steps)
-    since = turn.root.began - (0.0 if has_own else _BEFORE)
     own = {id(span) for span in turn.loose}
     read = _nodes(turn)
     for span in turn.strays:
-        if span.began < since or id(span) in own or span.used_by not in (None, turn.id):
+        if span.began < turn.root.began or id(span) in own or span.used_by not in (None, turn.id):
             continue
         step = _retrieval(span, read)
-        if shown := tuple(one for one in step.contexts or () if read.holds(one.text)):
+        if shown := tuple(Context(text=one.text) for one in step.contexts or () if read.holds(one.text)):
             yield replace(step, given=None, contexts=shown)
-
-
-def strays_with(texts: Collection[str], turn: Turn) -> Iterator[Span]:
-    """The retrievals in other threads that brought one of these texts."""
-    read = _nodes(turn)
-    for span in turn.strays:
-        if span.used_by is None and any(one.text in texts for one in _retrieval(span, read).contexts or ()):
-            yield span
 
 
 def _replied_elsewhere(turn: Turn) -> Iterator[ModelCall]:
