@@ -25,6 +25,8 @@ from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node, grow
 
 _GIVEN = "SummaryIndexRetriever"
+_SYNTHESIS = re.compile(r"\.a?synthesize\Z|(?:Refine|Summarize|Accumulate|Generation)\.(?:task|workflow)\Z")
+"""How instrumentors name LlamaIndex's response synthesizers."""
 _RESULT = re.compile(r"\[RESULT\]\s{0,4}[\d.]+\s*\Z")
 _EVALUATING = re.compile(
     r"\b(?:information|response|context)\b[\s\S]{0,120}?"
@@ -211,9 +213,20 @@ def is_judgeable(turn: Turn, found: Evidence) -> bool:
 
 
 def _is_step(turn: Turn, found: Evidence) -> bool:
-    """Whether it formats, grades or evaluates for another turn."""
+    """Whether it formats, grades, indexes or evaluates for another turn."""
     is_part = _formats(turn, found) or is_helper(turn)
-    return is_part or is_asked_by_evaluator(turn)
+    return is_part or _is_indexing(turn, found) or is_asked_by_evaluator(turn)
+
+
+def _is_indexing(turn: Turn, found: Evidence) -> bool:
+    """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
+    if turn.retrieves or turn.agentic:
+        return False
+    asked = turn.question
+    if _SYNTHESIS.search(turn.root.span.name):
+        # An index gives such a step each of its documents, with an instruction in place of a question.
+        return not is_question(asked)
+    return bool(found.contexts) and all(one.text in asked for one in found.contexts)
 
 
 def is_asked_by_evaluator(turn: Turn) -> bool:
