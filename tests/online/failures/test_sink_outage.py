@@ -228,6 +228,32 @@ def test_a_sink_that_is_away_is_asked_ever_less_often(tmp_path: Path) -> None:
     monitor.close(0)
 
 
+def test_a_batch_is_not_taken_apart_over_a_sink_that_is_away(tmp_path: Path) -> None:
+    sizes: list[int] = []
+    gathered = threading.Event()
+
+    class Leaves(Away):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            sizes.append(len(evaluations))
+            if len(sizes) > 1:
+                await super().write(evaluations)
+            while not gathered.is_set():  # noqa: ASYNC110 - set by another thread
+                await asyncio.sleep(0.01)
+
+    monitor = Monitor(metrics=[], sinks=[Leaves(name="leaves"), MemorySink()], spool=tmp_path / "s.db")
+    monitor.submit(turn("first"))
+    until(lambda: sizes)
+    for number in range(20):
+        monitor.submit(turn(str(number)))
+    until(lambda: monitor.stats().sinks["memory"].written == 21)
+    gathered.set()
+    until(lambda: len(sizes) >= 5)
+    # Three tries of what has gathered, and then whether it is back, with one result.
+    first, *tried, asked = sizes[:5]
+    assert (first, len(set(tried)), asked) == (1, 1, 1) and tried[0] > 1
+    monitor.close(0)
+
+
 def test_an_outage_in_the_middle_of_a_batch_costs_no_part_of_it(tmp_path: Path) -> None:
     class Breaks(MemorySink):
         calls = 0
