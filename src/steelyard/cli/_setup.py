@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from steelyard._internal.lazy import is_installed
 from steelyard._internal.text import shorten
+from steelyard._internal.threads import run_anywhere
 from steelyard.cli._say import amount
 from steelyard.cli._summary import worst_verdict
-from steelyard.engine import evaluate
+from steelyard.engine import aevaluate
 from steelyard.online import Monitor
 from steelyard.record import Context, Record
 from steelyard.report import explain_verdict
@@ -51,16 +52,25 @@ def installed_framework() -> str:
 
 def score_sample() -> Evaluation:
     """Have the sample judged as settings ask for here. Nothing is written, and no budget is touched."""
-    options = Monitor(sinks=[]).options
-    [evaluation] = evaluate(
-        [SAMPLE],
-        metrics=options.metrics,
-        judge=options.judge,
-        embedder=options.embedder,
-        fuse=options.fuse,
-        deadline=options.deadline,
-        progress=False,
-    )
+    return run_anywhere(_scored(Monitor(sinks=[])))
+
+
+async def _scored(monitor: Monitor) -> Evaluation:
+    options = monitor.options
+    try:
+        [evaluation] = await aevaluate(
+            [SAMPLE],
+            metrics=options.metrics,
+            judge=options.judge,
+            embedder=options.embedder,
+            fuse=options.fuse,
+            deadline=options.deadline,
+            progress=False,
+        )
+    finally:
+        for made in (options.judge, options.embedder):
+            if made is not None:
+                await made.aclose()
     return evaluation
 
 

@@ -47,10 +47,15 @@ def _ended_since(turn: Turn) -> list[tuple[float, ModelCall]]:
 
 
 def stray_look_ups(turn: Turn) -> Iterator[Earlier]:
-    """What was looked up during a turn, but not in its task or thread, and no answer has used yet."""
+    """What was looked up during a turn, but not in its task or thread, and no answer has used yet.
+
+    Nothing if the turn has a look-up of its own: then that is where its passages come from.
+    """
+    if turn.retrievals or turn.tools or turn.found_before:
+        return
     for stray in turn.strays:
         earlier = stray.earlier
-        if earlier is None or not earlier.ready or earlier.used_by not in (None, turn.key):
+        if stray.model or earlier is None or not earlier.ready or earlier.used_by not in (None, turn.key):
             continue
         if stray.started >= turn.started and earlier not in turn.nearby:
             yield earlier

@@ -71,8 +71,11 @@ def _strays(turn: Turn) -> Iterator[Step]:
     """What threads that knew nothing of the turn retrieved during it, as far as its prompts hold it.
 
     Without ids, scores and what was asked: where two turns hold the same text, they may be another user's.
+    Nothing if the turn has a retrieval of its own: then that is where its passages come from.
     """
     own = {id(span) for span in turn.loose}
+    if unused(turn) or any(span.kind == "retrieve" for span in turn.steps):
+        return
     read = _nodes(turn)
     for span in turn.strays:
         if span.began < turn.root.began or id(span) in own or span.used_by not in (None, turn.id):
