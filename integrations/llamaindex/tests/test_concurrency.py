@@ -86,7 +86,7 @@ def sum_up(prompt: str) -> str:
     return next((reply for text, reply in ABOUT.items() if text in prompt), "Of a tower and a ferry.")
 
 
-@pytest.mark.parametrize("shown", ["passages", "replies", "replies to its own passages"])
+@pytest.mark.parametrize("shown", ["passages", "replies"])
 def test_what_a_pool_runs_for_a_workflow_belongs_to_it_as_far_as_its_prompts_tell(
     receiver: Receiver, shown: str
 ) -> None:
@@ -100,11 +100,8 @@ def test_what_a_pool_runs_for_a_workflow_belongs_to_it_as_far_as_its_prompts_tel
     class Notes(Workflow):
         @step
         async def answer(self, event: StartEvent) -> StopEvent:
-            own = (
-                [one.text for one in index.as_retriever().retrieve(event.question)] if "own" in shown else []
-            )
             with ThreadPoolExecutor(2) as pool:
-                texts = own or list(pool.map(look, range(2)))
+                texts = list(pool.map(look, range(2)))
                 if shown != "passages":
                     texts = list(pool.map(lambda text: model.complete(f"Sum up: {text}").text, texts))
             told = "\n".join(texts)

@@ -77,7 +77,8 @@ class OrphanRuns:
                 return
             if turn.predecessors:
                 turn.predecessors[-1].call = model
-        if model is not None or turn.retrievals or turn.tools:
+        # A model call or a look-up by itself; what a chain of its own did serves nobody else.
+        if turn.earlier is not None if model is None else model.key == turn.key:
             self.strays.append(Stray(turn.started, model, turn.earlier))
 
 

@@ -17,28 +17,17 @@ from steelyard_langchain._turn import Earlier, Turn
 from steelyard_langchain.building._calls import call_of
 
 
-def stray_calls(turn: Turn, steps: Sequence[Step]) -> Iterator[ModelCall]:
-    """The model calls during a turn whose replies its later prompts hold.
+def stray_replies(turn: Turn, steps: Sequence[Step]) -> Iterator[ModelCall]:
+    """The model calls during a turn whose replies its later prompts hold: a model's words, and no passages.
 
-    Where a call was not sent a passage that the turn looked up, without its prompt: what it replied is a
-    model's words, and nothing more is known of it.
-
-    Args:
-        turn: The turn.
-        steps: What ran in it.
+    Without their prompts, which may be another user's. Nothing if the turn has a look-up of its own.
     """
-    if not (ended := _ended_since(turn)):
+    if turn.retrievals or turn.tools or turn.found_before or not (ended := _ended_since(turn)):
         return
     asked = [(step.at, plain(text)) for step in steps if step.call for text in step.call.prompts]
-    own = [one.text for step in steps for one in step.contexts or ()]
     for end, call in ended:
         if is_telling(call.reply) and _holds((text for at, text in asked if at >= end), call.reply):
-            yield call if _is_sent_one(call, own) else replace(call, prompts=())
-
-
-def _is_sent_one(call: ModelCall, passages: Iterable[str]) -> bool:
-    shown = [plain(text) for text in call.prompts]
-    return any(_holds(shown, one) for one in passages)
+            yield replace(call, prompts=())
 
 
 def _ended_since(turn: Turn) -> list[tuple[float, ModelCall]]:

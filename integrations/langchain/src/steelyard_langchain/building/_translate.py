@@ -8,12 +8,12 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import Step, Turn, is_telling
-from steelyard.recording.provenance import ModelCall, plain
+from steelyard.recording.provenance import plain
 from steelyard.recording.reading import contexts_of, messages_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
 from steelyard_langchain.building._calls import call_of, searched
-from steelyard_langchain.building._strays import held_by, stray_calls, stray_look_ups
+from steelyard_langchain.building._strays import held_by, stray_look_ups, stray_replies
 from steelyard_langchain.building._view import View
 
 
@@ -27,7 +27,9 @@ def turn_of(view: View) -> Turn:
     if view.chain is None and view.turn.strays:
         steps += _searched_elsewhere(view)
         if not view.turn.loose:
-            earlier = [*earlier, *_replied_elsewhere(view, steps)]
+            replied = list(stray_replies(view.turn, steps))
+            view.replied_elsewhere = bool(replied)
+            earlier = [*earlier, *replied]
         steps.sort(key=lambda step: step.at)
     return Turn(given=view.inputs, returned=view.outputs, steps=steps, before=nearby, earlier=earlier)
 
@@ -36,15 +38,6 @@ def _searched_elsewhere(view: View) -> list[Step]:
     """What threads that knew nothing of the turn looked up, as far as its prompts hold it."""
     found = stray_look_ups(view.turn)
     return [step for one in found for step in held_by(view.prompts, look_ups(view, one))]
-
-
-def _replied_elsewhere(view: View, steps: list[Step]) -> list[ModelCall]:
-    """What models replied there; calls that were sent the turn's own passages become steps instead."""
-    calls = list(stray_calls(view.turn, steps))
-    steps += (Step(kind="model", call=one, at=one.started) for one in calls if one.prompts)
-    unlinked = [one for one in calls if not one.prompts]
-    view.replied_elsewhere = bool(unlinked)
-    return unlinked
 
 
 def look_ups(view: View, earlier: Earlier) -> list[Step]:

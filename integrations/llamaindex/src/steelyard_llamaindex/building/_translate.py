@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,16 +34,15 @@ _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat
 def turn_of(turn: Turn) -> Steps:
     """The turn as steps."""
     replied = [] if turn.is_alone else list(_replied_elsewhere(turn))
-    read = _nodes(turn, *(text for call in replied for text in call.prompts))
+    read = _nodes(turn)
     steps = [*_steps(turn, read), *_strays(turn)]
-    steps += (Step(kind="model", call=call, at=call.started) for call in replied if call.prompts)
     before = [[_retrieval(span, read)] for span in unused(turn)]
     return Steps(
         given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
         returned=result_of(turn.root.result),
         steps=sorted(steps, key=lambda step: step.at),
         before=before,
-        earlier=[*earlier_calls(turn), *(call for call in replied if not call.prompts)],
+        earlier=[*earlier_calls(turn), *replied],
         in_conversation=turn.root.kind == "chat",
     )
 
@@ -63,8 +62,8 @@ def _steps(turn: Turn, read: Nodes) -> list[Step]:
     return steps
 
 
-def _nodes(turn: Turn, *others: str) -> Nodes:
-    return Nodes([*(text for call in turn.calls for text in texts_of(call.asked)), *others])
+def _nodes(turn: Turn) -> Nodes:
+    return Nodes([text for call in turn.calls for text in texts_of(call.asked)])
 
 
 def _strays(turn: Turn) -> Iterator[Step]:
@@ -86,25 +85,19 @@ def _strays(turn: Turn) -> Iterator[Step]:
 
 
 def _replied_elsewhere(turn: Turn) -> Iterator[ModelCall]:
-    """What models replied in threads that knew nothing of the turn, if its prompts hold it.
+    """What models replied in threads that knew nothing of the turn, if its prompts hold it: no passages.
 
-    Where a call was not sent a passage of the turn, without its prompt: nothing more is known of it.
+    Without their prompts, which may be another user's. Nothing if the turn has a retrieval of its own.
     """
+    if unused(turn) or any(span.kind == "retrieve" for span in turn.steps):
+        return
     read = _nodes(turn)
     for run in turn.replied:
         if not run.prompts or run.ended <= turn.root.began:
             continue
         reply, arguments = reply_of(run.reply)
         if is_telling(reply) and read.holds(reply):
-            prompts = run.prompts if _is_sent_one(run.prompts, turn) else ()
-            yield ModelCall(prompts=prompts, reply=reply, arguments=arguments, started=run.ended)
-
-
-def _is_sent_one(prompts: Sequence[str], turn: Turn) -> bool:
-    """Whether prompts hold a passage that the turn itself retrieved."""
-    read = Nodes(prompts)
-    spans = (span for span in turn.steps if span.kind == "retrieve")
-    return any(read.holds(one.text) for span in spans for one in _retrieval(span, read).contexts or ())
+            yield ModelCall(prompts=(), reply=reply, arguments=arguments, started=run.ended)
 
 
 def _passed(at: float, value: Any, is_variables: bool) -> Step:
