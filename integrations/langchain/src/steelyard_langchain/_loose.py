@@ -78,7 +78,8 @@ class OrphanRuns:
             if turn.predecessors:
                 turn.predecessors[-1].call = model
         # A model call or a look-up by itself; what a chain of its own did serves nobody else.
-        if turn.earlier is not None if model is None else model.key == turn.key:
+        is_alone = turn.earlier is not None if model is None else model.key == turn.key
+        if is_alone:
             self.strays.append(Stray(turn.started, model, turn.earlier))
 
 

@@ -321,7 +321,8 @@ class OpenTurns:
         self.release(turn)
         try:
             precede(turn)
-            self._replied.extend(turn.predecessors[-1:])
+            if turn.root.kind == "llm":  # what an engine of its own did serves nobody else
+                self._replied.extend(turn.predecessors[-1:])
         except Exception as error:  # noqa: BLE001 - the turn itself is not lost for that
             self.complain("reply", error)
         if turn.root.kind == "retrieve" or turn.checks:  # not a turn by itself
