@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS cursors (source TEXT PRIMARY KEY, position INTEGER NO
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Message:
+class Notice:
     """One thing to tell one target."""
 
     event: str
@@ -192,7 +192,7 @@ class Transaction:
             (_KEPT,),
         )
 
-    def claim(self, targets: list[str], now: float, *, hold: float) -> list[Message]:
+    def claim(self, targets: list[str], now: float, *, hold: float) -> list[Notice]:
         """Messages for these targets whose time has come; nobody else gets them for `hold` seconds."""
         marks = ", ".join("?" * len(targets))
         rows = self.connection.execute(
@@ -206,7 +206,7 @@ class Transaction:
         )
         return [_message(row) for row in rows]
 
-    def settle(self, message: Message, now: float, problem: str | None) -> bool:
+    def settle(self, message: Notice, now: float, problem: str | None) -> bool:
         """Note how an attempt ended; returns whether there will be another one."""
         # The message was read before `claim` counted this attempt.
         attempts = message.attempts + 1
@@ -227,7 +227,7 @@ class Transaction:
         ).fetchone()
         return None if due is None else float(due)
 
-    def messages(self, name: str, limit: int = 20) -> list[Message]:
+    def messages(self, name: str, limit: int = 20) -> list[Notice]:
         """The last messages of an alarm, newest first."""
         rows = self.connection.execute(
             f"SELECT {_COLUMNS} FROM messages WHERE name = ? ORDER BY created DESC LIMIT ?",
@@ -253,11 +253,11 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
         time.sleep(0.01)
 
 
-def _message(row: tuple[Any, ...]) -> Message:
+def _message(row: tuple[Any, ...]) -> Notice:
     *told, body = row
     try:
         read = json.loads(body)
     except (ValueError, RecursionError):
         read = {}
     names = _COLUMNS.split(", ")[:-1]
-    return Message(**dict(zip(names, told, strict=True)), body=read if isinstance(read, dict) else {})
+    return Notice(**dict(zip(names, told, strict=True)), body=read if isinstance(read, dict) else {})

@@ -17,7 +17,7 @@ from steelyard._internal.typed import read
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.alarms._alarm import Alarm, distinct
 from steelyard.alarms._event import AlarmEvent, Range
-from steelyard.alarms._store import AlarmStore, Message, Transaction
+from steelyard.alarms._store import AlarmStore, Notice, Transaction
 from steelyard.alarms._targets import shown, tell
 from steelyard.alarms._watch import State, Watch, bar_of
 from steelyard.errors import InvalidRecord, SteelyardError
@@ -56,7 +56,7 @@ class AlarmStatus:
     alarm goes off."""
     bar: float
     """1 / alpha, or twice that where what is normal is learned."""
-    messages: Sequence[Message]
+    messages: Sequence[Notice]
     """The last messages, newest first."""
 
 
@@ -225,7 +225,7 @@ class AlarmWatcher:
         attempts: list[Future[None]] = [self._callers.submit(self._tell_one, message) for message in due]
         wait(attempts, timeout=timeout)
 
-    def _tell_one(self, message: Message) -> None:
+    def _tell_one(self, message: Notice) -> None:
         event = _event_from(message.body)
         target = self._targets[message.target]
         problem = "unreadable" if event is None else self._attempt(target, event)

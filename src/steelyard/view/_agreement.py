@@ -46,7 +46,7 @@ class Dispute:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Agreement:
+class LabelAgreement:
     """All labels together."""
 
     people: tuple[tuple[str, int], ...]
@@ -57,14 +57,14 @@ class Agreement:
     """What people differ on, the latest first, at most 40."""
 
 
-def agreement_of(labels: Iterable[Label]) -> Agreement:
+def agreement_of(labels: Iterable[Label]) -> LabelAgreement:
     """How the labels of several people go together."""
     things: defaultdict[tuple[str, str | None, int | None], dict[str, Label]] = defaultdict(dict)
     counts: Counter[str] = Counter()
     for label in labels:
         things[label.record_id, label.metric, label.claim][label.who] = label
         counts[label.who] += 1
-    return Agreement(
+    return LabelAgreement(
         people=tuple(counts.most_common(_SHOWN)),
         pairs=_pairs(things)[:_SHOWN],
         disputes=_disputes(things)[:_SHOWN],

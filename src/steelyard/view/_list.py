@@ -60,7 +60,7 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class FacetValue:
     """One value of a facet."""
 
     value: str
@@ -81,7 +81,7 @@ class FacetView:
     """Its name, for people."""
     parameter: str
     """Its name in an address."""
-    choices: tuple[Choice, ...]
+    choices: tuple[FacetValue, ...]
     """Its values: those that are asked for first, then by number."""
 
 
@@ -242,7 +242,7 @@ def _views(facets: Facets, pairs: Pairs) -> list[FacetView]:
     for name in sorted(found, key=lambda one: order.get(one, order["judge"] - 0.5)):
         parameter = parameter_of(name)
         choices = [
-            Choice(
+            FacetValue(
                 value=value,
                 turns=count,
                 address=toggled(kept, parameter, value),

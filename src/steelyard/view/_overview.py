@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from steelyard.report import Scope, build_figures
 from steelyard.report.figures import MetricFigure, ReportFigures
-from steelyard.report.page import Light, Told, chart_of, lights_of, verdict_of
+from steelyard.report.page import Light, MetricNews, chart_of, lights_of, verdict_of
 from steelyard.view._alarms import went_off
 from steelyard.view._asked import Pairs, changed, in_address, pairs_of, parameter_of, ranges, times_of
 from steelyard.view._pages import Closer
@@ -81,13 +81,13 @@ def _answer(
     lights = lights_of(metrics, closer.findings if closer else ())
     root = request.scope.get("root_path", "")
 
-    def to(light: Light, told: Told) -> str:
+    def to(light: Light, told: MetricNews) -> str:
         return f"{root}/turns?{_turns_of(light, told, pairs)}"
 
     return {"lights": lights, "verdict": verdict_of(lights), "closer": closer, "to": to}
 
 
-def _turns_of(light: Light, told: Told, pairs: Pairs) -> str:
+def _turns_of(light: Light, told: MetricNews, pairs: Pairs) -> str:
     """The list of what is told: those turns alone, since then, the worst first."""
     kept = [pair for pair in pairs if pair[0] != "metric"]
     if told.since is not None:

@@ -39,7 +39,7 @@ _told: ContextVar[bool] = ContextVar("steelyard_langchain_search_told", default=
 
 
 @dataclass
-class Handed:
+class PresetDocuments:
     """Documents that searches return instead of searching."""
 
     documents: tuple[Document, ...]
@@ -52,13 +52,13 @@ class Handed:
         return [(one, 1.0) for one in self.documents] if "_with_" in search else list(self.documents)
 
 
-_handed: ContextVar[Handed | None] = ContextVar("steelyard_langchain_handed", default=None)
+_handed: ContextVar[PresetDocuments | None] = ContextVar("steelyard_langchain_handed", default=None)
 
 
 @contextmanager
-def handing(documents: Sequence[Document]) -> Iterator[Handed]:
+def handing(documents: Sequence[Document]) -> Iterator[PresetDocuments]:
     """In this block no retriever and no vector store searches; each returns these documents."""
-    handed = Handed(tuple(documents))
+    handed = PresetDocuments(tuple(documents))
     token = _handed.set(handed)
     try:
         yield handed

@@ -19,7 +19,7 @@ from operator import attrgetter
 from steelyard_opentelemetry._open_spans import OpenSpans
 from steelyard_opentelemetry.building._candidates import Candidates
 from steelyard_opentelemetry.dialects import known_scope
-from steelyard_opentelemetry.spans._logs import Told, with_content
+from steelyard_opentelemetry.spans._logs import ContentEvent, with_content
 from steelyard_opentelemetry.spans._span import Span
 
 
@@ -51,7 +51,7 @@ class _Trace:
     open: dict[str, _Open] = field(default_factory=dict)
     ended: dict[str, Span] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
-    told: dict[str, list[Told]] = field(default_factory=dict)
+    told: dict[str, list[ContentEvent]] = field(default_factory=dict)
     look: float = 0.0
     due: float = 0.0
     kept_until: float = 0.0
@@ -151,7 +151,7 @@ class OpenTurns:
         while self.spans > self._max_spans and len(self._traces) > 1:
             self._evict()
 
-    def tell(self, told: Told, now: float) -> None:
+    def tell(self, told: ContentEvent, now: float) -> None:
         """Note what a log event says of a span, which may have ended, or not have come yet."""
         trace = self._trace(told.trace_id, now)
         trace.told.setdefault(told.span_id, []).append(told)

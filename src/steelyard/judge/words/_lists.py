@@ -48,7 +48,7 @@ def _falls(character: str) -> bool:
     return unicodedata.combining(character) != 0 and not "\u0900" <= character <= "\u30ff"
 
 
-class Lists(NamedTuple):
+class WordLists(NamedTuple):
     """The lists that are tables; words are in small letters, and folded if it says so."""
 
     numbers: dict[str, str]
@@ -66,7 +66,7 @@ class Lists(NamedTuple):
 
 
 @cache
-def lists() -> Lists:
+def lists() -> WordLists:
     """All lists."""
     file = resources.files("steelyard.judge.words").joinpath("words.toml")
     read: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -79,7 +79,7 @@ def lists() -> Lists:
         "common": frozenset(map(fold, read["common"].split())) - frozenset(read["common_in_english"].split()),
         "negations": frozenset(fold(word) for words in read["negations"].values() for word in words.split()),
     }
-    return Lists(
+    return WordLists(
         numbers=_digits(small) | _digits(["", "", "", *tens], tens=10) | _digits(ordinals) | foreign,
         scales={fold(name): int(factor) for name, factor in _by_first(read["scales"]).items()},
         units={

@@ -15,7 +15,7 @@ from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import may_be_passages, shown_texts
 from steelyard.recording.provenance import (
-    Provenance,
+    Origin,
     find_passages,
     guessed_passages,
     has_empty_place,
@@ -26,7 +26,7 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import passages_of
 
 
-def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Provenance:
+def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Origin:
     """Which passages the answer rests on.
 
     Knowledge ends the search: a guess is made only if nothing was looked up, given or made.
@@ -73,7 +73,7 @@ class _Trace:
     answer: str
     question: str
 
-    def __call__(self, candidates: Iterable[Context]) -> Provenance:
+    def __call__(self, candidates: Iterable[Context]) -> Origin:
         asked = plain(self.question)
         return trace_provenance(
             (_queried(one, asked) for one in candidates),
@@ -85,7 +85,7 @@ class _Trace:
         )
 
 
-def _brought(trace: _Trace) -> Provenance | None:
+def _brought(trace: _Trace) -> Origin | None:
     """What was looked up or made, if no prompt shows any of it; None if there is none."""
     sources = trace.sources
     is_prompt_seen = any(call.prompts for call in trace.turn.calls)
@@ -98,7 +98,7 @@ def _brought(trace: _Trace) -> Provenance | None:
     return trace(brought) if brought else None
 
 
-def _filled_in(origin: Provenance, turn: Turn, *, question: str) -> Provenance | None:
+def _filled_in(origin: Origin, turn: Turn, *, question: str) -> Origin | None:
     """The same with what the answer's template was filled in with; None if that is not known."""
     slots: list[str] | None = None
     for prompt in _asked_last(origin, turn):
@@ -116,9 +116,7 @@ def _filled_in(origin: Provenance, turn: Turn, *, question: str) -> Provenance |
     return replace(origin, contexts=contexts, contexts_source="in_prompt", notes=notes)
 
 
-def told(
-    contexts: Sequence[Context], origin: Provenance, turn: Turn, *, question: str
-) -> tuple[Context, ...]:
+def told(contexts: Sequence[Context], origin: Origin, turn: Turn, *, question: str) -> tuple[Context, ...]:
     """The passages that the application named, each with the share of it that the prompt held."""
     prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
     if not prompts:
@@ -140,7 +138,7 @@ def shows_nothing(turn: Turn, made: Sequence[int], *, question: str) -> bool:
     return any(has_empty_place("\n\n".join(turn.calls[at].prompts), question) for at in made)
 
 
-def guess(origin: Provenance, turn: Turn, *, question: str) -> Provenance:
+def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
     """The same with passages cut out of the answer's own prompt, marked as guessed; itself if it has none.
 
     They carry neither ids nor scores, and are not scored unless that is asked for.
@@ -154,7 +152,7 @@ def guess(origin: Provenance, turn: Turn, *, question: str) -> Provenance:
     return _guessed(origin, texts) if texts else origin
 
 
-def _guessed(origin: Provenance, texts: Iterable[str]) -> Provenance:
+def _guessed(origin: Origin, texts: Iterable[str]) -> Origin:
     contexts = tuple(Context(text=text, rank=rank) for rank, text in enumerate(texts))
     notes = tuple(note for note in origin.notes if not note.startswith("no_contexts"))
     return replace(
@@ -162,7 +160,7 @@ def _guessed(origin: Provenance, texts: Iterable[str]) -> Provenance:
     )
 
 
-def _asked_last(origin: Provenance, turn: Turn) -> Iterable[str]:
+def _asked_last(origin: Origin, turn: Turn) -> Iterable[str]:
     """What the answer's calls were sent, without what was said in earlier turns of the conversation."""
     found: dict[str, None] = {}
     for at in origin.calls.made:
@@ -173,7 +171,7 @@ def _asked_last(origin: Provenance, turn: Turn) -> Iterable[str]:
     return found
 
 
-def _without_copies(origin: Provenance, sources: Sources) -> Provenance:
+def _without_copies(origin: Origin, sources: Sources) -> Origin:
     """What a step made and the prompt does not hold was not retrieved: a copy, a draft, a part."""
     shown = {one.text for one in origin.contexts}
     used = (run for run in sources.before if not shown.isdisjoint(one.text for one in run))

@@ -40,7 +40,7 @@ from steelyard.recording.provenance._calls import (
 from steelyard.recording.provenance._follows import notes_on_predecessors
 from steelyard.recording.provenance._lines import is_history, names_speaker, plain, plain_line
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
-from steelyard.recording.provenance._provenance import Provenance, trace_provenance
+from steelyard.recording.provenance._provenance import Origin, trace_provenance
 from steelyard.recording.provenance._sections import (
     guessed_passages,
     guessed_question,
@@ -70,7 +70,7 @@ __all__ = [
     "AnswerCalls",
     "ModelCall",
     "Note",
-    "Provenance",
+    "Origin",
     "PassageMatch",
     "RootReason",
     "RootKind",

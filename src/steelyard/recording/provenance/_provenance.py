@@ -17,7 +17,7 @@ _TELLING = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Provenance:
+class Origin:
     """Where an answer came from: the context fields of a Record, and what is doubtful about them."""
 
     contexts: tuple[Context, ...]
@@ -41,7 +41,7 @@ def trace_provenance(
     question: str = "",
     queries: Iterable[str] = (),
     source: ContextsSource = "retrieved",
-) -> Provenance:
+) -> Origin:
     """Decide what an answer is judged by, from what was retrieved and what models were asked.
 
     Args:
@@ -67,7 +67,7 @@ def trace_provenance(
     notes = [sentence(note) for note in found.notes]
     prompts = [text for at in found.all for text in calls[at].prompts if text]
     if not unique:
-        return Provenance(
+        return Origin(
             contexts=(),
             retrieved=(),
             contexts_source=source,
@@ -76,7 +76,7 @@ def trace_provenance(
         )
     if not prompts:
         every = tuple(replace(context, seen=None) for context in unique.values())
-        return Provenance(
+        return Origin(
             contexts=every,
             retrieved=(),
             contexts_source=source,
@@ -117,7 +117,7 @@ def _decided(
     notes: list[str],
     *,
     too_large: bool,
-) -> Provenance:
+) -> Origin:
     every = tuple(map(_seen, candidates, sightings))
     placed = [(s.position or 0, one) for one, s in zip(every, sightings, strict=True) if s.found]
     inside = tuple(one for _, one in sorted(placed, key=lambda pair: pair[0]))
@@ -127,14 +127,14 @@ def _decided(
         # What did not reach the prompt is not what the answer rests on; what is too short to be told may be.
         untold = tuple(one for one, sighting in zip(every, sightings, strict=True) if sighting.found is None)
         notes.append(sentence("contexts_not_in_prompt"))
-        return Provenance(
+        return Origin(
             contexts=untold,
             retrieved=every if len(untold) < len(every) else (),
             contexts_source=source,
             calls=calls,
             notes=tuple(notes),
         )
-    return Provenance(
+    return Origin(
         contexts=inside,
         retrieved=every if len(inside) < len(every) else (),
         contexts_source="in_prompt",

@@ -1,7 +1,7 @@
 """The report as one HTML file, and a turn cut into what its claims rest on; the live view shows the same."""
 
 from steelyard.report.page._html import chart_of, templates
-from steelyard.report.page._lights import Light, Told, lights_of, verdict_of
+from steelyard.report.page._lights import Light, MetricNews, lights_of, verdict_of
 from steelyard.report.page._turn import (
     ClaimView,
     PassageView,
@@ -17,7 +17,7 @@ __all__ = [
     "ClaimView",
     "Light",
     "PassageView",
-    "Told",
+    "MetricNews",
     "Piece",
     "chart_of",
     "claim",

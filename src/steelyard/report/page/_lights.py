@@ -26,7 +26,7 @@ _HALF: Final = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class MetricNews:
     """One thing that is told of a metric."""
 
     what: str
@@ -53,7 +53,7 @@ class Light:
     """Its place among all metrics, by which its chart is found."""
     state: State
     """How it does."""
-    told: tuple[Told, ...]
+    told: tuple[MetricNews, ...]
     """What is said of it, at least one thing."""
 
     @property
@@ -133,8 +133,8 @@ def _state(metric: MetricFigure, got_worse: Sequence[bool]) -> State:
     return "steady" if metric.changes else "unknown"
 
 
-def _of_finding(one: FindingFigure) -> Told:
-    return Told(
+def _of_finding(one: FindingFigure) -> MetricNews:
+    return MetricNews(
         what=what_words(one),
         why=cause_words(one),
         deploy=deploy_words(one),
@@ -144,9 +144,9 @@ def _of_finding(one: FindingFigure) -> Told:
     )
 
 
-def _of_metric(metric: MetricFigure, clear: Sequence[ChangeFigure]) -> Told:
+def _of_metric(metric: MetricFigure, clear: Sequence[ChangeFigure]) -> MetricNews:
     passing = metric.pass_rate
     passes = "" if passing is None else f"; {100 * passing.value:.0f} % of turns pass"
     since = max((one.since for one in clear), default=None)
     said = change_words(metric)
-    return Told(what=f"{said[0].upper()}{said[1:]}{passes}.", since=since)
+    return MetricNews(what=f"{said[0].upper()}{said[1:]}{passes}.", since=since)

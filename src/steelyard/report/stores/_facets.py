@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from steelyard.report.queries import CHOSEN, Facet, Facets, TurnFilter
-from steelyard.report.stores._turns import THINNED, Choice, among
+from steelyard.report.stores._turns import THINNED, TurnQuery, among
 
 if TYPE_CHECKING:
-    from steelyard.report.stores._lists import Lists
+    from steelyard.report.stores._lists import TurnLists
 
 LOOK: Final = 5_000
 """Turns that are counted."""
@@ -33,7 +33,7 @@ Counts = dict[str, Counter[str]]
 class FacetCounter:
     """Counts within one transaction."""
 
-    def __init__(self, reader: Lists, connection: Any) -> None:
+    def __init__(self, reader: TurnLists, connection: Any) -> None:
         self._reader, self._connection = reader, connection
         self._rows = reader.rows(connection)
         self._counts: dict[str, int] = {}
@@ -86,14 +86,14 @@ class FacetCounter:
         whole = len(time) == len(choice.where) and every > 1
         return _Drawn(rows=rows, every=every, turns=count if whole else _about(len(rows) * every, every))
 
-    def _count(self, time: str, choice: Choice) -> int:
+    def _count(self, time: str, choice: TurnQuery) -> int:
         """The turns of a time; asked once, for all that is counted is of one time."""
         if time not in self._counts:
             query = f"SELECT count(*) FROM evaluations e WHERE {time}"
             ((self._counts[time],),) = self._rows(query, choice.values)
         return self._counts[time]
 
-    def _part(self, choice: Choice, columns: str, every: int) -> Sequence[Sequence[Any]]:
+    def _part(self, choice: TurnQuery, columns: str, every: int) -> Sequence[Sequence[Any]]:
         # Looked at first, it spares the other conditions most turns.
         part = [THINNED.format(table="e")] if every > 1 else []
         where = " AND ".join((*part, *choice.where)) or "true"

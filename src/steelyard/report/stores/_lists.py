@@ -12,24 +12,24 @@ from steelyard.report.queries import Facets, Marks, Scope, TurnFilter, TurnRow
 from steelyard.report.stores._facets import FacetCounter
 from steelyard.report.stores._looks import Looks
 from steelyard.report.stores._turns import (
-    Choice,
     Place,
     Row,
     Rows,
+    TurnQuery,
     page_of,
     ranked_page_of,
     rows_with_scores,
 )
 
 
-class Lists(Looks):
+class TurnLists(Looks):
     """What a database of results is asked for lists of turns."""
 
     among: ClassVar[str]
     """A condition on `evaluations e`: that a turn is one of `:turns`."""
 
     @abstractmethod
-    def chosen(self, connection: Any, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
+    def chosen(self, connection: Any, wanted: TurnFilter, *, is_after: bool) -> TurnQuery | None:
         """By what turns are found; None where it is sure that there are none."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Lists(Looks):
             limit: At most so many.
         """
 
-        def page(rows: Rows, choice: Choice) -> Sequence[Row]:
+        def page(rows: Rows, choice: TurnQuery) -> Sequence[Row]:
             return page_of(rows, choice, before=before, after=after, limit=limit)
 
         return self._listed(wanted, page, is_after=after is not None)
@@ -79,13 +79,13 @@ class Lists(Looks):
             limit: At most so many.
         """
 
-        def page(rows: Rows, choice: Choice) -> Sequence[Row]:
+        def page(rows: Rows, choice: TurnQuery) -> Sequence[Row]:
             return ranked_page_of(rows, choice, by, reverse=reverse, offset=offset, limit=limit)
 
         return self._listed(wanted, page)
 
     def _listed(
-        self, wanted: TurnFilter, page: Callable[[Rows, Choice], Sequence[Row]], *, is_after: bool = False
+        self, wanted: TurnFilter, page: Callable[[Rows, TurnQuery], Sequence[Row]], *, is_after: bool = False
     ) -> list[TurnRow]:
         with self.reading() as connection:
             choice = self.choice(connection, wanted, is_after=is_after)
@@ -102,7 +102,7 @@ class Lists(Looks):
 
         return run
 
-    def choice(self, connection: Any, wanted: TurnFilter, *, is_after: bool = False) -> Choice | None:
+    def choice(self, connection: Any, wanted: TurnFilter, *, is_after: bool = False) -> TurnQuery | None:
         """By what turns are found, with what is asked of their time and of fields of one's own."""
         found = self.chosen(connection, wanted, is_after=is_after)
         if found is None:

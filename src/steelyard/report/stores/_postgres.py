@@ -14,8 +14,8 @@ from steelyard.report.queries import Scope, Totals, TurnFilter
 from steelyard.report.stores._tables import CHUNK, ResultsReader
 from steelyard.report.stores._turns import (
     COUNTED,
-    Choice,
     Row,
+    TurnQuery,
     attributes_of,
     conditions_of,
     evidence_of,
@@ -104,9 +104,9 @@ class PostgresResults(ResultsReader):
             while chunk := cursor.fetchmany(CHUNK):
                 yield chunk
 
-    def chosen(self, _connection: Any, wanted: TurnFilter, *, is_after: bool) -> Choice:
+    def chosen(self, _connection: Any, wanted: TurnFilter, *, is_after: bool) -> TurnQuery:
         """What is asked for as it is: Postgres itself knows by what index to find it."""
-        return Choice(where=conditions_of(wanted, _OF_TURN), values=wanted.parameters())
+        return TurnQuery(where=conditions_of(wanted, _OF_TURN), values=wanted.parameters())
 
     @contextmanager
     def reading(self) -> Iterator[psycopg.Connection[Any]]:

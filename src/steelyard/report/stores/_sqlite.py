@@ -18,7 +18,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.report.queries import Scope, Totals, TurnFilter
 from steelyard.report.stores._sqlite_turns import VERSIONS, chosen, has_labels
 from steelyard.report.stores._tables import CHUNK, ResultsReader, values_of
-from steelyard.report.stores._turns import COUNTED, Choice, Row, attributes_of, evidence_of, totals_of
+from steelyard.report.stores._turns import COUNTED, Row, TurnQuery, attributes_of, evidence_of, totals_of
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
 
@@ -114,7 +114,9 @@ class SQLiteResults(ResultsReader):
         found = connection.execute("SELECT explanation FROM scores WHERE rowid = ?", (example,)).fetchone()
         return str(found[0]) if found else ""
 
-    def chosen(self, connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
+    def chosen(
+        self, connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool
+    ) -> TurnQuery | None:
         return chosen(connection, wanted, is_after=is_after)
 
     @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from steelyard.report.queries import TurnFilter
-from steelyard.report.stores._turns import Choice, conditions_of
+from steelyard.report.stores._turns import TurnQuery, conditions_of
 
 _OF_INDEX: Final = {
     "not_passed": "passed = 0",
@@ -36,7 +36,7 @@ _HOLDING: Final = f"SELECT e.record_id FROM evaluations e WHERE {_HAS_TEXT} LIMI
 """Turns with a text, as they lie in the file: half the time of a search in order of time, if none has it."""
 
 
-def chosen(connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
+def chosen(connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool) -> TurnQuery | None:
     """By what the turns are found fastest; None where it is sure that no turn fits."""
     metrics = _metrics(connection, wanted)
     few = _few(connection, wanted, metrics)
@@ -53,10 +53,10 @@ def chosen(connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool
             where.append("e.record_id IN (SELECT value FROM json_each(:holding))")
             values["holding"] = json.dumps(holding)
     if not keys or len(wanted.chosen(keys[0])) > 1:
-        return Choice(where=where, values=values)
+        return TurnQuery(where=where, values=values)
     source = "turn_keys k CROSS JOIN evaluations e ON e.record_id = k.record_id"
     where.append(f"k.kind = '{keys[0]}' AND k.value = :{keys[0]}0")
-    return Choice(where=where, values=values, source=source, ordered="k")
+    return TurnQuery(where=where, values=values, source=source, ordered="k")
 
 
 def _holding(connection: sqlite3.Connection, wanted: TurnFilter) -> list[str] | None:

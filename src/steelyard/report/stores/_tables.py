@@ -25,7 +25,7 @@ from steelyard.report.queries import (
     StoredRun,
     Totals,
 )
-from steelyard.report.stores._lists import Lists
+from steelyard.report.stores._lists import TurnLists
 from steelyard.report.stores._screened import by_metric, seen_by_judge_alone, seen_by_screen
 from steelyard.report.stores._turns import THINNED, WITH_EVIDENCE, Row
 from steelyard.scores import Evaluation
@@ -40,7 +40,7 @@ SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 _OF_SCORE = "s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability, s.threshold, s.direction"
 
 
-class ResultsReader(Lists):
+class ResultsReader(TurnLists):
     """Reads stored results. Every method may raise `ConfigurationError` for a database it cannot read.
 
     A subclass opens the database and has what SQLite and Postgres do differently: transactions, JSON, and

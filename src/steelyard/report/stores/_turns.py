@@ -61,7 +61,7 @@ RANKS: Final = ("cost", "duration")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class TurnQuery:
     """By what turns are found."""
 
     where: Sequence[str]
@@ -124,7 +124,7 @@ ROW: Final = """e.record_id, e.happened_at, substr(e.question, 1, 400), substr(e
 """The columns of `evaluations e` that a row of the list is made of."""
 
 
-def page_of(rows: Rows, choice: Choice, *, before: Place, after: Place, limit: int) -> Sequence[Row]:
+def page_of(rows: Rows, choice: TurnQuery, *, before: Place, after: Place, limit: int) -> Sequence[Row]:
     """A page of turns as `ROW`, newest first; see `ResultsReader.turns`."""
     where, turn = list(choice.where), choice.ordered
     values = {**choice.values, "limit": limit}
@@ -140,7 +140,7 @@ def page_of(rows: Rows, choice: Choice, *, before: Place, after: Place, limit: i
 
 
 def ranked_page_of(
-    rows: Rows, choice: Choice, by: str, *, reverse: bool, offset: int, limit: int
+    rows: Rows, choice: TurnQuery, by: str, *, reverse: bool, offset: int, limit: int
 ) -> Sequence[Row]:
     """A page of turns as `ROW`, the worst by a metric first; see `ResultsReader.ranked`."""
     rank, order, join = "e." + by, "DESC", ""

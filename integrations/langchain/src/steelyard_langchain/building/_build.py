@@ -26,7 +26,7 @@ from steelyard.recording.building import Turn as Steps
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     ModelCall,
-    Provenance,
+    Origin,
     calls_behind,
     classify_root,
     is_intermediate_output,
@@ -43,7 +43,7 @@ from steelyard_langchain.building._extract import (
 from steelyard_langchain.building._forms import filled_form
 from steelyard_langchain.building._notes import notes_of
 from steelyard_langchain.building._translate import look_ups, turn_of
-from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
+from steelyard_langchain.building._view import TurnPart, id_of, metadata_of, tags_of, timings_of
 from steelyard_langchain.building._weight import weigh, without_media
 
 _PER_RUN = 500
@@ -116,7 +116,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     Returns:
         The Record, or None where nothing was answered out of anything: a chain without a model, a formatter.
     """
-    view = View(turn, chain)
+    view = TurnPart(turn, chain)
     steps = turn_of(view)
     if turn.loose and turn.key in turn.models:
         return _separate(view, steps, options)
@@ -138,7 +138,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     return _record(view, steps, options, asked, answer, sources, origin, status)
 
 
-def _asked(view: View, steps: Steps, sources: Sources, options: Options) -> Asked:
+def _asked(view: TurnPart, steps: Steps, sources: Sources, options: Options) -> Asked:
     """What the root was asked, or one of the interrupted turns before it."""
     key = options.question_key
     if key is not None:
@@ -152,7 +152,7 @@ def _asked(view: View, steps: Steps, sources: Sources, options: Options) -> Aske
     return asked
 
 
-def _separate(view: View, steps: Steps, options: Options) -> Record | None:
+def _separate(view: TurnPart, steps: Steps, options: Options) -> Record | None:
     """The Record of a model call that nothing holds together with what was looked up before it."""
     step = steps.models[0]
     call = step.call or ModelCall()
@@ -172,7 +172,7 @@ def _separate(view: View, steps: Steps, options: Options) -> Record | None:
     return replace(record, notes=(SEPARATE, *record.notes))
 
 
-def _is_answered_from(sources: Sources, origin: Provenance, asked: Asked) -> bool:
+def _is_answered_from(sources: Sources, origin: Origin, asked: Asked) -> bool:
     """Whether a call by itself was shown passages, or was made after a look-up that found nothing."""
     if sources.looked_up and not sources.documents:
         return True
@@ -185,13 +185,13 @@ SEPARATE = "no run holds the search and this call together; `with record(...):` 
 
 
 def _record(
-    view: View,
+    view: TurnPart,
     steps: Steps,
     options: Options,
     asked: Asked,
     answer: str,
     sources: Sources,
-    origin: Provenance,
+    origin: Origin,
     status: Status,
 ) -> Record:
     turn = view.turn
@@ -222,7 +222,7 @@ def _record(
 
 
 def _origins(
-    steps: Steps, options: Options, asked: Asked, answer: str, origin: Provenance
+    steps: Steps, options: Options, asked: Asked, answer: str, origin: Origin
 ) -> dict[str, tuple[str, ...]]:
     """From where each was taken, with the option that named it."""
     found = origins_of(
@@ -238,7 +238,7 @@ def _origins(
 
 
 def _with_shares(
-    given: Mapping[str, Any] | None, origin: Provenance, steps: Steps, question: str
+    given: Mapping[str, Any] | None, origin: Origin, steps: Steps, question: str
 ) -> Mapping[str, Any] | None:
     """What a block was given, its passages with the share of each that stood in the prompt."""
     if not given or "contexts" not in given:
@@ -247,7 +247,7 @@ def _with_shares(
     return {**given, "contexts": told(given["contexts"], origin, steps, question=asked)}
 
 
-def _consume(view: View, origin: Provenance) -> None:
+def _consume(view: TurnPart, origin: Origin) -> None:
     """Let go of the look-ups before the turn that it used, and of those before them: its answer ends them."""
     texts = {one.text for one in origin.contexts}
     used = [at for at, earlier in enumerate(view.nearby) if _brought(view, earlier, texts)]
@@ -255,11 +255,11 @@ def _consume(view: View, origin: Provenance) -> None:
         earlier.used_by = view.turn.key
 
 
-def _brought(view: View, earlier: Earlier, texts: Collection[str]) -> bool:
+def _brought(view: TurnPart, earlier: Earlier, texts: Collection[str]) -> bool:
     return any(one.text in texts for step in look_ups(view, earlier) for one in step.contexts or ())
 
 
-def _last_reply(view: View, steps: Steps, sources: Sources) -> str:
+def _last_reply(view: TurnPart, steps: Steps, sources: Sources) -> str:
     """What a model said last, if a run that looked something up returned nothing but what it was given.
 
     Its answer left in another way: written to a stream, say.
@@ -277,7 +277,7 @@ def _last_reply(view: View, steps: Steps, sources: Sources) -> str:
 
 
 def _is_turn(
-    view: View, steps: Steps, sources: Sources, answer: str, status: Status, options: Options
+    view: TurnPart, steps: Steps, sources: Sources, answer: str, status: Status, options: Options
 ) -> bool:
     if view.turn.given is not None:
         return True
@@ -295,7 +295,7 @@ def _is_turn(
     return classify_root(steps.calls, answer=answer, retrieved=_looks_up(view, sources)).is_turn
 
 
-def _looks_up(view: View, sources: Sources) -> bool:
+def _looks_up(view: TurnPart, sources: Sources) -> bool:
     """Whether the run itself looked something up."""
     return sources.looked_up and bool(view.retrievals or view.tools)
 
@@ -315,7 +315,7 @@ def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:
     return not calls_behind(steps.calls, answer).known
 
 
-def _is_step(view: View, answer: str) -> bool:
+def _is_step(view: TurnPart, answer: str) -> bool:
     """Whether a run that looked nothing up is a step of something else, by what it was given and returned.
 
     A document instead of a question is being indexed: summarised, or described by questions that it answers.
@@ -327,7 +327,7 @@ def _is_step(view: View, answer: str) -> bool:
     return listed and not answer
 
 
-def _answer(view: View, steps: Steps, options: Options) -> str:
+def _answer(view: TurnPart, steps: Steps, options: Options) -> str:
     if view.error is not None:
         return ""
     answer = answer_of(view.outputs, view.inputs, options.answer_key, calls=steps.calls)
@@ -337,13 +337,13 @@ def _answer(view: View, steps: Steps, options: Options) -> str:
 
 
 def _origin(
-    view: View, steps: Steps, sources: Sources, answer: str, question: str, options: Options
-) -> Provenance:
+    view: TurnPart, steps: Steps, sources: Sources, answer: str, question: str, options: Options
+) -> Origin:
     given = view.turn.given or {}
     answer = str(given.get("answer") or answer)
     calls = steps.calls
     if options.context_key is not None:
-        return Provenance(
+        return Origin(
             contexts=_told(view, options.context_key),
             retrieved=(),
             contexts_source="told",
@@ -363,7 +363,7 @@ def _origin(
     return decide(steps, sources, answer=answer, question=str(given.get("question") or question))
 
 
-def _told(view: View, key: Any) -> tuple[Context, ...]:
+def _told(view: TurnPart, key: Any) -> tuple[Context, ...]:
     """What stands where the application says that its passages stand."""
     value = pick(view.outputs, key)
     if value is None and isinstance(key, str):
@@ -380,7 +380,7 @@ def _stands_in(reply: str, answer: str) -> bool:
     return bool(plain) and plain in answer
 
 
-def _reference(view: View, options: Options) -> str | None:
+def _reference(view: TurnPart, options: Options) -> str | None:
     key = options.reference_key
     if key is None:
         return None

@@ -8,11 +8,11 @@ from typing import Any
 from steelyard.record import Status, text_of
 from steelyard.recording.building import Asked, Sources, is_conversation
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import Provenance, notes_on_predecessors, sentence
+from steelyard.recording.provenance import Origin, notes_on_predecessors, sentence
 from steelyard_langchain._options import Options
 from steelyard_langchain.building._calls import calls_of
 from steelyard_langchain.building._extract import replies_in, verdict_after
-from steelyard_langchain.building._view import View
+from steelyard_langchain.building._view import TurnPart
 
 _NO_MODEL = "no model run was seen in this turn"
 _LAST_REPLY = "answer: the output tells none; the last reply of a model is taken; set answer_key"
@@ -25,10 +25,10 @@ _SAY_WHICH = "if the prompt had any, say which: record() and turn.contexts"
 
 
 def notes_of(
-    view: View,
+    view: TurnPart,
     steps: Steps,
     sources: Sources,
-    origin: Provenance,
+    origin: Origin,
     asked: Asked,
     answer: str,
     status: Status,
@@ -50,7 +50,7 @@ def notes_of(
     return tuple(dict.fromkeys(notes))
 
 
-def _gaps(view: View, sources: Sources, origin: Provenance, asked: Asked, options: Options) -> Iterator[str]:
+def _gaps(view: TurnPart, sources: Sources, origin: Origin, asked: Asked, options: Options) -> Iterator[str]:
     if asked.question and "question" not in (view.turn.given or ()):
         yield from map(sentence, asked.notes)
     if options.context_key is not None and not origin.contexts:
@@ -59,7 +59,7 @@ def _gaps(view: View, sources: Sources, origin: Provenance, asked: Asked, option
         yield f"contexts: {silent} documents without text"
 
 
-def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[str]:
+def _lacks(view: TurnPart, question: str, answer: str, status: Status) -> Iterator[str]:
     """What the Record lacks, and the option or the argument that tells it."""
     given = view.turn.given
     if not question and "question" not in (given or ()):
@@ -82,7 +82,7 @@ def _on_answer(outputs: Any, answer: str) -> Iterator[str]:
         yield f"answer: the run returned {several}, and this is the last; ask one a run, or set nested='all'"
 
 
-def _on_predecessors(view: View, steps: Steps, sources: Sources, question: str) -> list[str]:
+def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, question: str) -> list[str]:
     return notes_on_predecessors(
         question,
         calls_of(view.models),
@@ -92,7 +92,7 @@ def _on_predecessors(view: View, steps: Steps, sources: Sources, question: str) 
     )
 
 
-def _doubts(view: View, sources: Sources, origin: Provenance, options: Options) -> list[str]:
+def _doubts(view: TurnPart, sources: Sources, origin: Origin, options: Options) -> list[str]:
     """What is doubtful about the contexts."""
     if "contexts" in (view.turn.given or ()) or options.context_key is not None:
         return []

@@ -14,10 +14,10 @@ from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
 from steelyard_langchain.building._calls import call_of, searched
 from steelyard_langchain.building._strays import held_by, stray_look_ups, stray_replies
-from steelyard_langchain.building._view import View
+from steelyard_langchain.building._view import TurnPart
 
 
-def turn_of(view: View) -> Turn:
+def turn_of(view: TurnPart) -> Turn:
     """The turn, or the part of it that is below one chain."""
     steps: list[Step] = []
     for before in view.history:
@@ -34,19 +34,19 @@ def turn_of(view: View) -> Turn:
     return Turn(given=view.inputs, returned=view.outputs, steps=steps, before=nearby, earlier=earlier)
 
 
-def _searched_elsewhere(view: View) -> list[Step]:
+def _searched_elsewhere(view: TurnPart) -> list[Step]:
     """What threads that knew nothing of the turn looked up, as far as its prompts hold it."""
     found = stray_look_ups(view.turn)
     return [step for one in found for step in held_by(view.prompts, look_ups(view, one))]
 
 
-def look_ups(view: View, earlier: Earlier) -> list[Step]:
+def look_ups(view: TurnPart, earlier: Earlier) -> list[Step]:
     """What a run before the turn looked up, as steps."""
     return _steps(view, earlier, [*earlier.retrievals.values(), *earlier.tools.values()], ())
 
 
 def _steps(
-    view: View,
+    view: TurnPart,
     turn: OpenTurn | Earlier,
     runs: Iterable[Retrieval | Model | Tool],
     passed: Sequence[Passed],
@@ -69,7 +69,7 @@ def _nearest(turn: OpenTurn | Earlier, key: int, made: dict[int, Step]) -> Step 
     return None
 
 
-def _step(view: View, run: Retrieval | Model | Tool) -> Step:
+def _step(view: TurnPart, run: Retrieval | Model | Tool) -> Step:
     if isinstance(run, Retrieval):
         documents = run.documents or ()
         contexts = tuple(_as_shown(one, documents[one.rank or 0], view) for one in contexts_of(documents))
@@ -95,7 +95,7 @@ def _step(view: View, run: Retrieval | Model | Tool) -> Step:
     return Step(kind="tool", name=run.name or "", given=run.inputs, returned=_returned(run), at=run.started)
 
 
-def _as_shown(one: Context, document: Any, view: View) -> Context:
+def _as_shown(one: Context, document: Any, view: TurnPart) -> Context:
     """The passage, or the text of its metadata that a prompt shows in its place.
 
     What is searched by may be a sentence, a summary or a question. The window around it, the whole of it or

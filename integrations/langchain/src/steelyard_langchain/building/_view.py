@@ -30,7 +30,7 @@ def id_of(turn: Turn, chain: Chain | None) -> str:
     return root if chain is None else f"{root}/{chain.key:032x}"
 
 
-class View:
+class TurnPart:
     """A turn, or the part of it that is below one chain."""
 
     def __init__(self, turn: Turn, chain: Chain | None) -> None:
@@ -80,7 +80,7 @@ class View:
         return self.chain is None or within(self.turn, key, self.chain.key)
 
 
-def timings_of(view: View) -> Timings:
+def timings_of(view: TurnPart) -> Timings:
     """When it began, and how long searching and answering took."""
     turn = view.turn
     retrieval = [r.ended - r.started for r in view.retrievals if r.ended and outermost(turn, r.key)]

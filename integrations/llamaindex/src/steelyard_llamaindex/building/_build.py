@@ -21,7 +21,7 @@ from steelyard.recording.building import (
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
-    Provenance,
+    Origin,
     classify_root,
     is_intermediate_output,
     notes_on_predecessors,
@@ -97,7 +97,7 @@ class LlamaIndexDraft(TurnDraft):
         return with_given(self._record(steps, sources, origin, asked, notes), given)
 
     def _record(
-        self, steps: Steps, sources: Sources, origin: Provenance, asked: Asked, notes: list[str]
+        self, steps: Steps, sources: Sources, origin: Origin, asked: Asked, notes: list[str]
     ) -> Record:
         turn, answer = self.turn, steps.answer
         status, error = turn.status, turn.error
@@ -167,9 +167,7 @@ def _last_reply(turn: Turn, steps: Steps) -> str:
     return call.reply.strip()
 
 
-def _is_turn(
-    turn: Turn, steps: Steps, sources: Sources, origin: Provenance, asked: Asked, answer: str
-) -> bool:
+def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked, answer: str) -> bool:
     """Whether anything was answered out of what was looked up, given or shown."""
     if turn.given is not None:
         return True
@@ -185,7 +183,7 @@ def _is_turn(
     return answer == NO_ANSWER or _found_nothing(steps)
 
 
-def _is_turn_alone(turn: Turn, steps: Steps, origin: Provenance, asked: Asked, answer: str) -> bool:
+def _is_turn_alone(turn: Turn, steps: Steps, origin: Origin, asked: Asked, answer: str) -> bool:
     """Whether a call that nothing holds answered out of what was retrieved before it, or of its prompt."""
     if turn.loose:
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
@@ -199,7 +197,7 @@ def _found_nothing(steps: Steps) -> bool:
     return any(value.get("nodes") == [] for value in passed)
 
 
-def _goes_on(steps: Steps, origin: Provenance, answer: str) -> bool:
+def _goes_on(steps: Steps, origin: Origin, answer: str) -> bool:
     """Whether a model answered from what had been looked up before.
 
     It was shown that, or asked the same: else it may be chance that one came after the other.
@@ -208,7 +206,7 @@ def _goes_on(steps: Steps, origin: Provenance, answer: str) -> bool:
     return (used or _is_asked(steps)) and classify_root(steps.calls, answer=answer).is_turn
 
 
-def _consume(turn: Turn, steps: Steps, origin: Provenance) -> None:
+def _consume(turn: Turn, steps: Steps, origin: Origin) -> None:
     """Let go of the retrievals before the turn that it used, and of those before them."""
     texts = {one.text for one in origin.contexts}
     shown = [any(one.text in texts for step in run for one in step.contexts or ()) for run in steps.before]
@@ -223,7 +221,7 @@ def _is_asked(steps: Steps) -> bool:
     return any(plain(query) in prompt for query in queries for prompt in prompts)
 
 
-def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Provenance, asked: Asked) -> list[str]:
+def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked) -> list[str]:
     """What is lost or doubtful; nothing about an answer that there is not."""
     notes = [LOOSE] if turn.is_alone or turn.root.kind == "synthesis" else []
     if sources.look_ups.silent:

@@ -8,8 +8,8 @@ from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.explaining import origins_of
-from steelyard.recording.provenance import Provenance, find_passages, sentence
-from steelyard_opentelemetry.building._evidence import Evidence
+from steelyard.recording.provenance import Origin, find_passages, sentence
+from steelyard_opentelemetry.building._evidence import FoundPassages
 from steelyard_opentelemetry.building._identity import TENANT, USER, session_of
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
 from steelyard_opentelemetry.spans._span import Span
@@ -26,7 +26,7 @@ _TELLING = 4
 """Words that a reply must have to be told by them."""
 
 
-def record_of(turn: Turn, found: Evidence) -> Record:
+def record_of(turn: Turn, found: FoundPassages) -> Record:
     """The Record of a turn whose documents were found.
 
     The same spans give the same id again, so that what is read twice is scored once.
@@ -68,7 +68,7 @@ def record_of(turn: Turn, found: Evidence) -> Record:
     )
 
 
-def _truncated(turn: Turn, traced: Provenance, dropped: int) -> tuple[str, ...]:
+def _truncated(turn: Turn, traced: Origin, dropped: int) -> tuple[str, ...]:
     """The fields that lack something, because attributes were dropped or cut before they came here."""
     cut = turn.cut
     parts = {
@@ -180,7 +180,7 @@ def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
     return ""
 
 
-def _has_other_answer(turn: Turn, found: Evidence) -> bool:
+def _has_other_answer(turn: Turn, found: FoundPassages) -> bool:
     """Whether no span tells the answer, and calls that were shown the passages said different things."""
     if not turn.is_reply_taken:
         return False
@@ -197,7 +197,7 @@ def _has_other_answer(turn: Turn, found: Evidence) -> bool:
     return any(one.found for one in find_passages([one.text for one in found.contexts], prompts))
 
 
-def _notes(turn: Turn, found: Evidence, dropped: int) -> Iterable[str]:
+def _notes(turn: Turn, found: FoundPassages, dropped: int) -> Iterable[str]:
     asked = turn.asked.notes
     if found.is_guessed and not (asked or turn.is_told):
         # Whoever filled the passages in may have put words around the question too.

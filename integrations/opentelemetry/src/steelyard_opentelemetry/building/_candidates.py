@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from steelyard.recording.provenance import classify_root, is_intermediate_output
 from steelyard.recording.reading import is_question
 from steelyard_opentelemetry.building._build import failure
-from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
+from steelyard_opentelemetry.building._evidence import FoundPassages, evidence_of
 from steelyard_opentelemetry.building._own_look_ups import with_own_look_ups
 from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
@@ -169,12 +169,12 @@ def _whole(turn: Turn) -> bool:
     return turn.root.parsed is not None and turn.root.parsed.kind != "llm" and models
 
 
-def _is_known(found: Evidence) -> bool:
+def _is_known(found: FoundPassages) -> bool:
     """Whether passages came into a turn, shown or not, that nobody had to guess."""
     return bool(found.contexts or found.origin.retrieved) and not found.is_guessed
 
 
-def _formats(turn: Turn, found: Evidence) -> bool:
+def _formats(turn: Turn, found: FoundPassages) -> bool:
     """Whether this is a step that retrieved and formatted: what it came to is the context, not an answer."""
     if _only_searches(turn):
         return True
@@ -196,7 +196,7 @@ def _only_searches(turn: Turn) -> bool:
     return bool(lines) and asked.issuperset(lines)
 
 
-def is_judgeable(turn: Turn, found: Evidence) -> bool:
+def is_judgeable(turn: Turn, found: FoundPassages) -> bool:
     """Whether a record can come of it.
 
     A failed turn needs a question; any other one question, answer and documents, be it that none was shown,
@@ -212,13 +212,13 @@ def is_judgeable(turn: Turn, found: Evidence) -> bool:
     return bool(found.contexts or found.origin.retrieved) and not _is_step(turn, found)
 
 
-def _is_step(turn: Turn, found: Evidence) -> bool:
+def _is_step(turn: Turn, found: FoundPassages) -> bool:
     """Whether it formats, grades, indexes or evaluates for another turn."""
     is_part = _formats(turn, found) or is_helper(turn)
     return is_part or _is_indexing(turn, found) or is_asked_by_evaluator(turn)
 
 
-def _is_indexing(turn: Turn, found: Evidence) -> bool:
+def _is_indexing(turn: Turn, found: FoundPassages) -> bool:
     """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
     if turn.retrieves or turn.agentic:
         return False

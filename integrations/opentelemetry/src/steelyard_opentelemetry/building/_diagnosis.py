@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
+from steelyard_opentelemetry.building._evidence import FoundPassages, evidence_of
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import advice_of, content_switch
 
@@ -109,7 +109,7 @@ class Diagnosis:
         return f"{self.trace_id}  {self.cause}: {_WHAT[self.cause]} ({self.span}); {self.advice}"
 
 
-def diagnose(turn: Turn, found: Evidence | None = None) -> Diagnosis:
+def diagnose(turn: Turn, found: FoundPassages | None = None) -> Diagnosis:
     """Say why a candidate is not a turn that can be judged."""
     found = evidence_of(turn) if found is None else found
     cause = next(cause for cause, holds in _IN_ORDER if holds(turn, found))
@@ -128,7 +128,7 @@ def diagnose(turn: Turn, found: Evidence | None = None) -> Diagnosis:
     )
 
 
-def _switch(turn: Turn, found: Evidence) -> str | None:
+def _switch(turn: Turn, found: FoundPassages) -> str | None:
     """The switch that keeps content out of the spans, "" for one of no known name; None where none does."""
     hidden = [
         (node.parsed.kind, content_switch(node.parsed.dialect, node.span.scope))
@@ -148,11 +148,11 @@ def _switch(turn: Turn, found: Evidence) -> str | None:
     return None if _is_partly_there(turn, found) else hidden[0][1][1]
 
 
-def _is_partly_there(turn: Turn, found: Evidence) -> bool:
+def _is_partly_there(turn: Turn, found: FoundPassages) -> bool:
     return bool(found.contexts or found.silent or (turn.answer and turn.prompts))
 
 
-def _lacks(turn: Turn, found: Evidence) -> bool:
+def _lacks(turn: Turn, found: FoundPassages) -> bool:
     """Whether contexts, question or answer are not there."""
     return not (found.contexts and turn.question and turn.answer)
 
@@ -166,7 +166,7 @@ def _is_retrieval(turn: Turn) -> bool:
     return turn.root.parsed is None or turn.root.parsed.kind in ("retrieval", "rerank")
 
 
-_IN_ORDER: tuple[tuple[Cause, Callable[[Turn, Evidence], object]], ...] = (
+_IN_ORDER: tuple[tuple[Cause, Callable[[Turn, FoundPassages], object]], ...] = (
     ("no_llm_spans", lambda turn, _: not turn.parsed),
     ("content_off", lambda turn, found: _switch(turn, found) is not None),
     (

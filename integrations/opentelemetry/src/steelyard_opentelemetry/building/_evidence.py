@@ -9,20 +9,20 @@ from steelyard.record import Context
 from steelyard.recording import unique
 from steelyard.recording.building import Sources, decide, guess
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import ModelCall, Provenance, names_passages
+from steelyard.recording.provenance import ModelCall, Origin, names_passages
 from steelyard_opentelemetry.building._translate import ranked
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
+class FoundPassages:
     """The passages of a turn, and how they are known."""
 
     steps: Steps
     """The turn as the shared builder sees it."""
     sources: Sources
     """What came into it."""
-    origin: Provenance
+    origin: Origin
     """What of it the answer rests on."""
 
     @property
@@ -47,10 +47,10 @@ class Evidence:
         return self.sources.look_ups.silent
 
 
-def evidence_of(turn: Turn) -> Evidence:
+def evidence_of(turn: Turn) -> FoundPassages:
     """The passages of a turn, from whatever its spans told."""
     # Kept on the turn: several readers ask for it, and matching is what takes the time.
-    if not isinstance(turn.evidence, Evidence):
+    if not isinstance(turn.evidence, FoundPassages):
         turn.evidence = _evidence(turn)
     return turn.evidence
 
@@ -65,14 +65,14 @@ def follow(turn: Turn, earlier: Sequence[ModelCall]) -> None:
         turn.evidence = _evidence(turn)
 
 
-def _evidence(turn: Turn) -> Evidence:
+def _evidence(turn: Turn) -> FoundPassages:
     steps, sources = turn.steps, turn.sources
     marked = next((parsed.documents for _, parsed in turn.seen("turn") if parsed.documents), ())
     if marked:
-        told = Provenance(
+        told = Origin(
             contexts=ranked(marked), retrieved=(), contexts_source="told", calls=turn.behind, notes=()
         )
-        return Evidence(steps=steps, sources=sources, origin=told)
+        return FoundPassages(steps=steps, sources=sources, origin=told)
     doubtful = "question_guessed" in turn.asked.notes
     origin = decide(steps, sources, answer=turn.answer, question=turn.question, doubtful=doubtful)
     if not origin.contexts:
@@ -85,10 +85,10 @@ def _evidence(turn: Turn) -> Evidence:
     if turn.answer == EMPTY and origin.contexts_source != "in_prompt" and not has_failed:
         # Whatever was retrieved was left out on the way: too unlike the question, say.
         origin = replace(origin, contexts=(), retrieved=unique(sources.found), notes=())
-    return Evidence(steps=steps, sources=sources, origin=origin)
+    return FoundPassages(steps=steps, sources=sources, origin=origin)
 
 
-def _untold(turn: Turn, origin: Provenance) -> Provenance:
+def _untold(turn: Turn, origin: Origin) -> Origin:
     """The same with what spans tell of, although no prompt on them shows it."""
     steps, sources = turn.steps, turn.sources
     if origin.retrieved and not _shows_results(steps, origin):
@@ -103,7 +103,7 @@ def _untold(turn: Turn, origin: Provenance) -> Provenance:
     return origin
 
 
-def _shows_results(steps: Steps, origin: Provenance) -> bool:
+def _shows_results(steps: Steps, origin: Origin) -> bool:
     """Whether prompts tell what tools returned, so that what they do not hold was not shown."""
     if not steps.tools:
         return True
@@ -112,7 +112,7 @@ def _shows_results(steps: Steps, origin: Provenance) -> bool:
     )
 
 
-def _has_cut_prompt(turn: Turn, origin: Provenance) -> bool:
+def _has_cut_prompt(turn: Turn, origin: Origin) -> bool:
     return turn.cut.length > 0 and any(
         turn.cut.ends(text) for at in origin.calls.all for text in turn.steps.calls[at].prompts
     )

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sentence
-from steelyard_opentelemetry.building._evidence import Evidence
+from steelyard_opentelemetry.building._evidence import FoundPassages
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 
@@ -84,7 +84,7 @@ class EarlierCalls:
         latest = _latest(known, bisect_right(known, begun, key=_end_of))
         return [said.call for said in latest if said.span_id not in own]
 
-    def notes_on(self, turn: Turn, found: Evidence) -> list[str]:
+    def notes_on(self, turn: Turn, found: FoundPassages) -> list[str]:
         """Say that a turn's question, or a part of its prompt, was written by a model before it began."""
         told = notes_on_predecessors(
             turn.question,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields, replace
 
-from steelyard_opentelemetry.dialects._rules import Rule, by_rules
+from steelyard_opentelemetry.dialects._rules import SpanRule, by_rules
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 
@@ -20,7 +20,7 @@ class Dialect:
     """The dialect's name, as it stands in a Record's metadata."""
     read: Callable[[Span], ParsedSpan | None] | None = None
     """Reads a span whose payloads no rule describes; `rules` come after it."""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[SpanRule, ...] = ()
     """Where its kinds of spans have what they say; the first that fits counts."""
     scopes: tuple[str, ...] = ()
     """How the instrumentation scopes of its spans begin.

@@ -23,7 +23,7 @@ from steelyard_opentelemetry.spans._span import Span
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class SpanRule:
     """Where one kind of span has what it says; `key@event` is an attribute of an event on the span."""
 
     kind: Kind
@@ -74,13 +74,13 @@ class Rule:
     """Attributes that show that content was not left out."""
 
 
-def by_rules(dialect: str, rules: Iterable[Rule], span: Span) -> ParsedSpan | None:
+def by_rules(dialect: str, rules: Iterable[SpanRule], span: Span) -> ParsedSpan | None:
     """What a span says by the first rule that fits it; None if none does."""
     rule = next((rule for rule in rules if _fits(rule, span)), None)
     return None if rule is None else _parsed(dialect, rule, span)
 
 
-def _fits(rule: Rule, span: Span) -> bool:
+def _fits(rule: SpanRule, span: Span) -> bool:
     attributes = span.attributes
     if not span.scope.startswith(rule.scopes) or rule.without in attributes:
         return False
@@ -97,7 +97,7 @@ def _is_one(value: object, values: tuple[str, ...]) -> bool:
     return value in values if values else value is not None and value != ""
 
 
-def _parsed(dialect: str, rule: Rule, span: Span) -> ParsedSpan:
+def _parsed(dialect: str, rule: SpanRule, span: Span) -> ParsedSpan:
     read = [rule.load(_found(span, places)) for places in (rule.given, rule.came)]
     broken = next((part.cause for part in read if isinstance(part, Broken)), "")
     given, came = (None if isinstance(part, Broken) else part for part in read)
@@ -110,7 +110,7 @@ def _parsed(dialect: str, rule: Rule, span: Span) -> ParsedSpan:
     return ParsedSpan(dialect=dialect, kind=rule.kind, hidden=hidden, broken=broken, **fields)
 
 
-def _words(rule: Rule, span: Span, given: Any, came: Any) -> tuple[str, str]:
+def _words(rule: SpanRule, span: Span, given: Any, came: Any) -> tuple[str, str]:
     """What was asked, and what was said."""
     said = _text(span, rule.said) or rule.answer(came)
     if not said and rule.pieces:
@@ -128,7 +128,7 @@ def _holds(values: Iterable[Any]) -> bool:
     return any(value is not None and value != {} for value in values)
 
 
-def _fields(rule: Rule, span: Span, given: Any, came: Any) -> dict[str, Any]:
+def _fields(rule: SpanRule, span: Span, given: Any, came: Any) -> dict[str, Any]:
     """What was given and what came, as the fields of a span of the rule's kind."""
     parts: dict[str, Any] = {}
     if rule.kind == "llm":
@@ -148,7 +148,7 @@ def _fields(rule: Rule, span: Span, given: Any, came: Any) -> dict[str, Any]:
     return parts
 
 
-def _named(rule: Rule, asked: str, said: str) -> dict[str, str]:
+def _named(rule: SpanRule, asked: str, said: str) -> dict[str, str]:
     """What was asked and said, under the names that a span of the rule's kind has for them."""
     if rule.kind in ("retrieval", "rerank"):
         return {"query": asked}

@@ -12,7 +12,7 @@ from typing import Any
 from steelyard_opentelemetry.dialects import _crewai, _genai, _haystack, _openinference, _openllmetry, _shapes
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.dialects._genai import LANGSMITH_KIND
-from steelyard_opentelemetry.dialects._rules import Rule
+from steelyard_opentelemetry.dialects._rules import SpanRule
 
 _CURRENT = ("gen_ai.input.messages", "gen_ai.output.messages")
 _OPERATION = "gen_ai.operation.name"
@@ -25,7 +25,7 @@ _STEELYARD = Dialect(
     retrieval_attributes=("steelyard.",),
     rules=(
         # Set by hand, and so above all that is found; what is not marked is still looked for below the span.
-        Rule(
+        SpanRule(
             kind="turn",
             any_of=_MARKS,
             asked=("steelyard.question",),
@@ -67,14 +67,14 @@ _VERCEL = Dialect(
     signs=("ai.operationId",),
     retrieval_kinds=("ai.operationId", frozenset({"ai.rerank", "ai.rerank.doRerank"})),
     rules=(
-        Rule(
+        SpanRule(
             kind="chain",
             where={"ai.operationId": _CALLS},
             given=("ai.prompt",),
             question=_shapes.asked_in_call,
             **_REPLY,
         ),
-        Rule(
+        SpanRule(
             kind="llm",
             where={"ai.operationId": _STEPS},
             given=("ai.prompt.messages",),
@@ -82,14 +82,14 @@ _VERCEL = Dialect(
             **_REPLY,
             unless=("ai.response.toolCalls",),
         ),
-        Rule(
+        SpanRule(
             kind="tool",
             where={"ai.operationId": ("ai.toolCall",)},
             tool="ai.toolCall.name",
             came=("ai.toolCall.result",),
             load=_shapes.json_value,
         ),
-        Rule(
+        SpanRule(
             kind="rerank",
             where={"ai.operationId": ("ai.rerank.doRerank",)},
             given=("ai.documents",),
@@ -109,8 +109,8 @@ _LANGCHAIN4J = Dialect(
     scope_signs=(*_MICROMETER, _QUARKUS),
     rules=(
         # Spring AI's model calls have the same scope, and no outcome.
-        Rule(kind="llm", scopes=_MICROMETER, where={"outcome": (), _OPERATION: ("chat",)}),
-        Rule(
+        SpanRule(kind="llm", scopes=_MICROMETER, where={"outcome": (), _OPERATION: ("chat",)}),
+        SpanRule(
             kind="llm",
             scopes=(_QUARKUS,),
             where={"gen_ai.prompt": ()},
@@ -130,7 +130,7 @@ _SPRING = Dialect(
     retrieval_kinds=("spring.ai.kind", frozenset({"vector_store"})),
     retrieval_attributes=("db.vector.query.",),
     rules=(
-        Rule(
+        SpanRule(
             kind="retrieval",
             where={"spring.ai.kind": ("vector_store",), "db.operation.name": ("query",)},
             asked=("db.vector.query.content",),
@@ -139,20 +139,20 @@ _SPRING = Dialect(
             documents=_shapes.texts_as_documents,
             hides=False,
         ),
-        Rule(
+        SpanRule(
             kind="tool",
             where={"spring.ai.kind": ("tool_call",)},
             tool="spring.ai.tool.definition.name",
             came=("spring.ai.tool.call.result",),
             load=_shapes.as_is,
         ),
-        Rule(
+        SpanRule(
             kind="chain",
             where={"spring.ai.kind": ("chat_client", "advisor")},
             asked=("spring.ai.chat.client.user.text",),
             hides=False,
         ),
-        Rule(
+        SpanRule(
             kind="llm",
             scopes=("org.springframework",),
             where={_OPERATION: ("chat", "text_completion")},
@@ -173,7 +173,7 @@ _HAYSTACK = Dialect(
     read=_haystack.read,
     retrieval_words=("haystack.component.type", ("Retriever", "Ranker")),
     rules=(
-        Rule(
+        SpanRule(
             kind="chain",
             name=re.compile(r"haystack\.(?:async_)?pipeline\.run"),
             given=("haystack.pipeline.input_data",),
@@ -182,7 +182,7 @@ _HAYSTACK = Dialect(
             answer=_haystack.last_said,
             hides=False,
         ),
-        Rule(
+        SpanRule(
             kind="agent",
             name=re.compile(r"haystack\.agent\.run"),
             given=("haystack.agent.input",),
@@ -191,7 +191,7 @@ _HAYSTACK = Dialect(
             answer=_haystack.said,
             hides=False,
         ),
-        Rule(
+        SpanRule(
             kind="llm",
             name=re.compile(r"haystack\.agent\.step\.llm"),
             given=(f"{_STEP}.llm.input",),
@@ -199,7 +199,7 @@ _HAYSTACK = Dialect(
             came=(f"{_STEP}.llm.output",),
             answer=_haystack.said,
         ),
-        Rule(
+        SpanRule(
             kind="tool",
             name=re.compile(r"haystack\.agent\.step\.tool"),
             tool="haystack.tool.name",
@@ -216,7 +216,7 @@ _PYDANTIC_AI = Dialect(
     scopes=_PYDANTIC,
     scope_signs=_PYDANTIC,
     rules=(
-        Rule(
+        SpanRule(
             kind="tool",
             scopes=_PYDANTIC,
             where={"gen_ai.tool.name": ()},
@@ -225,7 +225,7 @@ _PYDANTIC_AI = Dialect(
             load=_shapes.as_is,
         ),
         # Model calls are in the GenAI conventions; of the oldest format their events are in one attribute.
-        Rule(
+        SpanRule(
             kind="agent",
             scopes=_PYDANTIC,
             without="gen_ai.request.model",
@@ -245,14 +245,14 @@ _ADK = Dialect(
     scope_signs=(_GEMINI,),
     rules=(
         # Agents are in the GenAI conventions.
-        Rule(
+        SpanRule(
             kind="tool",
             scopes=(_GEMINI,),
             where={f"{_GEMINI}.tool_response": ()},
             tool="gen_ai.tool.name",
             came=(f"{_GEMINI}.tool_response",),
         ),
-        Rule(
+        SpanRule(
             kind="llm",
             scopes=(_GEMINI,),
             where={f"{_GEMINI}.llm_request": ()},
@@ -272,7 +272,7 @@ _SEMANTIC_KERNEL = Dialect(
     scope_signs=_KERNEL,
     rules=(
         # Every function of a kernel is written as a tool, prompts among them.
-        Rule(
+        SpanRule(
             kind="chain",
             scopes=_KERNEL,
             where={_OPERATION: ("execute_tool",)},
@@ -303,11 +303,11 @@ _LANGSMITH = Dialect(
     signs=(LANGSMITH_KIND,),
     retrieval_kinds=(LANGSMITH_KIND, frozenset({"retriever"})),
     rules=(
-        Rule(kind="llm", where={LANGSMITH_KIND: ("llm",)}, **_RUN),
-        Rule(kind="retrieval", where={LANGSMITH_KIND: ("retriever",)}, **_RUN),
-        Rule(kind="tool", where={LANGSMITH_KIND: ("tool",)}, passes=True, **_RUN),
-        Rule(kind="prompt", where={LANGSMITH_KIND: ("prompt",)}, passes=True, **_RUN),
-        Rule(kind="chain", where={LANGSMITH_KIND: ()}, passes=True, hides=False, **_RUN),
+        SpanRule(kind="llm", where={LANGSMITH_KIND: ("llm",)}, **_RUN),
+        SpanRule(kind="retrieval", where={LANGSMITH_KIND: ("retriever",)}, **_RUN),
+        SpanRule(kind="tool", where={LANGSMITH_KIND: ("tool",)}, passes=True, **_RUN),
+        SpanRule(kind="prompt", where={LANGSMITH_KIND: ("prompt",)}, passes=True, **_RUN),
+        SpanRule(kind="chain", where={LANGSMITH_KIND: ()}, passes=True, hides=False, **_RUN),
     ),
 )
 
@@ -357,11 +357,11 @@ _LLAMAINDEX = Dialect(
     scope_signs=(_LLAMA,),
     retrieval_events=frozenset({"RetrievalEndEvent", "ReRankEndEvent"}),
     rules=(
-        Rule(
+        SpanRule(
             kind="retrieval", events=frozenset({"RetrievalStartEvent", "RetrievalEndEvent"}), **_LLAMA_LOOK_UP
         ),
-        Rule(kind="rerank", events=frozenset({"ReRankStartEvent", "ReRankEndEvent"}), **_LLAMA_LOOK_UP),
-        Rule(
+        SpanRule(kind="rerank", events=frozenset({"ReRankStartEvent", "ReRankEndEvent"}), **_LLAMA_LOOK_UP),
+        SpanRule(
             kind="llm",
             scopes=(_LLAMA,),
             events=frozenset(
@@ -382,14 +382,14 @@ _LLAMAINDEX = Dialect(
             pieces=f"delta@{_shapes.DELTA}",
             hides=False,
         ),
-        Rule(
+        SpanRule(
             kind="tool",
             scopes=(_LLAMA,),
             name=re.compile(r".{0,300}Tool\.\w{1,100}|(?:.{0,300}\.)?call_tool"),
             hides=False,
         ),
-        Rule(kind="agent", name=re.compile(r".{0,300}Agent\.run"), **_LLAMA_STEP),
-        Rule(kind="chain", **_LLAMA_STEP),
+        SpanRule(kind="agent", name=re.compile(r".{0,300}Agent\.run"), **_LLAMA_STEP),
+        SpanRule(kind="chain", **_LLAMA_STEP),
     ),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from steelyard_opentelemetry.spans._logs import Told, content_of_log
+from steelyard_opentelemetry.spans._logs import ContentEvent, content_of_log
 from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of, version_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def spans_of(data: TracesData) -> Iterator[Span]:
                     yield _span(message, trace_id, scope=scope, resource=resource)
 
 
-def told_in(data: LogsData) -> Iterator[Told]:
+def told_in(data: LogsData) -> Iterator[ContentEvent]:
     """What the log records of a message say of spans."""
     for block in data.resource_logs:
         for scoped in block.scope_logs:
@@ -39,7 +39,7 @@ def told_in(data: LogsData) -> Iterator[Told]:
                 content = content_of_log(name, attributes, _value(record.body))
                 if content:
                     moment = record.time_unix_nano or record.observed_time_unix_nano
-                    yield Told(record.trace_id.hex(), record.span_id.hex(), moment, content)
+                    yield ContentEvent(record.trace_id.hex(), record.span_id.hex(), moment, content)
 
 
 def _span(message: Message, trace_id: str, *, scope: str, resource: Mapping[str, Any]) -> Span:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from steelyard.errors import InvalidRecord, MissingDependency
 from steelyard_opentelemetry.building._identity import SESSION
-from steelyard_opentelemetry.spans._logs import Told, is_content
+from steelyard_opentelemetry.spans._logs import ContentEvent, is_content
 from steelyard_opentelemetry.spans._otlp import log_name, read_id, read_logs, read_otlp
 from steelyard_opentelemetry.spans._span import Span
 
@@ -127,7 +127,7 @@ def spans_in(piece: bytes) -> list[Span]:
     return list(spans_of(message("traces").FromString(piece)))
 
 
-def content_in(piece: bytes) -> list[Told]:
+def content_in(piece: bytes) -> list[ContentEvent]:
     """What the log records of a piece say of spans; nothing of a piece that has spans."""
     if piece.startswith(_JSON_LOGS):
         return list(read_logs(json.loads(piece)))

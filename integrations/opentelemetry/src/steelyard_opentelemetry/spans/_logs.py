@@ -23,7 +23,7 @@ _WHOLE = (("gen_ai.content.prompt", "user", _INPUT), ("gen_ai.content.completion
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Told:
+class ContentEvent:
     """What a log event says of its span."""
 
     trace_id: str

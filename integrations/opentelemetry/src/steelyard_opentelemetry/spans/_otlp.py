@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard_opentelemetry.spans._logs import Told, content_of_log, with_content
+from steelyard_opentelemetry.spans._logs import ContentEvent, content_of_log, with_content
 from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of, version_of
 
 _DEPTH = 40
@@ -37,7 +37,7 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
     older `gen_ai.*.message`) are put on the span they belong to.
     """
     found: dict[tuple[str, str], Span] = {}
-    logs: dict[tuple[str, str], list[Told]] = {}
+    logs: dict[tuple[str, str], list[ContentEvent]] = {}
     problems: list[str] = []
     repeated = 0
     for number, line in _requests(lines):
@@ -144,7 +144,7 @@ def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -
     )
 
 
-def read_logs(data: Mapping[str, Any]) -> Iterator[Told]:
+def read_logs(data: Mapping[str, Any]) -> Iterator[ContentEvent]:
     """What the log records of an export request say of spans; whatever cannot be read is passed over."""
     for block in _items(data.get("resourceLogs")):
         for scoped in _items(block.get("scopeLogs")):
@@ -154,7 +154,7 @@ def read_logs(data: Mapping[str, Any]) -> Iterator[Told]:
                 if content:
                     trace_id, span_id = read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)
                     at = _integer(item.get("timeUnixNano")) or _integer(item.get("observedTimeUnixNano"))
-                    yield Told(trace_id, span_id, at, content)
+                    yield ContentEvent(trace_id, span_id, at, content)
 
 
 def log_name(item: Mapping[str, Any]) -> str:
