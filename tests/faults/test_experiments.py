@@ -13,6 +13,7 @@ import pytest
 from faults.chains import langchain
 from faults.corpus import likeness
 from faults.faults import EXPECTED, FAULTS, Setting, settings
+from faults.flows import langgraph
 from faults.judging import perfect
 from steelyard.diagnosis import Experiments, Laboratory, experiment
 from steelyard.engine import evaluate_one
@@ -22,6 +23,8 @@ from steelyard.questions import Judge
 from steelyard.record import Context, Record
 from steelyard.recording import is_unrecorded
 from steelyard.scores import Diagnosis, Evaluation
+
+CHAINS = {"langchain": (langchain, "harbour"), "langgraph": (langgraph, "handbooks")}
 
 
 def replays(setting: Setting) -> Experiments:
@@ -54,29 +57,39 @@ def tried(record: Record, options: Experiments, judge: Judge) -> tuple[Diagnosis
     return asyncio.run(run()), laboratory
 
 
-def right(fault: Any, number: int, *, judge: str) -> float:
+def right(chain: str, fault: Any, number: int, *, judge: str) -> float:
     """The share of turns whose cause names the fault, at six calls a turn at most."""
+    run, text = CHAINS[chain]
     found = 0
-    for setting in settings(fault, number, seed=7):
+    for setting in settings(fault, number, seed=7, text=text):
         chosen = perfect(setting) if judge == "perfect" else LocalJudge()
-        made, laboratory = tried(langchain(setting), replays(setting), chosen)
+        made, laboratory = tried(run(setting), replays(setting), chosen)
         assert laboratory.replays <= 6
         found += made.cause in EXPECTED[fault]
     return found / number
 
 
 @pytest.mark.parametrize("judge", ["perfect", "local"])
-def test_the_fault_is_named_by_experiments(judge: str) -> None:
-    shares = {fault: right(fault, 6, judge=judge) for fault in FAULTS}
+@pytest.mark.parametrize("chain", CHAINS)
+def test_the_fault_is_named_by_experiments(chain: str, judge: str) -> None:
+    shares = {fault: right(chain, fault, 6, judge=judge) for fault in FAULTS}
     assert sum(share for fault, share in shares.items() if fault != "none") / 7 >= 0.85, shares
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("judge", ["perfect", "local"])
-def test_over_a_hundred_turns_each(judge: str) -> None:
-    shares = {fault: right(fault, 100, judge=judge) for fault in FAULTS}
+@pytest.mark.parametrize("chain", CHAINS)
+def test_over_a_hundred_turns_each(chain: str, judge: str) -> None:
+    shares = {fault: right(chain, fault, 100, judge=judge) for fault in FAULTS}
     assert sum(share for fault, share in shares.items() if fault != "none") / 7 >= 0.9, shares
+
+
+def test_a_prompt_without_passages_is_the_cause_whatever_a_search_finds() -> None:
+    """The bed's prompt shows nothing again, so the answer stays bad; a wider search would tell nothing."""
+    for setting in settings("unshown", 6, seed=7):
+        made, laboratory = tried(langchain(setting), replays(setting), LocalJudge())
+        assert (made.cause, laboratory.replays) == ("passages_not_shown", 1)
 
 
 def altered_turn() -> tuple[Record, Experiments, Judge]:

@@ -104,7 +104,7 @@ class Facts:
         """How much of the question the passages could answer, in 0..1: by the judge, else by their words."""
         if self._rated is not None:
             return self._rated[0].value
-        share = self._covered
+        share = self.covered
         if share is None:
             return None
         low, high = _COVERED
@@ -114,6 +114,12 @@ class Facts:
     def sufficiency_by(self) -> Literal["judge", "words"]:
         """What says so."""
         return "judge" if self._rated is not None else "words"
+
+    @property
+    def is_by_words(self) -> bool:
+        """Whether the words alone say how much could be answered; the local judge has nothing else either."""
+        made = None if self._rated is None else self._rated[0].provenance
+        return self._rated is None or (made is not None and made.judge.startswith("local"))
 
     @property
     def is_sufficient(self) -> bool | None:
@@ -128,7 +134,7 @@ class Facts:
         return self.sufficiency == 0.0
 
     @cached_property
-    def _covered(self) -> float | None:
+    def covered(self) -> float | None:
         """The share of the question's words that the passages have."""
         if not self.record.contexts or not self.record.asked:
             return None
@@ -179,7 +185,7 @@ class Facts:
 
     def gain(self, text: str) -> float:
         """By how much more of the question's words the passages would have with one further passage."""
-        return coverage(self._asked, self._shown | stems_of([text])).share - (self._covered or 0.0)
+        return coverage(self._asked, self._shown | stems_of([text])).share - (self.covered or 0.0)
 
 
 def _key(context: Context) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from steelyard.diagnosis._experiments import Laboratory, ReplayFailed, with_contexts
 from steelyard.diagnosis._facts import Facts
+from steelyard.judge import StaticEmbedder
 from steelyard.record import Context, Record
 from steelyard.scores import Cause, Diagnosis, Evaluation, Trial, Usage
 
@@ -14,6 +17,11 @@ Scoring = Callable[[Record], Awaitable[Evaluation]]
 """Scores a turn with the metrics that the one under experiment was scored with."""
 _WIDER = 4
 _LEAST_WIDER = 12
+_MOST_EMBEDDED = 4_000
+"""Characters of a passage that are compared with the question."""
+_ABOUT_IT = 0.6
+"""Likeness and share of words, added, from which a question is about what the collection is about; chosen on
+the first text of docs/check/measured.md and on these docs, each searched by words and by vectors."""
 _NOT_TRIED = frozenset({"step_failed", "answer_cut_short"})
 """Causes that answering again tells nothing of."""
 
@@ -97,6 +105,8 @@ async def _tried(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis:
     again = await bench.ask("as it was", bench.record.contexts or bench.record.retrieved)
     if again.good:
         return _now_good(given, facts)
+    if given.cause == "passages_not_shown":
+        return given  # that was seen in the prompt, and the prompt is as it was
     if facts.cut:
         # That a passage was cut is known; whether it matters, fewer passages tell.
         return await _of_passages(bench, given, facts) or given
@@ -141,10 +151,28 @@ async def _of_search(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis
             return _missed(given, facts, new, wider)
         if outcome.facts.is_sufficient:
             return None
-    # More passages share more words with any question: what they are about, the ones shown tell better.
-    if facts.is_elsewhere:
+    if await _is_outside(facts, wider):
         return _named("outside_collection", "a wider search does not find it either", "wider search", given)
     return _named("passage_not_found", "a wider search does not find it either", "wider search", given)
+
+
+async def _is_outside(facts: Facts, wider: Sequence[Context]) -> bool:
+    """Whether a question is about something else than the collection.
+
+    A judge that reads says so. Where words were compared, what the collection is about tells better than the
+    passages shown: how like the question is to what a wider search brings, as a share of how like these
+    passages are to each other, and how many of its words they have.
+    """
+    if not facts.is_by_words or len(wider) < 2:
+        return facts.is_elsewhere
+    texts = [facts.record.asked, *(one.text[:_MOST_EMBEDDED] for one in wider)]
+    found = np.array((await StaticEmbedder().embed(texts))[0])
+    unit = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+    asked, passages = unit[0], unit[1:]
+    among = (passages @ passages.T)[~np.eye(len(passages), dtype=bool)].mean()
+    if among <= 0:
+        return facts.is_elsewhere
+    return bool((passages @ asked).mean() / among + (facts.covered or 0.0) < _ABOUT_IT)
 
 
 def _missed(given: Diagnosis, facts: Facts, new: Sequence[Context], wider: Sequence[Context]) -> Diagnosis:
