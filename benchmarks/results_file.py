@@ -9,7 +9,7 @@ from pathlib import Path
 
 from steelyard.record import Context, Record
 from steelyard.scores import Diagnosis, Evaluation, Evidence, Provenance, Score, Usage, Verdict
-from steelyard.sinks import SQLiteSink
+from steelyard.sinks import PostgresSink, SQLiteSink
 
 TOPICS = {
     "parcel": ["Where is my parcel {n}?", "My parcel {n} is late, what now?", "Can I redirect parcel {n}?"],
@@ -115,11 +115,11 @@ def _score(
     )
 
 
-def write(path: Path, count: int) -> None:
-    """Make a results file by the sink that applications use."""
+def write(where: Path | str, count: int) -> None:
+    """Make a results file, or fill a Postgres database, by the sink that applications use."""
 
     async def run() -> None:
-        sink = SQLiteSink(path)
+        sink = SQLiteSink(where) if isinstance(where, Path) else PostgresSink(where)
         draw, now = random.Random(1), time.time()
         for start in range(0, count, 1_000):
             stop = min(start + 1_000, count)

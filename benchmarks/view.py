@@ -2,6 +2,7 @@
 
 python benchmarks/view.py --evaluations 100000 --folder .bench
 python benchmarks/view.py --evaluations 1000000 --folder .bench --requests 0
+python benchmarks/view.py --postgres postgresql://USER@HOST/DATABASE    an empty database, which is filled
 
 The results file is the one of benchmarks/report.py; above 100,000 evaluations it is multiplied in SQLite,
 each copy a little earlier, since to write them one by one takes long and shows nothing of the pages.
@@ -15,13 +16,14 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
 from results_file import write
 
-from steelyard.report import open_results
+from steelyard.errors import ConfigurationError
+from steelyard.report import TurnFilter, open_results
 from steelyard.view import app
 
 WRITTEN = 100_000
@@ -85,13 +87,11 @@ def multiply(connection: sqlite3.Connection, copy: int) -> None:
     connection.execute("COMMIT")
 
 
-async def measure(path: Path, requests: int) -> None:
+async def measure(db: str, requests: int) -> None:
     """Ask for every page, then for many."""
-    with closing(sqlite3.connect(path)) as connection:
-        record, at = connection.execute(
-            "SELECT record_id, evaluated_at FROM evaluations ORDER BY evaluated_at DESC LIMIT 1 OFFSET 20"
-        ).fetchone()
-    transport = httpx.ASGITransport(app=app(str(path)))
+    with closing(open_results(db)) as results:  # also brings a file of an earlier version up to date
+        at, record = results.turns(TurnFilter(), limit=20)[-1].key
+    transport = httpx.ASGITransport(app=app(db))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=600) as client:
         for page in PAGES:
             await ask(client, page.format(record=record, time=at))
@@ -127,6 +127,13 @@ def resident() -> float:
     return pages * 4096 / 1e6
 
 
+def is_filled(db: str) -> bool:
+    """Whether an earlier run has filled the database."""
+    with suppress(ConfigurationError), closing(open_results(db)) as results:
+        return bool(results.turns(TurnFilter(), limit=1))
+    return False
+
+
 def main() -> None:
     """Make, ask, and say what it took."""
     parser = argparse.ArgumentParser(
@@ -135,11 +142,13 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=WRITTEN)
     parser.add_argument("--folder", type=Path, default=Path(".bench"))
     parser.add_argument("--requests", type=int, default=1_000)
+    parser.add_argument("--postgres", default="")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    path = prepare(given.folder, given.evaluations)
-    open_results(path).close()  # brings a file of an earlier version up to date
-    asyncio.run(measure(path, given.requests))
+    db = given.postgres or str(prepare(given.folder, given.evaluations))
+    if given.postgres and not is_filled(db):
+        write(db, given.evaluations)
+    asyncio.run(measure(db, given.requests))
 
 
 if __name__ == "__main__":

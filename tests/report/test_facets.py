@@ -115,6 +115,7 @@ def test_of_many_turns_an_even_part_is_counted_whatever_comes_round_in_them(
     store: Store, reader: ResultsReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_facets, "LOOK", 100)
+    monkeypatch.setattr(_facets, "_PART", 100)
     monkeypatch.setattr(_facets, "_ENOUGH", 10)
     write(store, [judged(number, 0.5, place=f"p{number % 4}") for number in range(400)])
     found = reader.facets(TurnFilter())

@@ -36,6 +36,11 @@ def address(db: Path) -> Iterator[str]:
         yield server.address
 
 
+CUT_OFF = """() => [...document.querySelectorAll(".plot")].filter((plot) =>
+    plot.scrollHeight > plot.clientHeight).length"""
+"""How many charts are higher than their place."""
+
+
 def opened(browser: Any, width: int, scheme: str) -> tuple[Any, list[str]]:
     view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     errors: list[str] = []
@@ -60,6 +65,7 @@ def test_pages_draw_fit_and_take_labels(
     view.locator(".plot canvas").first.wait_for()
     picture(view, f"overview-{scheme}")
     assert view.evaluate("document.documentElement.scrollWidth") <= width
+    assert view.evaluate(CUT_OFF) == 0
     view.goto(f"{address}/turns")
     assert view.locator("#rows tr").count() == 50
     assert view.evaluate("document.documentElement.scrollWidth") <= width
@@ -226,7 +232,8 @@ def test_new_turns_appear_by_themselves(address: str, db: Path, browser: Any) ->
     assert errors == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1600, "light")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1600])
 @in_a_browser
 def test_axe_has_no_finding(
     address: str, db: Path, browser: Any, tmp_path: Path, width: int, scheme: str
@@ -236,7 +243,7 @@ def test_axe_has_no_finding(
         pytest.skip("no axe-core here: npm install axe-core, or name its folder in AXE_CORE")
     with ThreadPoolExecutor(1) as thread:  # as above
         thread.submit(lambda: report(db, by="version").write_html(tmp_path / "page.html")).result()
-    of_turns = ("/", "/turns", "/turn?id=r3", "/sessions", "/compare?by=time", "/label")
+    of_turns = ("/", "/turns", "/turns?text=none", "/turn?id=r3", "/sessions", "/compare?by=time", "/label")
     pages = [f"{address}{path}" for path in (*of_turns, "/alarms", "/judges", "/coverage")]
     # The page's own policy would keep axe out.
     context = browser.new_context(
@@ -285,6 +292,9 @@ def test_two_people_label_by_keys_at_once_and_lose_nothing(address: str, db: Pat
     ann.locator("#asked[aria-busy=false]").wait_for()
     stored = [(one.who, one.value) for one in open_labels(str(db)) if one.drawn]
     assert stored == [("Ann", "good"), ("Bo", "bad"), ("Bo", "good")]
+    ann.goto(address + "/judges")
+    ann.locator(".plot canvas").first.wait_for()
+    assert ann.evaluate(CUT_OFF) == 0
     assert skipped != first and [errors for _, errors in pages] == [[], []]
 
 

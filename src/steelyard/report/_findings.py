@@ -180,7 +180,9 @@ def _of_metric(looked: Looked, metrics: int) -> list[FindingFigure]:
     left = ~np.any([one.inside for one in incidents], axis=0) if incidents else np.ones(len(times), bool)
     # One that stayed as it was while all others changed is not what happened.
     found = [
-        _incident(looked, sample, times, one) for one in incidents if one.difference.value * one.against > 0
+        _incident(looked, sample, times, one)
+        for one in incidents
+        if one.difference.clear and one.difference.value * one.against > 0
     ]
     steps = find_changes(sample.part(left), times[left], width=width, level=1 - _FALSE_CHANGES / metrics)
     found += [_finding(looked, sample, times, step, left, ()) for step in steps if step.difference.clear]

@@ -38,6 +38,8 @@ _FACETS: Final = (
 )
 """In the order in which they are shown; fields of one's own come before the judge."""
 _NAMES: Final = {"noted": "notes", "evidence": "passages"}
+_OUR_WORDS: Final = ("status", "cause", "label", "evidence")
+"""Whose values are words of ours; names of metrics, tags and versions are shown as they are written."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +66,7 @@ class FacetValue:
     """One value of a facet."""
 
     value: str
-    """The value."""
+    """The value, for people."""
     turns: int
     """How many turns have it."""
     address: str
@@ -243,7 +245,7 @@ def _views(facets: Facets, pairs: Pairs) -> list[FacetView]:
         parameter = parameter_of(name)
         choices = [
             FacetValue(
-                value=value,
+                value=_shown(name, value),
                 turns=count,
                 address=toggled(kept, parameter, value),
                 chosen=(parameter, value) in kept,
@@ -258,7 +260,11 @@ def _views(facets: Facets, pairs: Pairs) -> list[FacetView]:
 def _chips(pairs: Pairs) -> list[tuple[str, str, str]]:
     """What the list is narrowed by: a name, a value, and the address without it."""
     return [
-        (_NAMES.get(name, name.removeprefix("in.")), value, toggled(pairs, name, value))
+        (_NAMES.get(name, name.removeprefix("in.")), _shown(name, value), toggled(pairs, name, value))
         for name, value in pairs
         if name not in ("sort", "columns", *_PLACE)
     ]
+
+
+def _shown(name: str, value: str) -> str:
+    return value.replace("_", " ") if name in _OUR_WORDS else value

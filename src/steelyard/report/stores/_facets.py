@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from steelyard.report.stores._lists import TurnLists
 
 LOOK: Final = 5_000
-"""Turns that are counted."""
+"""Up to so many turns all are counted."""
+_PART: Final = 2_500
+"""Of more, so many: a share among them is known to 2 %."""
 _ENOUGH: Final = 400
 """A share among so many is known to 5 %."""
 _SHOWN: Final = 60
@@ -24,7 +26,7 @@ _VALUES: Final = 200
 """A field of the metadata with more values is an id or a text, and narrows nothing."""
 _OF_SCORES: Final = ("metric", "status", "judge")
 _OF_LABELS: Final = ("label", "noted")
-_OF_TURN: Final = "e.turn, e.evidence, e.diagnosis, e.session, e.tenant, e.tags, e.framework, e.metadata"
+_OF_TURN: Final = "e.record_id, e.evidence, e.diagnosis, e.session, e.tenant, e.tags, e.framework, e.metadata"
 _FIXED: Final = (*CHOSEN, "noted")
 
 Counts = dict[str, Counter[str]]
@@ -46,7 +48,7 @@ class FacetCounter:
         for name in _asked(wanted):
             # Of what is narrowed by, every value that could be chosen instead.
             wider = _without(wanted, name)
-            other = self._draw(wider, "e.turn" if name in (*_OF_SCORES, *_OF_LABELS) else _OF_TURN)
+            other = self._draw(wider, "e.record_id" if name in (*_OF_SCORES, *_OF_LABELS) else _OF_TURN)
             found[name] = _times(self._one(name, other, wider), other.every)
             for value in _values(wanted, name):
                 found[name].setdefault(value, 0)
@@ -77,11 +79,11 @@ class FacetCounter:
             return _Drawn()
         time = [one for one in ("e.happened_at >= :since", "e.happened_at < :until") if one in choice.where]
         count = self._count(" AND ".join(time) or "true", choice)
-        every = max(math.ceil(count / LOOK), 1)
+        every = 1 if count <= LOOK else math.ceil(count / _PART)
         rows = self._part(choice, columns, every)
         if every > 1 and len(rows) < _ENOUGH:
             # What is rare is counted wholly, or nearly so.
-            every = max(2 * every * len(rows) // LOOK, 1)
+            every = max(2 * every * len(rows) // _PART, 1)
             rows = self._part(choice, columns, every)
         whole = len(time) == len(choice.where) and every > 1
         return _Drawn(rows=rows, every=every, turns=count if whole else _about(len(rows) * every, every))
@@ -121,34 +123,33 @@ class FacetCounter:
         """The facets of scores; of some of them if a condition says which."""
         # As the list does: of the metric and the judge that are asked for, if any are.
         metrics, judges = set(wanted.chosen("metric")), set(wanted.chosen("judge"))
-        query = f"""SELECT e.turn, s.metric, s.status, s.passed, s.judge FROM evaluations e
-            JOIN scores s ON s.record_id = e.record_id WHERE {self._reader.among} {some}"""
-        found: dict[str, set[tuple[int, str]]] = {name: set() for name in _OF_SCORES}
-        for turn, metric, status, passed, judge in self._rows(
-            query, {**wanted.parameters(), **self._turns(drawn)}
+        query = f"""SELECT s.record_id, s.metric, s.status, s.passed, s.judge FROM scores s
+            WHERE s.record_id {self._reader.among} {some}"""
+        found: dict[str, set[tuple[str, str]]] = {name: set() for name in _OF_SCORES}
+        for record, metric, status, passed, judge in self._rows(
+            query, {**wanted.parameters(), **self._records(drawn)}
         ):
-            found["metric"].add((turn, metric))
+            found["metric"].add((record, metric))
             if (metrics and metric not in metrics) or (judges and judge not in judges):
                 continue
             if shown := _status(status, passed):
-                found["status"].add((turn, shown))
+                found["status"].add((record, shown))
             if judge:
-                found["judge"].add((turn, judge))
+                found["judge"].add((record, judge))
         return {name: Counter([value for _, value in pairs]) for name, pairs in found.items()}
 
     def _of_labels(self, drawn: _Drawn) -> Counts:
-        found: dict[str, set[tuple[int, str]]] = {name: set() for name in _OF_LABELS}
+        found: dict[str, set[tuple[str, str]]] = {name: set() for name in _OF_LABELS}
         if self._reader.has_labels(self._connection):
-            query = f"""SELECT e.turn, l.value, l.note FROM labels l
-                JOIN evaluations e ON e.record_id = l.record_id WHERE {self._reader.among}"""
-            for turn, value, note in self._rows(query, self._turns(drawn)):
-                found["label"].add((turn, value))
+            query = f"SELECT record_id, value, note FROM labels WHERE record_id {self._reader.among}"
+            for record, value, note in self._rows(query, self._records(drawn)):
+                found["label"].add((record, value))
                 if note:
-                    found["noted"].add((turn, "with a note"))
+                    found["noted"].add((record, "with a note"))
         return {name: Counter(value for _, value in pairs) for name, pairs in found.items()}
 
-    def _turns(self, drawn: _Drawn) -> Mapping[str, Any]:
-        return {"turns": self._reader.given([row[0] for row in drawn.rows])}
+    def _records(self, drawn: _Drawn) -> Mapping[str, Any]:
+        return {"records": self._reader.given([row[0] for row in drawn.rows])}
 
 
 @dataclass(frozen=True, kw_only=True)

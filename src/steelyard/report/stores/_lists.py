@@ -26,15 +26,15 @@ class TurnLists(Looks):
     """What a database of results is asked for lists of turns."""
 
     among: ClassVar[str]
-    """A condition on `evaluations e`: that a turn is one of `:turns`."""
+    """The rest of a condition: that a record is one of `:records`."""
 
     @abstractmethod
     def chosen(self, connection: Any, wanted: TurnFilter, *, is_after: bool) -> TurnQuery | None:
         """By what turns are found; None where it is sure that there are none."""
 
     @abstractmethod
-    def given(self, turns: Sequence[int]) -> Any:
-        """The value of `:turns`."""
+    def given(self, records: Sequence[str]) -> Any:
+        """The value of `:records`."""
 
     @abstractmethod
     def versions(self, connection: Any) -> Sequence[tuple[str, float | None]]:

@@ -53,7 +53,7 @@ class PostgresResults(ResultsReader):
     """A `ResultsReader` over a Postgres database; every call is a transaction that only reads."""
 
     tagged = _TAGGED
-    among = "e.turn = ANY(:turns)"
+    among = "= ANY(:records)"
 
     def __init__(self, address: str) -> None:
         """Connect for reading.
@@ -130,8 +130,8 @@ class PostgresResults(ResultsReader):
         """A column or an entry of the metadata."""
         return (*_BY.get(by, ("e.metadata ->> :by::text", "")), by)
 
-    def given(self, turns: Sequence[int]) -> list[int]:
-        return list(turns)
+    def given(self, records: Sequence[str]) -> list[str]:
+        return list(records)
 
     def versions(self, connection: Any) -> Sequence[tuple[str, float | None]]:
         return list(connection.execute(_VERSIONS).fetchall())

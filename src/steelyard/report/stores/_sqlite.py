@@ -39,7 +39,7 @@ class SQLiteResults(ResultsReader):
 
     tagged = f"{{table}}.turn IN ({_OF_TAG})"
     tagged_alone = True
-    among = "e.turn IN (SELECT value FROM json_each(:turns))"
+    among = "IN (SELECT value FROM json_each(:records))"
     # The number of a row is in every index, its explanation in none.
     example = "min(s.rowid)"
 
@@ -148,8 +148,8 @@ class SQLiteResults(ResultsReader):
         value = f"CAST(json_extract({self.metadata}, :by) AS TEXT)"
         return f"CASE WHEN json_valid({self.metadata}) THEN {value} END", "", f'$."{by}"'
 
-    def given(self, turns: Sequence[int]) -> str:
-        return json.dumps(list(turns))
+    def given(self, records: Sequence[str]) -> str:
+        return json.dumps(list(records))
 
     def has_labels(self, connection: sqlite3.Connection) -> bool:
         return has_labels(connection)

@@ -60,7 +60,7 @@
   // The evidence of a fall over time, and the bar at which the alarm goes off.
   function evidence(box, data) {
     new uPlot({
-      ...quiet, width: box.clientWidth, height: 160, tzDate: utc,
+      ...quiet, width: box.clientWidth, height: 180, tzDate: utc,
       scales: { x: {}, y: { distr: 3, range: [0.05, Math.max(data.bar * 2, ...data.values)] } },
       axes: [
         axis({ size: 26, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1e3).toISOString().slice(5, 16).replace("T", " ")), space: 110 }),
