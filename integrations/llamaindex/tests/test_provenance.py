@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -206,17 +205,6 @@ def test_what_another_recorder_saw_is_not_put_together(receiver: Receiver) -> No
     instrument(after := Receiver())
     Scripted().complete(f"{PARIS}\n\nQuestion: {QUESTION}")
     assert (receiver.records, after.records) == ([], [])
-
-
-def test_separate_calls_of_which_one_streams_are_reported(
-    receiver: Receiver, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING, logger="steelyard.llamaindex"):
-        for _ in range(2):
-            nodes = Fixed("d1").retrieve(QUESTION)
-            list(Scripted().stream_complete(nodes[0].text))
-    assert receiver.records == []
-    assert ["record(question)" in line for line in caplog.messages] == [True]
 
 
 def test_a_model_that_fails_after_a_retrieval_is_a_turn_that_failed(receiver: Receiver) -> None:

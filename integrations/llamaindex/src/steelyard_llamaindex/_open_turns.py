@@ -6,12 +6,10 @@ Record is built later, from the steps, by `building._build`. Whatever never ends
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from time import perf_counter
-from types import FrameType
 from typing import Any, cast
 
 from steelyard._internal.forks import ForkLock
@@ -20,6 +18,7 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, is_unrecorded
+from steelyard_llamaindex._evaluators import is_asked_by_evaluator
 from steelyard_llamaindex._kinds import Kind, passes, stream_of
 from steelyard_llamaindex._span import RootSpan
 from steelyard_llamaindex._turn import (
@@ -39,7 +38,6 @@ _logger = SafeLogger("steelyard.llamaindex")
 # What the user calls; everything else is below one of these, or a call by itself.
 _ROOTS = frozenset({"query", "chat", "agent", "workflow"})
 _PARTS = frozenset({"agent", "workflow", "synthesis"})
-_AFTER_RETRIEVAL = frozenset({"synthesis", "llm"})
 _OPENING = _ROOTS | {"retrieve", "llm", "synthesis"}
 # An agent in a loop would otherwise keep every step that it ever made.
 _MOST_STEPS = 1000
@@ -48,9 +46,6 @@ _MOST_CALLS = 1000
 _MOST_LOOSE = 8
 # What ran in threads that know nothing of a turn, of all threads together.
 _MOST_STRAYS = 32
-# As deep as LlamaIndex's own evaluators call an engine, with room to spare.
-_MOST_FRAMES = 60
-_EVALUATORS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset.generator")
 
 
 class OpenTurns:
@@ -81,6 +76,8 @@ class OpenTurns:
         self.places: dict[str, Place] = {}
         """Where each open span belongs; a span of no interest has the place of its parent."""
         self._open: dict[str, Turn] = {}
+        self.streams: dict[str, Turn] = {}
+        """Model calls that no run holds and whose replies are being streamed."""
         self._lock = ForkLock()
         # Tells this object's retrievals from those of another one in the same context.
         self._mark = object()
@@ -114,13 +111,10 @@ class OpenTurns:
 
     def _begin(self, id_: str, kind: Kind, asked: Any, name: str, tags: Any) -> None:
         """Open a turn if this may be the root of one, or a call that one may be built upon."""
-        # A call that nothing holds is a turn if it uses what was retrieved before it in the same task.
-        loose = self._loose() if kind in _AFTER_RETRIEVAL else ()
-        if kind not in _OPENING and not loose:
+        if kind not in _OPENING:
             return
         turn = self.open(id_, kind, asked=asked, name=name, tags=tags)
-        turn.loose, turn.checks = loose, kind == "query" and _is_asked_by_evaluator()
-        turn.aside = kind == "llm" and not loose
+        turn.checks = kind == "query" and is_asked_by_evaluator()
         if kind != "retrieve":
             follow_latest(turn, self._mark)
 
@@ -137,6 +131,7 @@ class OpenTurns:
         self._evict()
         step = Step(id_, kind, None, name, asked, began=perf_counter())
         turn = Turn(id_, step, RootSpan(id_), tags or {}, time.time())
+        turn.loose = () if kind == "retrieve" else self._loose()
         turn.steps.append(step)
         turn.open.add(id_)
         self.places[id_] = (turn, step)
@@ -209,18 +204,21 @@ class OpenTurns:
             self._strays.append(turn.root)
             self.finish(turn)
             return
-        if kind == "llm" and isinstance(result, (Generator, AsyncGenerator)):
-            if not turn.aside:
-                self._warn_once("loose_stream", _LOOSE_STREAM)
-            turn.done = True
-            self.release(turn)
-            return
         try:
             if self._defer(self, turn, result):
                 return
             turn.root.result = result
         except Exception as error:  # noqa: BLE001 - a response may be an object of the application's own
             self.complain("stream", error)
+        self.finish(turn)
+
+    def end_stream(self, turn: Turn) -> None:
+        """A model's stream ends before the model does; one of which nothing was read is no answer."""
+        turn.root.result = turn.said
+        if turn.said is None:
+            turn.done = True
+            self.release(turn)
+            return
         self.finish(turn)
 
     def _loose(self) -> tuple[Step, ...]:
@@ -235,8 +233,17 @@ class OpenTurns:
             if step.prompted:
                 return
             step.prompted = True
+            if step is turn.root and self._is_streamed(prompt):
+                turn.done = True
+                self.release(turn)
+                return
         if len(turn.calls) < _MOST_CALLS:
             turn.calls.append(Call(prompt, perf_counter(), step))
+
+    def _is_streamed(self, prompt: Any) -> bool:
+        """Whether a stream that begins to be read sends this: some models then call a method of their own."""
+        waiting = (turn.calls[0].asked for turn in list(self.streams.values()) if turn.said is None)
+        return any(one is prompt or (not isinstance(one, str) and _is_same(one, prompt)) for one in waiting)
 
     def reply(self, span_id: str | None, prompt: Any, response: Any) -> None:
         """A language model replied; of a stream, at its end."""
@@ -254,7 +261,10 @@ class OpenTurns:
         for call in reversed(turn.calls):
             if call.reply is None and _is_same(call.asked, prompt):
                 call.reply, call.ended = response, perf_counter()
-                return
+                break
+        if turn.id in self.streams and step is turn.root:
+            turn.root.result = response
+            self.finish(turn)
 
     def keep(self, turn: Turn) -> None:
         """Let the writer of a streamed chat find its turn, whose root has returned."""
@@ -267,6 +277,8 @@ class OpenTurns:
     def release(self, turn: Turn) -> None:
         """Forget a turn; from now on it lives as long as the stream that holds it."""
         self._open.pop(turn.id, None)
+        self.streams.pop(turn.id, None)
+        turn.stream = None
         for id_ in list(turn.open):
             self.places.pop(id_, None)
 
@@ -338,8 +350,12 @@ class OpenTurns:
         """End the turns whose end nobody will tell any more; blocks and streams tell theirs themselves."""
         for turn in list(self._open.values()):
             if turn.root.kind != "manual":
-                turn.status = "interrupted"
-                self.finish(turn)
+                self._interrupt(turn)
+
+    def _interrupt(self, turn: Turn) -> None:
+        turn.status = "interrupted"
+        end = self.end_stream if turn.id in self.streams else self.finish
+        end(turn)
 
     def _evict(self) -> None:
         """Give up turns that are too old or too many; they are the first in order of beginning."""
@@ -351,8 +367,7 @@ class OpenTurns:
                 return
             if turn.started > horizon and len(self._open) < self._most:
                 return
-            turn.status = "interrupted"
-            self.finish(turn)
+            self._interrupt(turn)
 
     def complain(self, doing: str, error: BaseException) -> None:
         """Log that recording failed, once for each kind: the dispatcher swallows what handlers raise."""
@@ -365,33 +380,12 @@ class OpenTurns:
         )
 
 
-_LOOSE_STREAM = (
-    "a model streamed an answer after a retrieval, but no run holds the two together, so they are not "
-    "recorded; put both into a block `with steelyard_llamaindex.record(question)` (this is logged once)"
-)
-
-
 def _ask(turn: Turn, step: Step) -> None:
     """Look for the span of a turn at its end, and of a model call at its start and end."""
     if step is turn.root:
         turn.span.ask_again()
     elif step.kind == "llm":
         turn.span.ask_of_model(step.id)
-
-
-def _is_asked_by_evaluator() -> bool:
-    """Whether the caller is one of LlamaIndex's own evaluators or makers of test questions.
-
-    They run a query engine over the passages of an answer, and nothing but the caller tells it from a user's.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    for _ in range(_MOST_FRAMES):
-        if frame is None:
-            return False
-        if str(frame.f_globals.get("__name__")).startswith(_EVALUATORS):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _is_same(asked: Any, prompt: Any) -> bool:

@@ -18,6 +18,7 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
 from steelyard_llamaindex._kinds import kind_of
 from steelyard_llamaindex._open_turns import OpenTurns
+from steelyard_llamaindex._streams import break_off, hear
 
 _EVERYBODYS = "chat_history"
 """What every memory is called that nobody named."""
@@ -157,6 +158,9 @@ _TAKEN: dict[str, Callable[[OpenTurns, Any], None]] = {
     "LLMChatEndEvent": lambda turns, event: turns.reply(event.span_id, event.messages, event.response),
     "LLMCompletionEndEvent": lambda turns, event: turns.reply(event.span_id, event.prompt, event.response),
     "LLMPredictStartEvent": lambda turns, event: turns.fill(event.span_id, event.template_args),
+    "LLMChatInProgressEvent": hear,
+    "LLMCompletionInProgressEvent": hear,
+    "ExceptionEvent": break_off,
     "StreamChatDeltaReceivedEvent": _piece,
     "SpanCancelledEvent": lambda turns, event: turns.cancel(event.span_id),
 }

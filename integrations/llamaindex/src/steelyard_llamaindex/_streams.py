@@ -1,11 +1,13 @@
 """Streamed answers: the user's generator goes on as it is, and the turn ends when it does.
 
 A turn that streams is held by its generator and by nothing else. A stream that nobody reads takes its turn
-along when it is thrown away; one that is left early ends the turn as `truncated`.
+along when it is thrown away; one that is left early ends the turn as `truncated`. The stream of a model call
+that no run holds cannot be replaced, so that its turn follows the model's events instead.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
 from contextvars import Token
@@ -30,6 +32,9 @@ def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     Returns:
         False where the answer is there already.
     """
+    if turn.root.kind == "llm" and isinstance(result, _STREAMED):
+        _await_reply(turns, turn, result)
+        return True
     response = (
         result if turn.root.kind in ("query", "chat", "synthesis") else getattr(result, "result", result)
     )
@@ -52,6 +57,40 @@ def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     follow = _follow if stream == "sync" else _afollow
     response.response_gen = follow(source, turns, turn, _itself)
     return True
+
+
+def _await_reply(turns: OpenTurns, turn: Turn, stream: Any) -> None:
+    """A call that no run holds streams its reply: events of its span tell what is said, and the end."""
+    turn.root.seconds = None
+    turn.open.add(turn.id)
+    turns.places[turn.id] = (turn, turn.root)
+    # No event tells of a stream that is thrown away unread.
+    turn.stream = weakref.ref(stream, lambda _: _abandon(turns, turn))
+    turns.streams[turn.id] = turn
+
+
+def _abandon(turns: OpenTurns, turn: Turn) -> None:
+    turn.status = "truncated"
+    turns.end_stream(turn)
+
+
+def hear(turns: OpenTurns, event: Any) -> None:
+    """A model's stream has come so far."""
+    turn = turns.streams.get(event.span_id)
+    if turn is not None:
+        turn.said = event.response
+
+
+def break_off(turns: OpenTurns, event: Any) -> None:
+    """A model's stream ended with an exception: the model's, or that of a reader who left."""
+    turn = turns.streams.get(event.span_id)
+    if turn is None:
+        return
+    if isinstance(event.exception, GeneratorExit):
+        _abandon(turns, turn)
+        return
+    turn.root.result = turn.said
+    turns.fail(turn, event.exception)
 
 
 def _defer_raw(turns: OpenTurns, turn: Turn, stopped: Any) -> bool:

@@ -124,15 +124,15 @@ class Turn:
     open: set[str] = field(default_factory=set)
     """Ids of its spans that have not ended."""
     loose: tuple[Step, ...] = ()
-    """Of a call that no run holds, the retrievals before it in the same task."""
+    """The retrievals before it in the same task that no run holds."""
+    stream: Any = None
+    """Of a model call that no run holds, a weak reference to the stream that its reply comes in."""
     strays: tuple[Step, ...] = ()
     """The latest retrievals that no run holds and that had ended when it did, in whatever thread."""
     replied: tuple[Predecessor, ...] = ()
     """What the latest runs that had ended when it did asked a model last, in whatever thread."""
     checks: bool = False
     """Whether an evaluator asks it about an answer, or to make up questions: not a user's turn."""
-    aside: bool = False
-    """Whether it is a model call on its own, before which nothing was retrieved."""
     predecessors: tuple[Predecessor, ...] = ()
     """The latest runs of the same task or thread, itself last."""
     given: Mapping[str, Any] | None = None
@@ -141,7 +141,7 @@ class Turn:
     @property
     def is_alone(self) -> bool:
         """Whether it is a call that no run holds."""
-        return bool(self.loose) or self.aside
+        return self.root.kind == "llm" or (self.root.kind == "synthesis" and bool(self.loose))
 
 
 Place = tuple[Turn, Step]

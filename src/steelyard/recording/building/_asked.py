@@ -66,11 +66,18 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
+    return _told_by_root(turn, sources, own)
+
+
+def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
+    """The question in what the root was given, which may be a prompt that passages were put into."""
+    if _held(own, _before(sources)):
+        return _cut_out(turn, sources, own) or Asked(question=own, notes=("question_whole_prompt",))
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
         return Asked(question=own, standalone=_standalone(turn, own))
     looks_filled = "\n" in own and _looks_filled("\n".join(split_chat_template(own)))
     notes: tuple[Note, ...] = ("question_whole_prompt",) if looks_filled else ()
-    cut = _in_filled_prompt(turn, sources, own)
+    cut = _cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None
     return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
 
 
@@ -133,14 +140,13 @@ def _guessed(turn: Turn) -> str:
     )
 
 
-def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
+def _cut_out(turn: Turn, sources: Sources, own: str) -> Asked | None:
     """The question within what the root was given, if that is a prompt with its passages in it already."""
-    if not _is_sent_as_given(own, turn):
-        return None
     said = "\n".join(split_chat_template(own))
     if query := _looked_up(said, turn, sources):
         return Asked(question=query)
-    if held := _held(said, own, sources):
+    made = (one.text for one in sources.texts if not one.is_given and one.text.strip() != own.strip())
+    if held := _held(said, [*_before(sources), *made]):
         return _beside(said, held, sources)
     return (
         Asked(question=guessed_question(said), notes=("question_guessed",)) if _looks_filled(said) else None
@@ -166,11 +172,13 @@ def _looked_up(prompt: str, turn: Turn, sources: Sources) -> str:
     return next((query for query in queries if not any(plain(query) in reply for reply in replies)), "")
 
 
-def _held(prompt: str, own: str, sources: Sources) -> list[str]:
-    """What was looked up before the turn, or made in it, and stands in the prompt that the root was given."""
-    made = (one.text for one in sources.texts if not one.is_given and one.text.strip() != own.strip())
-    known = [*(one.text for run in sources.before for one in run), *made]
-    pairs = zip(known, find_passages(known, [prompt]), strict=True)
+def _before(sources: Sources) -> list[str]:
+    return [one.text for run in sources.before for one in run]
+
+
+def _held(prompt: str, texts: Sequence[str]) -> list[str]:
+    """Which of these, looked up before the turn or made in it, stand in what the root was given."""
+    pairs = zip(texts, find_passages(texts, [prompt]), strict=True) if texts else ()
     return [text for text, seen in pairs if seen.found and seen.seen >= _WHOLLY]
 
 

@@ -33,10 +33,11 @@ _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat
 
 def turn_of(turn: Turn) -> Steps:
     """The turn as steps."""
-    replied = [] if turn.is_alone else list(_replied_elsewhere(turn))
     read = _nodes(turn)
-    steps = [*_steps(turn, read), *_strays(turn)]
-    before = [[_retrieval(span, read)] for span in unused(turn)]
+    before = [list(_retrieved_before(turn, span, read)) for span in unused(turn)]
+    is_searched = any(before) or any(span.kind == "retrieve" for span in turn.steps)
+    steps = [*_steps(turn, read), *([] if is_searched else _strays(turn, read))]
+    replied = [] if turn.is_alone or is_searched else list(_replied_elsewhere(turn, read))
     return Steps(
         given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
         returned=result_of(turn.root.result),
@@ -66,16 +67,20 @@ def _nodes(turn: Turn) -> Nodes:
     return Nodes([text for call in turn.calls for text in texts_of(call.asked)])
 
 
-def _strays(turn: Turn) -> Iterator[Step]:
+def _retrieved_before(turn: Turn, span: Span, read: Nodes) -> Iterator[Step]:
+    """What was retrieved before the turn; of a run that may search by itself, if its prompts hold it."""
+    step = _retrieval(span, read)
+    if turn.is_alone or any(read.holds(one.text) for one in step.contexts or ()):
+        yield step
+
+
+def _strays(turn: Turn, read: Nodes) -> Iterator[Step]:
     """What threads that knew nothing of the turn retrieved during it, as far as its prompts hold it.
 
     Without ids, scores and what was asked: where two turns hold the same text, they may be another user's.
-    Nothing if the turn has a retrieval of its own: then that is where its passages come from.
+    Not for a turn that has a retrieval of its own: then that is where its passages come from.
     """
     own = {id(span) for span in turn.loose}
-    if unused(turn) or any(span.kind == "retrieve" for span in turn.steps):
-        return
-    read = _nodes(turn)
     for span in turn.strays:
         if span.began < turn.root.began or id(span) in own or span.used_by not in (None, turn.id):
             continue
@@ -84,14 +89,11 @@ def _strays(turn: Turn) -> Iterator[Step]:
             yield replace(step, given=None, contexts=shown)
 
 
-def _replied_elsewhere(turn: Turn) -> Iterator[ModelCall]:
+def _replied_elsewhere(turn: Turn, read: Nodes) -> Iterator[ModelCall]:
     """What models replied in threads that knew nothing of the turn, if its prompts hold it: no passages.
 
-    Without their prompts, which may be another user's. Nothing if the turn has a retrieval of its own.
+    Without their prompts, which may be another user's. Not for a turn that has a retrieval of its own.
     """
-    if unused(turn) or any(span.kind == "retrieve" for span in turn.steps):
-        return
-    read = _nodes(turn)
     for run in turn.replied:
         if not run.prompts or run.ended <= turn.root.began:
             continue

@@ -1,0 +1,96 @@
+"""Calls that plain Python makes one after the other: a search, then a stream or a run that is shown it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage, CompletionResponse
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, texts
+
+from steelyard_llamaindex import record
+
+
+async def _streamed(way: str, prompt: str) -> str:
+    messages = [ChatMessage(role="user", content=prompt)]
+    if way == "stream_chat":
+        return "".join(piece.delta or "" for piece in Scripted().stream_chat(messages))
+    if way == "stream_complete":
+        return "".join(piece.delta or "" for piece in Scripted().stream_complete(prompt))
+    if way == "astream_chat":
+        return "".join([piece.delta or "" async for piece in await Scripted().astream_chat(messages)])
+    return "".join([piece.delta or "" async for piece in await Scripted().astream_complete(prompt)])
+
+
+@pytest.mark.parametrize("way", ["stream_chat", "stream_complete", "astream_chat", "astream_complete"])
+def test_separate_calls_of_which_one_streams_are_put_together(receiver: Receiver, way: str) -> None:
+    async def asks() -> str:
+        (found,) = Fixed("d1").retrieve(QUESTION)
+        return await _streamed(way, f"{found.text}\n\nQuestion: {QUESTION}")
+
+    assert asyncio.run(asks()) == ANSWER
+    turn = receiver.record
+    assert (turn.question, texts(turn), turn.answer) == (QUESTION, [PARIS], ANSWER)
+    assert (turn.status, turn.evidence) == ("ok", "known")
+
+
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "thrown away"])
+def test_a_separate_stream_that_is_left_has_what_was_read(receiver: Receiver, is_closed: bool) -> None:
+    (found,) = Fixed("d1").retrieve(QUESTION)
+    stream = Scripted().stream_complete(f"{found.text}\n\nQuestion: {QUESTION}")
+    assert [next(stream).delta, next(stream).delta] == ["The", " capital"]
+    if is_closed:
+        stream.close()
+    del stream
+    gc.collect()
+    assert (receiver.record.status, receiver.record.answer) == ("truncated", "The capital")
+
+
+def test_a_separate_stream_that_fails_has_what_was_read(receiver: Receiver) -> None:
+    class Breaks(Scripted):
+        @llm_completion_callback()
+        def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+            def stream() -> Iterator[CompletionResponse]:
+                yield CompletionResponse(text="The", delta="The")
+                raise ConnectionError("down")
+
+            return stream()
+
+    (found,) = Fixed("d1").retrieve(QUESTION)
+    with pytest.raises(ConnectionError):
+        list(Breaks().stream_complete(f"{found.text}\n\nQuestion: {QUESTION}"))
+    turn = receiver.record
+    assert (turn.status, turn.answer, turn.error) == ("error", "The", "ConnectionError: down")
+
+
+def test_separate_streams_that_nobody_reads_leave_nothing(receiver: Receiver) -> None:
+    for _ in range(20):
+        Scripted().stream_complete(f"{PARIS}\n\nQuestion: {QUESTION}")
+    gc.collect()
+    assert receiver.records == []
+
+
+@pytest.mark.parametrize("runs", ["engine", "agent", "block"])
+def test_what_was_retrieved_before_a_run_counts_if_its_prompt_holds_it(receiver: Receiver, runs: str) -> None:
+    async def asks() -> None:
+        Fixed("d1").retrieve(QUESTION)
+        Fixed("d3").retrieve("And of Germany?")
+        prompt = f"Context:\n{PARIS}\n\nQuestion: {QUESTION}"
+        if runs == "engine":
+            SimpleChatEngine.from_defaults(llm=Scripted()).chat(prompt)
+        elif runs == "agent":
+            await FunctionAgent(llm=Caller(script=[ANSWER]), system_prompt="Be brief.").run(prompt)
+        else:
+            with record(question=QUESTION):
+                Scripted().complete(prompt)
+
+    asyncio.run(asks())
+    turn = receiver.record
+    assert (turn.question, texts(turn), turn.contexts[0].id) == (QUESTION, [PARIS], "d1")
+    assert (turn.evidence, turn.answer) == ("known", ANSWER)
