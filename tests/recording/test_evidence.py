@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from steelyard.record import Context
 from steelyard.recording.building import Step, Turn, asked_of, decide, sources_of
 from steelyard.recording.provenance import ModelCall
 
@@ -98,3 +101,30 @@ def test_a_question_that_looks_like_a_whole_prompt_says_so() -> None:
     assert asked.notes == ("question_whole_prompt",)
     plain = Turn(given={"messages": [{"role": "user", "content": QUESTION}]}, steps=(model,), answer="x")
     assert asked_of(plain, sources_of(plain)).notes == ()
+
+
+INVOICE = "Invoice of the customer {} for May. The sum of {} is due on the first of June. {} has the keys."
+MINE, OTHERS = (INVOICE.format(who, 300, who) for who in ("Anders", "Berger"))
+
+
+def after(found: str, prompt: str) -> list[str]:
+    """The texts that an answer is judged by, whose thread looked something up before its turn."""
+    search = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=found, id="1"),))
+    steps = (call(f"{prompt}\n\n{QUESTION}", "On the first of June.", at=3),)
+    turn = Turn(given={"question": QUESTION}, steps=steps, before=[[search]], answer="On the first of June.")
+    made = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
+    return [one.id for one in made.contexts if one.id]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [MINE, MINE.upper(), MINE[:60], f"{MINE[:60]}...", MINE.replace(". ", ".\n"), MINE.partition(". ")[2]],
+    ids=["whole", "capitals", "cut", "dots", "lines", "most"],
+)
+def test_what_the_thread_found_before_counts_as_far_as_it_is_shown(shown: str) -> None:
+    assert after(MINE, f"Context:\n{shown}") == ["1"]
+
+
+def test_what_the_thread_found_for_another_turn_is_not_taken_for_what_is_like_it() -> None:
+    assert after(OTHERS, f"Context:\n{MINE}") == []
+    assert after(OTHERS, f"Context:\n{MINE[:60]}") == []

@@ -9,7 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Broken, Receiver, Shelf, says, texts
@@ -303,3 +306,44 @@ def test_a_model_with_nothing_retrieved_before_it_is_counted_and_said_once(
         assert (receiver.records, attached.stats()["without_root"]) == ([], 2)
     (line,) = caplog.messages
     assert "with record(...)" in line
+
+
+BANK = "Every sum is paid to the account of the firm at the bank of the town."
+
+
+class Invoices(Shelf):
+    """Finds what is alike for every customer but for the name, and what is the same for all."""
+
+    def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
+        return [Document(f"Invoice of {query} for May: the sum of 300 euros is due in June."), Document(BANK)]
+
+
+@pytest.mark.parametrize("kind", ["sequence", "function"])
+def test_what_an_abandoned_stream_found_serves_no_later_turn_of_its_thread(
+    receiver: Receiver, kind: str
+) -> None:
+    """The next job of a pool's thread may be another user's, and its passages may be almost the same."""
+    prompt = ChatPromptTemplate.from_template("{context}\nQuestion: When is it due?")
+
+    def looked_up(customer: str) -> dict[str, str]:
+        return {"context": "\n".join(one.page_content for one in Invoices().invoke(customer))}
+
+    def answered(customer: str) -> str:
+        return str((prompt | says("In June.")).invoke(looked_up(customer)).content)
+
+    def elsewhere(customer: str) -> str:
+        with ThreadPoolExecutor(1) as pool:
+            shown = pool.submit(looked_up, customer).result()
+        return str((prompt | says("In June.")).invoke(shown).content)
+
+    chain: Any = RunnableLambda(answered)
+    if kind == "sequence":
+        chain = RunnableLambda(looked_up) | prompt | says("In June.") | StrOutputParser()
+    stream = chain.stream("Anders")
+    next(stream)
+    stream.close()
+    RunnableLambda(elsewhere).invoke("Berger")
+    last = receiver.records[-1]
+    shown = ["Invoice of Berger for May: the sum of 300 euros is due in June.", BANK]
+    assert (texts(last.contexts), last.contexts_source) == (shown, "in_prompt")
+    assert not any("Anders" in text for text in texts(last.retrieved))

@@ -23,7 +23,7 @@ from steelyard_langchain._turn import Earlier, Predecessor, Stray, Turn
 
 _MOST = 8
 _MOST_FOLLOWED = 12
-_MOST_STRAYS = 32
+_MOST_STRAYS = 128
 _MOST_PROMPT = 50_000
 
 

@@ -325,9 +325,11 @@ def _answered(turn: Turn, outputs: Any) -> bool:
     model = turn.last_model
     if model is None or isinstance(outputs, list):
         return False
+    if outputs is None:
+        return True  # a stream whose end nobody read: what was found for it is nobody else's
     said = answer_message(model.reply)
     if said is None:
-        return outputs is not None  # a stream whose end nobody read
+        return True
     text = getattr(said, "content", said)
     return _is_held(text if isinstance(text, str) else "", outputs) or _is_part(said, text, outputs)
 

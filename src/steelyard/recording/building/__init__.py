@@ -10,6 +10,7 @@ from steelyard.recording.building._asked import (
 )
 from steelyard.recording.building._decide import decide, guess, shows_nothing, told
 from steelyard.recording.building._parts import is_telling
+from steelyard.recording.building._reaching import reaches
 from steelyard.recording.building._sources import Sources, only_searches, sources_of
 from steelyard.recording.building._steps import Step, StepKind, Turn
 
@@ -26,6 +27,7 @@ __all__ = [
     "is_conversation",
     "is_telling",
     "only_searches",
+    "reaches",
     "revised",
     "said_last",
     "shows_nothing",

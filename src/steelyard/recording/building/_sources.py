@@ -15,6 +15,7 @@ from steelyard.record import Context
 from steelyard.recording._unique import unique
 from steelyard.recording.building._look_ups import LookUps, look_ups_of
 from steelyard.recording.building._parts import is_telling, tells_nothing
+from steelyard.recording.building._reaching import reaches
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import (
     calls_behind,
@@ -110,8 +111,11 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     look_ups = look_ups_of(turn, tool_contexts)
     made = Sources(look_ups=look_ups, looked_up=look_ups.any)
     known = {context.text.strip() for context in made.found}
+    prompts = [text for call in turn.calls for text in call.prompts]
     for steps in reversed(turn.before):
         earlier = look_ups_of(Turn(steps=steps), tool_contexts)
+        if earlier.found and not any(reaches(one.text, prompts) for one in earlier.found):
+            continue  # of another turn, or used by none
         made.looked_up = made.looked_up or earlier.any
         made.queries_before += earlier.queries
         if fresh := _fresh(earlier.found, known):

@@ -20,9 +20,9 @@ from steelyard_langchain.building._calls import call_of
 def stray_replies(turn: Turn, steps: Sequence[Step]) -> Iterator[ModelCall]:
     """The model calls during a turn whose replies its later prompts hold: a model's words, and no passages.
 
-    Without their prompts, which may be another user's. Nothing if the turn has a look-up of its own.
+    Without their prompts, which may be another user's.
     """
-    if turn.retrievals or turn.tools or turn.found_before or not (ended := _ended_since(turn)):
+    if not (ended := _ended_since(turn)):
         return
     asked = [(step.at, plain(text)) for step in steps if step.call for text in step.call.prompts]
     for end, call in ended:
@@ -36,12 +36,7 @@ def _ended_since(turn: Turn) -> list[tuple[float, ModelCall]]:
 
 
 def stray_look_ups(turn: Turn) -> Iterator[Earlier]:
-    """What was looked up during a turn, but not in its task or thread, and no answer has used yet.
-
-    Nothing if the turn has a look-up of its own: then that is where its passages come from.
-    """
-    if turn.retrievals or turn.tools or turn.found_before:
-        return
+    """What was looked up during a turn, but not in its task or thread, and no answer has used yet."""
     for stray in turn.strays:
         earlier = stray.earlier
         if stray.model or earlier is None or not earlier.ready or earlier.used_by not in (None, turn.key):

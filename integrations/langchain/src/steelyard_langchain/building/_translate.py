@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building import Step, Turn, is_telling
+from steelyard.recording.building import Step, Turn, is_telling, reaches
 from steelyard.recording.provenance import plain
 from steelyard.recording.reading import contexts_of, messages_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
@@ -24,7 +24,7 @@ def turn_of(view: TurnPart) -> Turn:
         steps += _steps(view, before, [*before.retrievals.values(), *before.tools.values()], before.results)
     steps += _steps(view, view.turn, [*view.retrievals, *view.tools, *view.all_models], view.results)
     nearby, earlier = [look_ups(view, one) for one in view.nearby], view.earlier_calls
-    if view.chain is None and view.turn.strays:
+    if view.chain is None and view.turn.strays and not _looks_up(view, nearby):
         steps += _searched_elsewhere(view)
         if not view.turn.loose:
             replied = list(stray_replies(view.turn, steps))
@@ -32,6 +32,12 @@ def turn_of(view: TurnPart) -> Turn:
             earlier = [*earlier, *replied]
         steps.sort(key=lambda step: step.at)
     return Turn(given=view.inputs, returned=view.outputs, steps=steps, before=nearby, earlier=earlier)
+
+
+def _looks_up(view: TurnPart, nearby: Iterable[Sequence[Step]]) -> bool:
+    """Whether the turn, or what was found before it and it used, is where its passages come from."""
+    contexts = (one for steps in nearby for step in steps for one in step.contexts or ())
+    return bool(view.retrievals or view.tools) or any(reaches(one.text, view.prompts) for one in contexts)
 
 
 def _searched_elsewhere(view: TurnPart) -> list[Step]:
