@@ -21,6 +21,7 @@ from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
 from steelyard._internal.threads import DaemonExecutor, ExitInThread, LoopThread, ThreadHangs
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, MissingDependency
+from waiting import until
 
 Args = ParamSpec("Args")
 
@@ -215,6 +216,42 @@ def test_a_loop_thread_runs_until_it_is_joined() -> None:
     assert thread.join(60)
     assert ended.is_set()
     thread.call(lambda: None)
+
+
+def test_a_loop_thread_is_one_thread_until_something_blocks() -> None:
+    found: list[int] = []
+
+    def helpers() -> int:
+        return sum(one.name.startswith("test-loop-io") for one in threading.enumerate())
+
+    async def main() -> None:
+        found.append(helpers())
+        found.append(await asyncio.to_thread(helpers))
+
+    thread = LoopThread(main, name="test-loop")
+    thread.start()
+    until(lambda: thread.ended)
+    assert found == [0, 1]
+
+
+def test_where_threads_are_refused_the_loop_itself_does_what_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+
+    async def main() -> None:
+        def refused(thread: threading.Thread) -> None:
+            raise RuntimeError("can't create new thread at interpreter shutdown")
+
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        try:
+            found.append(await asyncio.to_thread(threading.get_ident))
+        finally:
+            monkeypatch.undo()
+        found.append(threading.get_ident())
+
+    thread = LoopThread(main, name="test-loop")
+    thread.start()
+    until(lambda: thread.ended)
+    assert len(found) == 2 and found[0] == found[1]
 
 
 def test_a_loop_thread_that_hangs_is_not_waited_for() -> None:

@@ -352,3 +352,33 @@ def test_sql_has_no_numbered_parameters() -> None:
     """Python 3.12 warns of them where values are given in order, and 3.14 refuses them."""
     sources = Path(steelyard.__file__).parent.rglob("*.py")
     assert [path.name for path in sources if re.search(r"(?<!\()\?[1-9]\b", path.read_text("utf-8"))] == []
+
+
+def test_sinks_of_one_file_in_one_process_take_turns_at_it(tmp_path: Path) -> None:
+    path, problems = tmp_path / "x.db", list[Exception]()
+    # Without patience: a sink that met another one within SQLite would lose what it has.
+    sinks = [SQLiteSink(path, lock_timeout=0) for _ in range(8)]
+    sinks[0].open()
+
+    def writing(number: int) -> None:
+        try:
+            for count in range(30):
+                asyncio.run(sinks[number].write([make_evaluation(f"{number}-{count}")]))
+        except Exception as error:  # noqa: BLE001 - kept for the test
+            problems.append(error)
+
+    threads = [threading.Thread(target=writing, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    for sink in sinks[1:]:
+        asyncio.run(sink.aclose())
+    asyncio.run(sinks[0].write([make_evaluation("after the others were closed")]))
+    assert len(list(read_evaluations(path))) == 241
+    wal = path.with_name("x.db-wal")
+    assert wal.exists()
+    asyncio.run(sinks[0].aclose())
+    # The last one has closed the file.
+    assert not wal.exists()

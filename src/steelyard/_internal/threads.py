@@ -29,7 +29,7 @@ _Jobs = SimpleQueue[Callable[[], None] | None]
 _Tasks = weakref.WeakSet[asyncio.Task[Any]]
 
 _log = SafeLogger("steelyard")
-_SPARE_HELPERS = 8  # each call of foreign code that hangs takes one until it returns
+_HELPERS = 10  # each call of foreign code that hangs takes one until it returns
 # Doubled each time, for code that fails at once would keep a processor busy.
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 30.0
@@ -48,24 +48,23 @@ class ExitInThread(RuntimeError):
 
 
 class DaemonExecutor(ThreadPoolExecutor):
-    """A fixed number of daemon threads; a forked child starts its own at its first call.
+    """A few daemon threads; a forked child starts its own at its first call.
 
     Args:
-        workers: How many threads.
+        workers: How many threads. With 0, for callers that cannot tell what hangs, the spares are started one
+            after the other, whenever all that run are busy.
         name: What they are called.
         spares: How many threads that hang may be replaced. A thread hangs when the task that awaits its call
             is cancelled, by a timeout say, and the call goes on. One whose call returns after all is used
             again. Without spares, or when they are used up, `run` raises `ThreadHangs`.
-        elastic: Use the spares as soon as all threads are busy, for callers that cannot tell what hangs.
     """
 
-    def __init__(self, workers: int = 1, *, name: str, spares: int = 0, elastic: bool = False) -> None:
-        super().__init__(max_workers=workers, thread_name_prefix=name)
+    def __init__(self, workers: int = 1, *, name: str, spares: int = 0) -> None:
+        super().__init__(max_workers=workers or spares, thread_name_prefix=name)
         self._workers = workers
         self._name = name
         self._spares = spares
-        self._elastic = elastic
-        # Only what an elastic executor counts; others are told by whoever stops waiting.
+        # Counted only without workers; otherwise whoever stops waiting tells what hangs.
         self._open: set[Future[Any]] = set()
         self._numbers = itertools.count()
         self._pid = 0
@@ -98,7 +97,7 @@ class DaemonExecutor(ThreadPoolExecutor):
     def submit(
         self, fn: Callable[_Args, _Result], /, *args: _Args.args, **kwargs: _Args.kwargs
     ) -> Future[_Result]:
-        """Call a function in one of the threads.
+        """Call a function in one of the threads; without workers, in this one where none can be started.
 
         Raises:
             RuntimeError: If the interpreter refuses new threads.
@@ -115,9 +114,12 @@ class DaemonExecutor(ThreadPoolExecutor):
             except BaseException as error:  # noqa: BLE001 - belongs to whoever awaits the future
                 future.set_exception(_as_exception(error))
 
-        self._jobs.put(job)
-        if self._elastic:
+        if not self._workers:
             self._make_room(future)
+        if self._workers or self._replaced:
+            self._jobs.put(job)
+        else:
+            job()  # from Python 3.12 on an exiting interpreter refuses threads
         return future
 
     async def run(
@@ -209,19 +211,17 @@ class LoopThread:
 
     Args:
         main: The coroutine function to run.
-        name: What the thread is called; its helpers for blocking calls are `NAME-io`.
-        helpers: How many helpers. Name resolution, too, runs in them.
+        name: What the thread is called; its helpers for blocking calls, such as the resolution of names, are
+            `NAME-io`; they are started by the first of these.
     """
 
-    def __init__(
-        self, main: Callable[[], Awaitable[None]], *, name: str = "steelyard", helpers: int = 2
-    ) -> None:
+    def __init__(self, main: Callable[[], Awaitable[None]], *, name: str = "steelyard") -> None:
         self._main = main
         self._name = name
         # Made here and not in the thread, so that `call` can reach it before the thread has begun.
         self._loop = asyncio.SelectorEventLoop()
         self._thread = DaemonExecutor(1, name=name)
-        self._helpers = DaemonExecutor(helpers, name=f"{name}-io", spares=_SPARE_HELPERS, elastic=True)
+        self._helpers = DaemonExecutor(0, name=f"{name}-io", spares=_HELPERS)
         self._ended: Future[None] | None = None
         self._running: threading.Thread | None = None
         self._task: asyncio.Future[None] | None = None
@@ -234,16 +234,14 @@ class LoopThread:
         """How often something in the loop ended more than itself: a task by SystemExit, or the coroutine."""
 
     def start(self) -> None:
-        """Start the thread and its helpers, all from here: the program may end before the thread gets to it.
+        """Start the thread.
 
         Raises:
             RuntimeError: If the interpreter refuses new threads.
         """
         try:
-            self._helpers.start()
             self._ended = self._thread.submit(self._run)
         except RuntimeError:
-            self._helpers.shutdown()
             self._loop.close()
             raise
 

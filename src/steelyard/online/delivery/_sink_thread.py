@@ -31,8 +31,7 @@ class SinkThread:
     ) -> None:
         self.began: float | None = None
         """When the call under way began."""
-        # One helper, for host names: what else a sink does in threads it does in its own.
-        self.thread = LoopThread(self._run, name=f"steelyard-sink-{sink.name}", helpers=1)
+        self.thread = LoopThread(self._run, name=f"steelyard-sink-{sink.name}")
         self._sink = sink
         self._waiting = waiting
         self._bring = bring

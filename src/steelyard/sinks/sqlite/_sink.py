@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Final
+from weakref import WeakValueDictionary
 
 from steelyard._internal.forks import FileConnection
 from steelyard._internal.logs import SafeLogger
@@ -73,7 +74,8 @@ class SQLiteSink(TablesSink):
         super().__init__(f"sqlite:{os.fspath(path)}", None if keep is None else retention_from(keep))
         self.path = absolute(path)
         self._lock_timeout = lock_timeout
-        self._file = FileConnection(self.path, self._connect)
+        self._file = _StoreFile(self.path) if self.path == MEMORY else _store_file(self.path)
+        self._used = False
 
     def open(self) -> None:
         """Open the file now, to find out whether results can be written there.
@@ -133,9 +135,10 @@ class SQLiteSink(TablesSink):
 
     async def aclose(self) -> None:
         """Close the file; a later write opens it again."""
-        if self._file.is_open:
+        if self._used:
             self._store_counts()
-            self._file.close()
+            self._used = False
+            self._file.let_go()
 
     def _write(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
         """Returns those that cannot be stored."""
@@ -183,13 +186,34 @@ class SQLiteSink(TablesSink):
             _log.warning("%s was removed or replaced while it was written to; it is opened anew", self.name)
             self._file.close()
         with self._file.use() as connection:
+            if not self._used:
+                self._used = True
+                self._file.users += 1
             yield connection
 
-    def _connect(self) -> sqlite3.Connection:
+
+class _StoreFile(FileConnection):
+    """The one connection of this process to a file of results, whose sinks take turns at it.
+
+    A thousand that waited for each other in SQLite would lose results to its timeout.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, self._opened)
+        self.users = 0
+
+    def let_go(self) -> None:
+        """One of the sinks needs it no more; the last one closes it."""
+        with self:
+            self.users -= 1
+        if self.users <= 0:
+            self.close()
+
+    def _opened(self) -> sqlite3.Connection:
         connection = None
         try:
             claim_file(self.path)
-            # The Monitor may open a sink in one thread and write in another, never in two at once.
+            # Sinks write in threads of their own, and never two at once.
             connection = sqlite3.connect(
                 self.path, timeout=0.05, isolation_level=None, check_same_thread=False
             )
@@ -209,6 +233,16 @@ class SQLiteSink(TablesSink):
                 connection.close()
             raise
         return connection
+
+
+_files: WeakValueDictionary[str, _StoreFile] = WeakValueDictionary()
+
+
+def _store_file(path: str) -> _StoreFile:
+    file = _files.get(path)
+    if file is None:
+        file = _files[path] = _StoreFile(path)
+    return file
 
 
 def _is_locked(error: sqlite3.Error) -> bool:
