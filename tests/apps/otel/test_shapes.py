@@ -80,6 +80,11 @@ def test_a_shape_gives_its_turns_or_names_the_switch(found: Shape, way: str) -> 
     assert all(record.standalone_question in (None, record.question) for record in told.records)
 
 
+def test_a_process_that_read_every_shape_before_reads_each_as_well() -> None:
+    for found in (*SHAPES, *reversed(SHAPES)):
+        test_a_shape_gives_its_turns_or_names_the_switch(found, "spans")
+
+
 def test_a_dialect_is_asked_about_every_span_that_it_can_read() -> None:
     read: Counter[str] = Counter()
     for found in SHAPES:

@@ -9,7 +9,7 @@ from itertools import chain
 from steelyard.record import Context
 from steelyard.recording._unique import unique
 from steelyard.recording.building._asked import since_last_asked
-from steelyard.recording.building._parts import parts_of
+from steelyard.recording.building._parts import is_telling, parts_of
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._templates import TEMPLATES
@@ -58,10 +58,18 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     )
     if texts and (shown := trace(texts)).contexts_source == "in_prompt":
         return shown
-    filled = _filled_in(nothing, turn, question=question)
-    if filled is None:
-        return guess(nothing, turn, question=question)
+    filled, cut = _filled_in(nothing, turn, question=question), guess(nothing, turn, question=question)
+    # Passages that come every time look like the template's own words.
+    if filled is None or _says_more(cut, filled):
+        return cut
     return _guessed(filled, [one.text for one in filled.contexts]) if doubtful else filled
+
+
+def _says_more(cut: Provenance, filled: Provenance) -> bool:
+    """Whether what seem to be passages has a line that a template was not filled in with this time."""
+    known = plain("\n".join(one.text for one in filled.contexts))
+    lines = (line for one in cut.contexts for line in one.text.split("\n") if is_telling(line))
+    return any(plain(line) not in known for line in lines)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
