@@ -65,7 +65,7 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     return _guessed(filled, [one.text for one in filled.contexts]) if doubtful else filled
 
 
-def _says_more(cut: Provenance, filled: Provenance) -> bool:
+def _says_more(cut: Origin, filled: Origin) -> bool:
     """Whether what seem to be passages has a line that a template was not filled in with this time."""
     known = plain("\n".join(one.text for one in filled.contexts))
     lines = (line for one in cut.contexts for line in one.text.split("\n") if is_telling(line))

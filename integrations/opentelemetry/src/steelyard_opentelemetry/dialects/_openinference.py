@@ -8,11 +8,19 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
-from steelyard.recording.reading import Message, messages_in, searched_by_provider
+from steelyard.recording.provenance import names_passages
+from steelyard.recording.reading import (
+    ASKED_NAMES,
+    Message,
+    messages_in,
+    read_shown,
+    searched_by_provider,
+)
 from steelyard_opentelemetry.dialects._shapes import indexed
 from steelyard_opentelemetry.spans._documents import documents_in, merged, noted_in, retrieved_in, windows_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
+    MOST,
     Broken,
     Words,
     answer_in,
@@ -35,6 +43,8 @@ _KINDS: dict[str, Kind] = {
 }
 _DOCUMENTS = {"retrieval": "retrieval.documents", "rerank": "reranker.output_documents"}
 _OWN_SCOPE = "openinference.instrumentation.langchain"
+_TYPED_SCOPES = (_OWN_SCOPE, "openinference.instrumentation.llama_index")
+"""Scopes that say what is JSON."""
 _REDACTED = "__REDACTED__"
 
 
@@ -96,16 +106,27 @@ def _as_llm(attributes: Mapping[str, Any], given: object, got: object) -> Parsed
         answer=answer,
         messages=(*sent, *searched_by_provider(got)),
         arguments=_arguments(attributes),
-        variables=_variables(attributes),
+        variables=_unbound(_variables(attributes), given),
     )
+
+
+def _unbound(variables: dict[str, str], given: object) -> dict[str, str]:
+    """The variables without those that LlamaIndex's template had before anything was found for it."""
+    prompt = given.get("prompt") if isinstance(given, Mapping) else None
+    shown = read_shown(prompt[:MOST]) if isinstance(prompt, str) and "template_vars=" in prompt else None
+    bound = shown.get("kwargs") if isinstance(shown, Mapping) else None
+    if not isinstance(bound, Mapping):
+        return variables
+    keeps = (name for name in variables if name not in bound or name in ASKED_NAMES or names_passages(name))
+    return {name: variables[name] for name in keeps}
 
 
 def _said(span: Span, way: str) -> Any:
     """What a step was given (`input`) or returned (`output`), as it stands."""
     value = _shown(span.attributes, f"{way}.value")
     is_json = span.attributes.get(f"{way}.mime_type") == "application/json"
-    # Its own instrumentors say what is JSON: what else looks like it was written by the user, or by a model.
-    is_words = span.scope.startswith(_OWN_SCOPE) and isinstance(value, str) and not is_json
+    # What else looks like JSON was written by the user, or by a model.
+    is_words = span.scope.startswith(_TYPED_SCOPES) and isinstance(value, str) and not is_json
     return Words(value) if is_words else value
 
 
