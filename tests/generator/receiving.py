@@ -19,8 +19,8 @@ class Receiver:
     handed: list[tuple[str | None, Record | Draft]] = field(default_factory=list)
     owners: dict[str, str] = field(default_factory=dict)
     """The turns of spans, where records come from spans."""
-    told: list[str] = field(default_factory=list)
-    """Every text that spans tell, where records come from spans."""
+    told: list[str] | None = None
+    """Every text that spans tell; None where records do not come from spans."""
     diagnosed: Counter[str] = field(default_factory=Counter)
     """Causes of missing records that were counted elsewhere than on a record."""
     _built: list[tuple[str | None, Record]] | None = None

@@ -79,6 +79,7 @@ class Spans:
     def recording(self, receiver: Receiver) -> Iterator[None]:
         """Hand what an application's spans tell to a receiver."""
         processor = EvaluationSpanProcessor(receiver, quiet=_LONG, ttl=_LONG)
+        receiver.told = []
         self.relay.to, self.relay.owners, self.relay.told = processor, receiver.owners, receiver.told
         try:
             yield

@@ -70,12 +70,13 @@ def judge(run: Run) -> Judgement:
 
 def _is_unseen(run: Run, verdict: Verdict) -> bool:
     """Whether no span could tell what is lacking: the answer, or what of a filled-in prompt is what."""
-    if verdict.outcome != "said" or verdict.truth is None or not run.receiver.told:
+    told = run.receiver.told
+    if verdict.outcome not in ("said", "missing") or verdict.truth is None or told is None:
         return False
     if run.choices.framework == "plain" and run.choices["shape"] == "filled":
         return True
     answer = verdict.truth.answer
-    return verdict.record is None and not any(place(answer, text) >= 0 for text in run.receiver.told)
+    return verdict.record is None and not any(place(answer, text) >= 0 for text in told)
 
 
 def _take(truth: Truth, records: list[tuple[str | None, Record]]) -> Record | None:

@@ -58,7 +58,12 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     )
     if texts and (shown := trace(texts)).contexts_source == "in_prompt":
         return shown
-    filled, cut = _filled_in(nothing, turn, question=question), guess(nothing, turn, question=question)
+    return _from_template(nothing, turn, question=question, doubtful=doubtful)
+
+
+def _from_template(origin: Origin, turn: Turn, *, question: str, doubtful: bool) -> Origin:
+    """The same with what the template was filled in with, if that is known; else with a guess."""
+    filled, cut = _filled_in(origin, turn, question=question), guess(origin, turn, question=question)
     # Passages that come every time look like the template's own words.
     if filled is None or _says_more(cut, filled):
         return cut

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from steelyard.record import Context, to_json_value
-from steelyard.recording.provenance import finds_nothing, is_printed, word_count
+from steelyard.recording.provenance import finds_nothing, is_printed, json_strings, word_count
 from steelyard.recording.reading import passages_of
 
 _EMPTY = "[]{}()\"' \t\n"
@@ -26,7 +27,10 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     if tells_nothing(whole):
         return ()
     rows = _rows(whole) if plain is not None else _rows(to_json_value(value))
-    if plain is None and len(rows) == 1 and rows[0].id is None:
+    is_text = len(rows) == 1 and rows[0].id is None
+    if is_text and _says_more(whole, rows[0].text):
+        return (Context(text=whole.strip(), rank=0),)
+    if is_text and plain is None:
         return parts_of(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
     if _are_passages(rows, whole):
         return [one for one in rows if not finds_nothing(one.text)]
@@ -35,6 +39,14 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
 
 def _rows(value: object) -> list[Context]:
     return [one for one in passages_of(value) if one.text.strip()]
+
+
+def _says_more(whole: str, text: str) -> bool:
+    """Whether a value as JSON, or JSON in it, says anything beside its one text."""
+    for part in islice(json_strings(whole), 1, None):
+        if _says_more(part, text) if text in part else is_telling(part) and part.strip() not in text:
+            return True
+    return False
 
 
 def _are_passages(rows: Sequence[Context], whole: str) -> bool:

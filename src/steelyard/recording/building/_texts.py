@@ -22,7 +22,7 @@ from steelyard.recording.provenance import (
     plain,
     word_count,
 )
-from steelyard.recording.reading import earlier_messages, messages_in, state_of
+from steelyard.recording.reading import ANSWERS, earlier_messages, messages_in, state_of
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
 _MUCH = 12
@@ -276,9 +276,11 @@ def _is_replied(one: Text, turn: Turn) -> bool:
     """
     text = plain(one.text)
     is_answer = text == plain(turn.answer)
+    # A thread's state keeps the answer of the turn before under the same name.
+    earlier = turn.earlier if one.name in ANSWERS else ()
     return any(
         text == part or (is_answer and text in part)
-        for call in _replied_before(turn, one)
+        for call in (*earlier, *_replied_before(turn, one))
         for reply in call.replies
         for part in map(plain, json_strings(reply))
     )

@@ -35,6 +35,7 @@ _OUTPUT = "gen_ai.output.messages"
 _WHOLE_PROMPT = ("gen_ai.prompt", "gen_ai.content.prompt")
 _WHOLE_COMPLETION = ("gen_ai.completion", "gen_ai.content.completion")
 _VARIABLE = "gen_ai.prompt.variable."
+_TYPED = ".llama_index"
 LANGSMITH_KIND = "langsmith.span.kind"
 """What LangSmith says a span is; its operation calls a retriever embeddings."""
 
@@ -63,7 +64,9 @@ def read(span: Span) -> ParsedSpan | None:
     )
     if kind != "llm":
         talk = is_conversation(_texts(sent))
-        return replace(step, question=_question(sent), in_conversation=talk)
+        # A graph's state is written as JSON; what LlamaIndex's workflows and all agents are given was typed.
+        is_state = kind == "chain" and not span.scope.endswith(_TYPED)
+        return replace(step, question=_question(sent, is_state=is_state), in_conversation=talk)
     return replace(
         step,
         messages=sent,
@@ -177,9 +180,10 @@ def _texts(messages: tuple[Message, ...]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.text} for message in messages]
 
 
-def _question(messages: tuple[Message, ...]) -> str:
-    """The user's last words; where a workflow's input was written as JSON, what it asks."""
-    return question_in(question_in(_texts(messages))) if messages else ""
+def _question(messages: tuple[Message, ...], *, is_state: bool) -> str:
+    """The user's last words; of a state, what it asks."""
+    asked = question_in(_texts(messages)) if messages else ""
+    return question_in(asked) if is_state else asked
 
 
 def _variables(attributes: Mapping[str, Any]) -> dict[str, str]:
