@@ -17,7 +17,7 @@ from stats.session_parts import Traffic
 from steelyard.alarms import Alarm, AlarmEvent, AlarmWatcher
 from steelyard.alarms._watch import Watch
 from steelyard.errors import ConfigurationError
-from steelyard.stats import FallAlarm
+from steelyard.stats import FallAlarm, Moments
 
 
 @pytest.fixture
@@ -315,6 +315,23 @@ def test_what_is_normal_is_learnt_from_many_sessions(sessions: int, learnt: bool
         session = number % sessions
         watch.take(alarm, scored(number, float(session % 10 > 0), session=f"s{session}"))
     assert (watch.state == "quiet") == learnt
+
+
+def test_each_time_it_learns_it_takes_half_of_what_is_left_of_alpha() -> None:
+    # Below the mean by next to nothing, so that the mean's own interval says where the target is.
+    alarm = Alarm(metric="faithfulness", falls_by=1e-6, baseline=100, alpha=0.1)
+    watch, seen, targets = Watch.start(alarm), Moments(), list[float]()
+    for number in range(400):
+        value = 0.5 + 0.5 * (number % 2)
+        seen.add(value)
+        watch.take(alarm, scored(number, value))
+        if number + 1 in (100, 200, 400):
+            spent = alarm.alpha / 4 / 2 ** len(targets)
+            expected = seen.estimate(level=1 - 2 * spent, floor=1.0, design_effect=watch.design_effect)
+            assert expected is not None
+            targets.append(expected.low)
+            assert watch.target == pytest.approx(expected.low)
+    assert targets == sorted(set(targets)) and watch.learned == 3
 
 
 def test_a_fall_among_the_first_turns_does_not_keep_it_learning() -> None:

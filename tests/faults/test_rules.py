@@ -122,6 +122,53 @@ def test_a_passage_that_was_cut() -> None:
     assert made.strength == pytest.approx(0.6)
 
 
+def _conflict() -> tuple[Record, tuple[Score, ...]]:
+    exclude = Verdict(about="It costs 12 crowns.", kind="contradicted", value=True, probability=0.8)
+    other = Score(metric="hallucination", status="scored", value=1.0, passed=False, verdicts=(exclude,))
+    return turn(), (faithful(claim(True), passed=True), other, sufficient(3.0, 1.0))
+
+
+def _evasion(chance: float) -> tuple[Record, tuple[Score, ...]]:
+    verdict = Verdict(about="", kind="noncommittal", value=True, probability=chance)
+    score = Score(metric="answer_relevancy", status="scored", value=0.0, passed=False, verdicts=(verdict,))
+    return turn(answer="I cannot say."), (score, sufficient(3.0, 0.9))
+
+
+def _invented(*chances: float) -> tuple[Record, tuple[Score, ...]]:
+    verdicts = [
+        Verdict(about=f"claim {place}", kind="supported", value=False, probability=chance)
+        for place, chance in enumerate(chances)
+    ]
+    return turn(), (faithful(claim(True, about="a"), *verdicts), sufficient(3.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("bad", "cause", "strength"),
+    [
+        ((turn(status="error"), ()), "step_failed", 1.0),
+        ((turn(contexts=(), retrieved=[PRICE]), ()), "passages_not_shown", 1.0),
+        ((turn(status="truncated"), (faithful(claim(False)),)), "answer_cut_short", 1.0),
+        ((turn(contexts=()), (faithful(claim(False)),)), "nothing_retrieved", 1.0),
+        # Farther from the middle of what was judged, up or down, is surer.
+        ((turn(contexts=[FERRY]), (faithful(claim(False)), sufficient(0.0, 0.0))), "outside_collection", 1.0),
+        ((turn(contexts=[FERRY]), (faithful(claim(False)), sufficient(1.0, 0.3))), "passage_not_found", 0.4),
+        (_conflict(), "passages_conflict", 0.8),
+        # No surer than either of what it rests on.
+        (_evasion(0.6), "evasive", 0.6),
+        (_evasion(0.95), "evasive", 0.8),
+        # As sure as of the worst claim.
+        (_invented(0.4, 0.1, 0.3), "invented", 0.9),
+        (_invented(0.4), "invented", 0.6),
+    ],
+)
+def test_a_cause_is_as_strong_as_what_speaks_for_it(
+    bad: tuple[Record, tuple[Score, ...]], cause: str, strength: float
+) -> None:
+    made = found(bad[0], *bad[1])
+    assert made.cause == cause
+    assert made.strength == pytest.approx(strength)
+
+
 def test_what_the_passages_exclude() -> None:
     exclude = Verdict(about="It costs 12 crowns.", kind="contradicted", value=True)
     hallucinated = Score(

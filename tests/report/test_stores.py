@@ -414,6 +414,7 @@ def test_a_turn_that_was_drawn_stays_so_whoever_labels_it_later(labels: LabelSto
 def test_a_word_can_be_taken_back(labels: LabelStore) -> None:
     labels.put([label("r1", "good"), label("r1", "supported", claim=0)])
     labels.remove("r1", metric=None, claim=None, who="Bob")
+    assert [one.value for one in labels.of("r1")] == ["good", "supported"]
     labels.remove("r1", metric=None, claim=None, who="Ann")
     assert [one.value for one in labels.of("r1")] == ["supported"]
     labels.remove("r1", metric="faithfulness", claim=0, who="Ann")

@@ -191,3 +191,23 @@ def test_labels_of_an_old_file_say_that_nobody_knows_how_their_turns_were_chosen
     assert old.value == "good" and old.drawn is None
     labels.put([Label(record_id="r1", value="bad", who="Bo", labelled_at=2.0, drawn=0.5)])
     assert [(one.who, one.drawn) for one in labels] == [("Ann", None), ("Bo", 0.5)]
+
+
+def test_labels_of_a_newer_version_are_refused_and_stay(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    asyncio.run(SQLiteSink(path).write([make_evaluation("r1")]))
+    labels = open_labels(path)
+    given = Label(record_id="r1", value="good", who="Ann", labelled_at=1.0)
+    labels.put([given])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO labels_schema VALUES (99)")
+    for use in (
+        lambda: labels.put([given]),
+        lambda: labels.remove("r1", metric=None, claim=None, who="Ann"),
+        lambda: labels.of("r1"),
+    ):
+        with pytest.raises(ConfigurationError, match="schema 99; update steelyard"):
+            use()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT who, value FROM labels").fetchall() == [("Ann", "good")]
+        assert connection.execute("SELECT max(version), count(*) FROM labels_schema").fetchone() == (99, 2)

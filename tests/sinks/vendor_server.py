@@ -38,6 +38,8 @@ class VendorServer:
     busy: int = 0
     peak: int = 0
     headers: dict[str, str] = field(default_factory=dict)
+    drips: bool = False
+    """Whether it answers with a byte now and then, and never to the end."""
 
     def __enter__(self) -> Self:
         outer = self
@@ -71,9 +73,12 @@ class VendorServer:
                     self.send_header("Location", reply)
                 for name, value in outer.headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(content)))
+                self.send_header("Content-Length", str(len(content) + 1_000_000 * outer.drips))
                 self.end_headers()
                 self.wfile.write(content)
+                while outer.drips:
+                    self.wfile.write(b" ")
+                    time.sleep(0.02)
 
             do_GET = do_POST = do_PATCH = handle_any
 

@@ -57,6 +57,17 @@ from steelyard_langchain import CallbackHandler
 THREE = [PARIS.page_content, FRANCE.page_content, BERLIN.page_content]
 
 
+def test_a_chain_that_writes_into_its_input_changes_no_question(receiver: Receiver, config: Any) -> None:
+    def takes_out(given: dict[str, Any]) -> str:
+        question: str = given.pop("question")
+        given["question"] = "What is something else?"
+        return question
+
+    (RunnableLambda(takes_out) | lcel()).invoke({"question": QUESTION}, config)
+    assert receiver.record.question == QUESTION
+    assert texts(receiver.record.contexts) == THREE
+
+
 def test_lcel_with_a_string(receiver: Receiver, config: Any) -> None:
     lcel().invoke(QUESTION, config)
     record = receiver.record

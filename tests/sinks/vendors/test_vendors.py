@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -242,6 +243,17 @@ def test_mlflow_feedback_whose_reply_was_lost_is_not_sent_again() -> None:
         write(sink, traced())
     assert len(fake.kept) == 2
     assert sink.counts == ScoreCounts(written=2)
+
+
+def test_a_reply_that_drips_without_an_end_is_given_up() -> None:
+    with VendorServer(drips=True) as server:
+        sink = PhoenixSink(server.url, timeout=0.3)
+        began = time.monotonic()
+        asyncio.run(asyncio.wait_for(sink.write([traced()]), 60))
+        # The server took it; what it says of that is not waited for.
+        assert time.monotonic() - began < 30
+        server.drips = False
+    assert len(server.requests) == 1 and sink.counts == ScoreCounts(written=2)
 
 
 def test_a_trace_that_lags_is_tried_again_out_of_the_queue_and_holds_up_no_other(tmp_path: Path) -> None:
