@@ -68,6 +68,48 @@ def test_bad_turns_are_tried_once_and_never_recorded(tmp_path: Path) -> None:
     assert "as it was" in shown.output
 
 
+def test_the_calls_of_a_day_are_those_of_all_processes_that_share_a_store(tmp_path: Path) -> None:
+    path, asked = str(tmp_path / "results.db"), list[str]()
+
+    def replay(question: str, contexts: Sequence[Context]) -> str:
+        asked.append(question)
+        return BAD
+
+    for name in ("first", "second"):  # as if each were a process: they share the file and nothing else
+        monitor = Monitor(
+            metrics=FAITHFUL,
+            judge=ScriptedJudge(judged),
+            sinks=[SQLiteSink(path)],
+            experiments=Experiments(replay=replay, per_turn=3, per_day=4),
+        )
+        monitor.submit(turn(f"{name}, one", answer=BAD))
+        monitor.submit(turn(f"{name}, two", answer=BAD))
+        assert monitor.flush(60) == 0
+        monitor.close()
+    assert len(asked) == 4
+    with closing(open_results(path)) as reader:
+        found = reader.evaluation("second, two")
+    assert found is not None and found.diagnosis is not None
+    assert found.diagnosis.because.endswith("no experiment: the calls of this day are used up")
+
+
+def test_a_store_that_cannot_count_costs_the_experiment_and_nothing_else() -> None:
+    class Away(MemorySink):
+        def count_replay(self, day: str, *, most: int) -> bool:
+            raise OSError("with a secret")
+
+    sink = Away()
+    options = Experiments(replay=lambda _question, _contexts: BAD)
+    monitor = Monitor(metrics=FAITHFUL, judge=ScriptedJudge(judged), sinks=[sink], experiments=options)
+    monitor.submit(turn("bad", answer=BAD))
+    assert monitor.flush(60) == 0
+    monitor.close()
+    (found,) = sink.evaluations
+    assert found.scores[0].value == 0.0
+    assert found.diagnosis is not None
+    assert found.diagnosis.because.endswith("nobody could count the calls of this day: OSError")
+
+
 def test_a_monitor_that_is_closed_waits_for_no_further_experiment() -> None:
     began, go, sink = threading.Event(), threading.Event(), MemorySink()
 

@@ -291,3 +291,14 @@ def test_a_bar_is_learned_from_what_is_stored(server: PostgresServer) -> None:
     bar = sink.baseline(turns[0].scores[0], now=now)
     assert bar is not None and 0.0 < bar < 0.1
     assert sink.baseline(replace(turns[0].scores[0], provenance=None), now=now) is None
+
+
+def test_calls_of_experiments_are_counted_by_the_day_for_all_processes(server: PostgresServer) -> None:
+    url = server.new_database()
+    sinks = [PostgresSink(url) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        granted = list(threads.map(lambda at: sinks[at % 4].count_replay("2025-01-01", most=7), range(12)))
+    assert sum(granted) == 7
+    assert sinks[0].count_replay("2025-01-02", most=7)
+    for sink in sinks:
+        asyncio.run(sink.aclose())

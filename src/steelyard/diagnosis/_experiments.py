@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Protocol, runtime_checkable
 
 from steelyard._internal.threads import DaemonExecutor, ThreadHangs
 from steelyard.errors import ConfigurationError
@@ -18,8 +18,15 @@ Replay = Callable[[str, Sequence[Context]], "str | Awaitable[str]"]
 """Answers a question from some passages, as the application does, without searching."""
 Retrieve = Callable[[str, int], "Sequence[Context | str] | Awaitable[Sequence[Context | str]]"]
 """The best so many passages for a question, best first."""
-_DAY = 86400.0
 _SPARES = 2
+
+
+@runtime_checkable
+class CountsReplays(Protocol):
+    """A store that counts the calls of experiments for all processes that write to it."""
+
+    def count_replay(self, day: str, *, most: int) -> bool:
+        """Count one more call on a day; False if there were `most`. May block, and raise where it cannot."""
 
 
 class ReplayFailed(Exception):
@@ -42,7 +49,8 @@ class Experiments:
     per_turn: int = 6
     """Calls of `replay` for one turn at most: 1 to 50."""
     per_day: int = 200
-    """Calls of `replay` a day at most, by this process."""
+    """Calls of `replay` a day (UTC) at most: by all processes that store results in the same SQLite file or
+    Postgres database, else by this process."""
     timeout: float = 60.0
     """Seconds that one call may take."""
 
@@ -68,27 +76,27 @@ class Experiments:
 class Laboratory:
     """Calls what `Experiments` names, within its bounds; counts the calls."""
 
-    def __init__(self, options: Experiments, *, is_ended: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        options: Experiments,
+        *,
+        is_ended: Callable[[], bool] = lambda: False,
+        store: CountsReplays | None = None,
+    ) -> None:
         """Nothing is called yet.
 
         Args:
             options: What may be called, and how often.
             is_ended: Whether there is no more time for experiments, because the program ends say.
+            store: Who counts the calls of a day for all processes; None if this is the only one.
         """
         self.options = options
         self._is_ended = is_ended
+        self._store = store
         self.replays = 0
         """Calls of `replay` since the start."""
-        self._since = time.monotonic()
-        self._today = 0
+        self._day, self._today = "", 0
         self._threads = DaemonExecutor(1, name="steelyard-replay", spares=_SPARES)
-
-    @property
-    def has_budget(self) -> bool:
-        """Whether there are calls left today."""
-        if time.monotonic() - self._since >= _DAY:
-            self._since, self._today = time.monotonic(), 0
-        return self._today < self.options.per_day
 
     async def replay(self, question: str, contexts: Sequence[Context]) -> str:
         """The answer from these passages.
@@ -98,9 +106,9 @@ class Laboratory:
         """
         if self._is_ended():
             raise ReplayFailed("the Monitor is being closed")
-        if not self.has_budget:
+        if not await self._is_granted():
             raise ReplayFailed("the calls of this day are used up")
-        self.replays, self._today = self.replays + 1, self._today + 1
+        self.replays += 1
         answer = await self._call("replay", self.options.replay, question, tuple(contexts))
         if not isinstance(answer, str) or not answer.strip():
             raise ReplayFailed("replay returned no answer")
@@ -124,6 +132,21 @@ class Laboratory:
         """Let the thread end; a later call starts another."""
         self._threads.shutdown()
 
+    async def _is_granted(self) -> bool:
+        """Whether there is a call left today, which is then counted."""
+        day, most = datetime.now(UTC).date().isoformat(), self.options.per_day
+        if day != self._day:
+            self._day, self._today = day, 0
+        if self._today >= most:
+            return False
+        self._today += 1
+        try:
+            if self._store is None:
+                return True
+            return await asyncio.to_thread(self._store.count_replay, day, most=most)
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way, and the turn has its scores
+            raise ReplayFailed(f"nobody could count the calls of this day: {type(error).__name__}") from None
+
     async def _call(self, name: str, function: Callable[..., Any], *given: Any) -> Any:
         async def awaited() -> Any:
             with unrecorded():
@@ -140,9 +163,12 @@ class Laboratory:
             raise ReplayFailed(f"{name} raised {type(error).__name__}") from None
 
 
-def laboratory_of(options: Experiments | None, *, is_ended: Callable[[], bool]) -> Laboratory | None:
-    """Who makes the experiments that were asked for; None where none were."""
-    return None if options is None else Laboratory(options, is_ended=is_ended)
+def laboratory_of(
+    options: Experiments | None, stores: Sequence[object], *, is_ended: Callable[[], bool]
+) -> Laboratory | None:
+    """Who makes the experiments that were asked for, counted by the first store that can; None without."""
+    store = next((one for one in stores if isinstance(one, CountsReplays)), None)
+    return None if options is None else Laboratory(options, is_ended=is_ended, store=store)
 
 
 def with_contexts(record: Record, contexts: Sequence[Context], answer: str) -> Record:

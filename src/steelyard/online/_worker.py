@@ -69,7 +69,7 @@ class Worker:
         self.canaries = canaries_of(options) if self._judges else None
         self.screening = screening_of(options) if self._judges else None
         # Where another process judges, MonitorOptions refuses experiments.
-        self.laboratory = laboratory_of(options.experiments, is_ended=lambda: inbox.closed)
+        self.laboratory = laboratory_of(options.experiments, options.sinks, is_ended=lambda: inbox.closed)
         self.spool = open_queue(options.spool) if options.spool else None
         beside = options.spool.beside if options.spool else None
         self.fallback = Fallback(beside, self.spool) if beside and self.spool else None

@@ -35,6 +35,12 @@ EARLIER: Final = """SELECT happened_at, value, inclusion_probability FROM scores
     AND coalesce(metric_version, '') = :version AND options = :options
     ORDER BY happened_at DESC LIMIT 50000"""
 """The scores of one metric that were made as a given one was."""
+COUNT_REPLAY: Final = (
+    "CREATE TABLE IF NOT EXISTS replays (day TEXT PRIMARY KEY, calls INTEGER NOT NULL)",
+    """INSERT INTO replays (day, calls) VALUES (:day, 1)
+    ON CONFLICT (day) DO UPDATE SET calls = replays.calls + 1 WHERE replays.calls < :most RETURNING calls""",
+)
+"""One more call of a day, in one step, so that no two processes both make the last one; made by the first."""
 _EVERY: Final = 5.0
 Row = tuple[str, str, int, float, float, str]
 _COUNTS: Final = ("seen", "accepted", "pending", "evaluated", "abandoned", "spooled", "skipped", "dead")

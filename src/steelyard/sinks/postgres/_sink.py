@@ -14,9 +14,9 @@ from steelyard._internal.threads import DaemonExecutor
 from steelyard.errors import ConfigurationError, InvalidRecord, SinkError
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks._retention import Pruned, Retention, retention_from
-from steelyard.sinks._tables import EARLIER, TablesSink, bar_of, values_of
+from steelyard.sinks._tables import COUNT_REPLAY, EARLIER, TablesSink, bar_of, values_of
 from steelyard.sinks.postgres._database import Database, cause_of, delete_oldest, problem_of, stored_bytes
-from steelyard.sinks.postgres._schema import write_evaluations
+from steelyard.sinks.postgres._schema import take_turns, write_evaluations
 
 _log = SafeLogger("steelyard.sinks")
 _REFUSED = (
@@ -77,13 +77,25 @@ class PostgresSink(TablesSink):
 
     def baseline(self, like: Score, *, now: float) -> float | None:
         """The bar of `Metric(threshold="baseline")`: what 95 % of earlier turns reached, if that is known."""
-        query = re.sub(r":([a-z]+)", r"%(\1)s", EARLIER)
         try:
             with self._database.transaction() as connection:
-                rows = connection.execute(query, values_of(like, now=now)).fetchall()
+                rows = connection.execute(_named(EARLIER), values_of(like, now=now)).fetchall()
         except (ConfigurationError, psycopg.Error):
             return None
         return bar_of(rows, lower_is_better=like.direction == "lower")
+
+    def count_replay(self, day: str, *, most: int) -> bool:
+        """Count one more call of an experiment on a day; False if all processes together made `most`.
+
+        Raises:
+            ConfigurationError: If the tables are of a newer version.
+            psycopg.Error: If the database cannot be used.
+        """
+        with self._database.transaction() as connection:
+            take_turns(connection)
+            connection.execute(COUNT_REPLAY[0])
+            found = connection.execute(_named(COUNT_REPLAY[1]), {"day": day, "most": most}).fetchone()
+        return found is not None
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Write them in one transaction: all, or where the database fails none.
@@ -207,3 +219,8 @@ def _limits(keep: str | int | Retention) -> Retention:
             "give an age ('30d') or a number of turns"
         )
     return limits
+
+
+def _named(query: str) -> str:
+    """A query with its values as psycopg names them."""
+    return re.sub(r":([a-z]+)", r"%(\1)s", query)

@@ -18,7 +18,7 @@ from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks._retention import Retention, retention_from
-from steelyard.sinks._tables import EARLIER, TablesSink, bar_of, store_counts, values_of
+from steelyard.sinks._tables import COUNT_REPLAY, EARLIER, TablesSink, bar_of, store_counts, values_of
 from steelyard.sinks.sqlite._file import MEMORY, absolute, check_folder, claim_file, prepare
 from steelyard.sinks.sqlite._read import connect_readonly
 from steelyard.sinks.sqlite._retention import delete_oldest
@@ -108,6 +108,25 @@ class SQLiteSink(TablesSink):
         except (ConfigurationError, sqlite3.Error):
             return None
         return bar_of(rows, lower_is_better=like.direction == "lower")
+
+    def count_replay(self, day: str, *, most: int) -> bool:
+        """Count one more call of an experiment on a day; False if all processes together made `most`.
+
+        Raises:
+            ConfigurationError: If the file cannot be opened.
+            sqlite3.Error: If it cannot be written.
+        """
+        deadline = time.monotonic() + self._lock_timeout
+        while True:
+            try:
+                with self._opened() as connection, transaction(connection):
+                    connection.execute(COUNT_REPLAY[0])
+                    found = connection.execute(COUNT_REPLAY[1], {"day": day, "most": most}).fetchone()
+                return found is not None
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error) or time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.02)
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Write them in one transaction: all, or where the file fails none.
