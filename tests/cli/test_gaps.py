@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Steelyard
+from judge_server import Fault, JudgeServer, Received
 from steelyard.questions import Embedder
 from steelyard.record import Record, Timings
 from steelyard.report import open_results
@@ -74,6 +75,45 @@ def test_the_command_lists_them(steelyard: Steelyard, results: str) -> None:
     assert "passage not found 2" in shown[1]
     lines = steelyard("gaps", "--db", results, "--jsonl", "--most", "1").out.splitlines()
     assert [json.loads(line)["turns"] for line in lines] == [3]
+
+
+def test_a_model_names_the_groups_by_one_request_each(steelyard: Steelyard, results: str) -> None:
+    def name(request: Received) -> dict[str, str]:
+        return {"name": "Parking\npermits" if "parking" in request.text else "Vaccines \x1b[31m" + "x" * 200}
+
+    with JudgeServer(name) as server:
+        named = "--name-by", "openai:m", "--base-url", server.url, "--db", results
+        shown = steelyard("gaps", *named)
+        assert len(server.received) == 2
+        lines = steelyard("gaps", *named, "--jsonl", "--most", "1")
+        assert len(server.received) == 3, "what is not shown is not named"
+    first, second, *_ = shown.out.splitlines()
+    assert first.split() == ["3", "Parking", "permits"]
+    assert "parking" in second
+    assert "\x1b" not in shown.out and "x" * 80 not in shown.out
+    assert shown.err.startswith("openai:m: 2 requests, ")
+    (line,) = lines.lines
+    assert (line["name"], len(line["questions"])) == ("Parking permits", 3)
+    asked = server.received[0].body["messages"]
+    assert ASKED[0][0] not in asked[0]["content"], "questions are data and no part of the instruction"
+    assert {question for question, cause in ASKED[:3] if question in asked[1]["content"]} == {
+        question for question, _ in ASKED[:3]
+    }
+
+
+def test_a_group_whose_request_fails_keeps_its_own_words(steelyard: Steelyard, results: str) -> None:
+    with JudgeServer(lambda _: {"name": 7}) as server:
+        server.faults.append(Fault(status=401))
+        found = steelyard("gaps", "--name-by", "openai:m", "--base-url", server.url, "--db", results)
+    assert found.status == 0
+    assert "parking" in found.out and "puppy" in found.out
+    assert "2 groups got no name" in found.err
+
+
+def test_only_a_model_that_writes_names_groups(steelyard: Steelyard, results: str) -> None:
+    found = steelyard("gaps", "--name-by", "local", "--db", results)
+    assert found.status == 2
+    assert "write openai:MODEL" in found.err
 
 
 def test_nothing_lacking_is_said(steelyard: Steelyard, tmp_path: Path) -> None:

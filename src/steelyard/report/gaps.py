@@ -5,23 +5,41 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard._internal.text import shorten
+from steelyard.errors import JudgeError
 from steelyard.judge import StaticEmbedder
 from steelyard.questions import Embedder
 from steelyard.report.queries import TurnFilter, TurnRow
 from steelyard.report.stores._tables import ResultsReader
-from steelyard.scores import Cause
+from steelyard.scores import Cause, Usage
+
+if TYPE_CHECKING:
+    from steelyard.judge.chat import ChatWriter
 
 LACKING: Final[tuple[Cause, ...]] = ("outside_collection", "passage_not_found", "nothing_retrieved")
 """Causes of turns whose question the collection, or what was found in it, did not answer."""
 _ALIKE = 0.6
 """Cosine from which two questions count as alike. Of unlike questions one pair in a thousand has more."""
 _PAGE = 500
+_NAME = (
+    "Users asked these questions, and the collection of documents did not answer them. name: what a document "
+    "would be called that does, in at most six words, in the language of the questions."
+)
+_NAME_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+_LONGEST = 80
+_SENT = 20
+"""Questions of a group that its name is made from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +54,10 @@ class Gap:
     """What these turns suffer from."""
     record_ids: tuple[str, ...]
     """Their records, the latest first."""
+    questions: tuple[str, ...] = field(default=(), repr=False)
+    """Up to twenty different questions, the latest first."""
+    name: str = field(default="", repr=False)
+    """What a model calls them; empty if none was asked, or it gave no name."""
 
 
 def find_gaps(
@@ -71,6 +93,30 @@ def find_gaps(
     vectors = _vectors([row.question for row, _ in rows], embedder or StaticEmbedder())
     groups = [_gap([rows[at] for at in group], vectors[group]) for group in _alike(vectors)]
     return sorted(groups, key=lambda gap: -gap.turns)
+
+
+async def name_gaps(gaps: Sequence[Gap], writer: ChatWriter) -> tuple[list[Gap], Usage]:
+    """Have a chat model name groups of questions, one request each.
+
+    Args:
+        gaps: The groups; their questions are sent, as data.
+        writer: The model. It stays open.
+
+    Returns:
+        The groups in their order, and what naming them took. A group whose request fails has no name.
+    """
+    made = await asyncio.gather(*(_named(gap, writer) for gap in gaps))
+    return [gap for gap, _ in made], sum((usage for _, usage in made), Usage())
+
+
+async def _named(gap: Gap, writer: ChatWriter) -> tuple[Gap, Usage]:
+    blocks = [(f"question q{at}", question) for at, question in enumerate(gap.questions, start=1)]
+    try:
+        written = await writer.write(_NAME, blocks, _NAME_SCHEMA)
+    except JudgeError as error:
+        return gap, Usage(requests=error.requests)
+    name = written.data.get("name")
+    return replace(gap, name=shorten(name, _LONGEST) if isinstance(name, str) else ""), written.usage
 
 
 def _rows(reader: ResultsReader, cause: Cause, *, since: float | None, limit: int) -> Iterable[TurnRow]:
@@ -115,4 +161,5 @@ def _gap(rows: Sequence[tuple[TurnRow, Cause]], vectors: npt.NDArray[np.float64]
         turns=len(rows),
         causes=Counter(cause for _, cause in rows),
         record_ids=tuple(row.record_id for row, _ in rows),
+        questions=tuple(dict.fromkeys(row.question for row, _ in rows))[:_SENT],
     )
