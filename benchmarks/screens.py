@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.calibration import Lesson, findings_of, fit_screen
+from steelyard.calibration._screens import LEAST
 from steelyard.engine import evaluate_one
 from steelyard.judge import LocalJudge, StaticEmbedder
 from steelyard.metrics import Faithfulness
@@ -45,6 +46,8 @@ class Case:
     judged: float = 0.08
     later: _Array | None = None
     """What the screen says in the second half, where it changes midway."""
+    fitted: npt.NDArray[np.bool_] | None = None
+    """Which answers a map has served; none if None."""
 
 
 def main() -> None:
@@ -91,7 +94,7 @@ def run(case: Case, seed: int) -> tuple[tuple[float, float, int], tuple[float, f
     draw = np.random.default_rng(seed)
     rows = draw.integers(0, len(case.dear), _TURNS)
     dear, cheap = case.dear[rows], case.cheap[rows].copy()
-    makes = ["first"] * _TURNS
+    makes = [""] * _TURNS if case.fitted is None else case.fitted[rows].tolist()
     if case.later is not None:
         cheap[_TURNS // 2 :] = case.later[rows][_TURNS // 2 :]
     allocation, place = Allocation(_FLOOR), draw.random(_TURNS)
@@ -115,25 +118,37 @@ def cases(folder: Path) -> Iterator[Case]:
     labelled = [json.loads(line) for line in (folder / "grounding_dev.jsonl").open()]
     for one in (*judged, *labelled):
         one["words"] = len(one["answer"].split())
-    local = asyncio.run(local_values([*judged, *labelled]))
+    scores = asyncio.run(local_scores([*judged, *labelled]))
+    local = [float("nan") if score.value is None else score.value for score in scores]
     gpt = [_verdict(one, "base_gpt-4o_numsamples1") for one in judged]
     mini = [_verdict(one, "base_gpt-4o-mini_numsamples1") for one in judged]
     people = [float(one["label_supported"]) for one in judged]
     of_judged, of_labelled = local[: len(judged)], local[len(judged) :]
+    sonnet = [_verdict(one, "cot_3.5sonnet_numsamples1") for one in judged]
+    ragas = [_verdict(one, "ragas_faithfulness") for one in judged]
     yield _case("gpt-4o by gpt-4o-mini", gpt, mini)
     yield _case("people by gpt-4o", people, gpt)
-    for name, where in {
-        "short answers (HaluEval)": [one["subset"] == "halueval" for one in judged],
-        "long answers (RAGTruth)": [one["subset"] == "RAGTruth" for one in judged],
-        "tables, yes-no (FinanceBench, PubMedQA)": [one["subset"] in _HARD for one in judged],
-    }.items():
-        yield _case(f"gpt-4o by local, {name}", gpt, of_judged, where)
-    truth = [1.0 - float(one["label_unsupported"]) for one in labelled]
+    short, ragtruth, hard = (
+        [one["subset"] in names for one in judged]
+        for names in ({"halueval"}, {"RAGTruth"}, {"FinanceBench", "pubmedQA"})
+    )
+    for name, dear, where in (
+        ("gpt-4o by local, short answers (HaluEval)", gpt, short),
+        ("gpt-4o by local, tables, yes-no (FinanceBench, PubMedQA)", gpt, hard),
+        ("gpt-4o by local, long answers (RAGTruth)", gpt, ragtruth),
+        ("sonnet by local, long answers (RAGTruth)", sonnet, ragtruth),
+        ("ragas by local, long answers (RAGTruth)", ragas, ragtruth),
+        ("people by local, long answers (RAGTruth)", people, ragtruth),
+    ):
+        yield _case(name, dear, of_judged, where)
+        yield _learnt(name, judged, scores[: len(judged)], dear, where)
+    truth = [_labelled(one) for one in labelled]
     for name, where in {
         "up to 30 words": [one["words"] <= 30 for one in labelled],
         "more than 30 words": [one["words"] > 30 for one in labelled],
     }.items():
         yield _case(f"people by local, {name}", truth, of_labelled, where)
+        yield _learnt(f"people by local, {name}", labelled, scores[len(judged) :], truth, where)
     draw = np.random.default_rng(0)
     base = _case("", gpt, mini)
     for name, cheap in {
@@ -151,7 +166,54 @@ def cases(folder: Path) -> Iterator[Case]:
     )
 
 
-_HARD = frozenset({"FinanceBench", "pubmedQA"})
+def _learnt(
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    scores: Sequence[Score],
+    dear: Sequence[float],
+    where: Sequence[bool],
+) -> Case:
+    """The screen after 200 verdicts: each answer by a map that saw none of the answers over its documents."""
+    turns = [
+        Turn(one, score, judged)
+        for one, score, judged, kept in zip(rows, scores, dear, where, strict=True)
+        if kept and score.value is not None and np.isfinite(judged)
+    ]
+    draw = np.random.default_rng(0)
+    fold = _of_documents(turns, lambda count: draw.permutation(count) % 10)
+    cheap, fitted = np.array([turn.found["value"] for turn in turns]), np.zeros(len(turns), bool)
+    for number in range(10):
+        others = np.flatnonzero(fold != number)
+        # Of fewer than 200 some are seen twice; cross-validation keeps them in one fold. What is refused is
+        # drawn again: half of the answers by a map and half by the value would tell of neither.
+        drawn = (draw.choice(others, 200, replace=len(others) < 200) for _ in range(5))
+        made = (fit_screen([turns[at].lesson for at in lessons]) for lessons in drawn)
+        known = next((one for one in made if one is not None), None)
+        if known is None:
+            continue
+        for at in np.flatnonzero(fold == number):
+            cheap[at], fitted[at] = known.expected(turns[at].found), True
+    return Case(f"{name}, learnt", np.array([turn.judged for turn in turns]), cheap, fitted=fitted)
+
+
+class Turn:
+    """An answer that both judges have seen."""
+
+    def __init__(self, row: Mapping[str, Any], score: Score, judged: float) -> None:
+        self.document = "\n".join(row["contexts"])
+        self.found, self.judged = findings_of(score), judged
+
+    @property
+    def lesson(self) -> Lesson:
+        return Lesson(found=self.found, judged=self.judged, inclusion=1.0, session=self.document)
+
+
+def _of_documents(
+    turns: Sequence[Turn], assign: Callable[[int], npt.NDArray[np.int64]]
+) -> npt.NDArray[np.int64]:
+    """What each answer's document was assigned."""
+    codes = np.unique([turn.document for turn in turns], return_inverse=True)[1]
+    return assign(int(codes.max()) + 1)[codes]
 
 
 def _verdict(one: Mapping[str, Any], judge: str) -> float:
@@ -170,36 +232,52 @@ def _case(
 
 
 def learnt(folder: Path) -> None:
-    """AUROC against people of what the local judge says, and of what it says after 200 of their verdicts."""
-    rows = [json.loads(line) for line in (folder / "grounding_dev.jsonl").open()]
-    for name, where in {
-        "more than 30 words": [len(one["answer"].split()) > 30 for one in rows],
-        "up to 30 words": [len(one["answer"].split()) <= 30 for one in rows],
-    }.items():
-        chosen = [one for one, kept in zip(rows, where, strict=True) if kept]
-        scores = asyncio.run(local_scores(chosen))
-        pairs = [
-            (findings_of(score), 1.0 - float(one["label_unsupported"]))
-            for score, one in zip(scores, chosen, strict=True)
+    """AUROC against people of what the local judge says, and of what it says after 200 of their verdicts.
+
+    No answer that is held against people is over a document that the map has seen.
+    """
+    labelled = [json.loads(line) for line in (folder / "grounding_dev.jsonl").open()]
+    judged = [json.loads(line) for line in (folder / "halubench_judged.jsonl").open()]
+    for name, rows, label, count in (
+        ("more than 30 words", [one for one in labelled if len(one["answer"].split()) > 30], _labelled, 200),
+        ("up to 30 words", [one for one in labelled if len(one["answer"].split()) <= 30], _labelled, 200),
+        # These are few, so that the map is made of fewer than a Monitor waits for.
+        ("RAGTruth", [one for one in judged if one["subset"] == "RAGTruth"], _supported, 100),
+    ):
+        scores = asyncio.run(local_scores(rows))
+        turns = [
+            Turn(one, score, label(one))
+            for one, score in zip(rows, scores, strict=True)
             if score.value is not None
         ]
         before, after, refused = [], [], 0
-        for seed in range(50):
-            order = np.random.default_rng(seed).permutation(len(pairs))
-            lessons = [Lesson(found=pairs[at][0], judged=pairs[at][1], inclusion=1.0) for at in order[:200]]
-            rest = [pairs[at] for at in order[200:]]
-            good = [truth >= 0.5 for _, truth in rest]
-            known = fit_screen(lessons)
+        for seed in range(_DRAWS):
+            order = np.argsort(_of_documents(turns, np.random.default_rng(seed).permutation), kind="stable")
+            seen = {turns[at].document for at in order[:count]}
+            rest = [turn for turn in turns if turn.document not in seen]
+            good = [turn.judged >= 0.5 for turn in rest]
+            known = fit_screen([turns[at].lesson for at in np.resize(order[:count], LEAST)])
             refused += known is None
-            raw = auroc([found["value"] for found, _ in rest], good).value
+            raw = auroc([turn.found["value"] for turn in rest], good).value
             before.append(raw)
             after.append(
-                raw if known is None else auroc([known.expected(one) for one, _ in rest], good).value
+                raw if known is None else auroc([known.expected(turn.found) for turn in rest], good).value
             )
         print(
-            f"{name}: {len(pairs)} answers, 50 draws of 200: AUROC {np.mean(before):.3f} before, "
+            f"{name}: {len(turns)} answers, {_DRAWS} draws of {count}: AUROC {np.mean(before):.3f} before, "
             f"{np.mean(after):.3f} after; refused {refused} times"
         )
+
+
+_DRAWS = 60
+
+
+def _labelled(one: Mapping[str, Any]) -> float:
+    return 1.0 - float(one["label_unsupported"])
+
+
+def _supported(one: Mapping[str, Any]) -> float:
+    return float(one["label_supported"])
 
 
 def alarms(runs: int) -> None:
@@ -235,12 +313,6 @@ def delay(seed: int, before: float, after: float, *, screened: bool) -> int:
             if alarm.add(float(good[at]), share):
                 return at - 4_000
     return _LATEST
-
-
-async def local_values(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Faithfulness of each answer by the local judge; NaN where it says nothing."""
-    values = [score.value for score in await local_scores(rows)]
-    return [float("nan") if value is None else value for value in values]
 
 
 async def local_scores(rows: Sequence[Mapping[str, Any]]) -> list[Score]:
