@@ -40,7 +40,7 @@ def steps_of(turn: Turn) -> Steps:
     """The turn as steps; what the root was given is left to `given_of`."""
     calls = {id(node): call for (node, _), call in zip(turn.llms, turn.calls, strict=True)}
     known = _Known(list(_known(turn)), _words(turn))
-    kept: list[tuple[Step, str]] = []
+    steps: list[Step] = []
     for node, step in _with_parents(turn, calls):
         parsed = node.parsed
         if step is None or parsed is None:
@@ -49,12 +49,10 @@ def steps_of(turn: Turn) -> Steps:
             step.call, step.messages = calls[id(node)], parsed.messages
         else:
             _fill(step, node, parsed, known, is_root=node is turn.root)
-        if (twin := _same_look_up(step, parsed.dialect, kept)) is None:
-            kept.append((step, parsed.dialect))
-        elif not twin.contexts:
-            twin.contexts, twin.silent = step.contexts, step.silent
-        kept += ((one, parsed.dialect) for one in _beside(step, parsed))
-    return Steps(returned=_returned(turn), steps=[step for step, _ in kept], answer=turn.answer)
+        steps += (step, *_beside(step, parsed))
+    return Steps(
+        returned=_returned(turn), steps=steps, in_conversation=turn.in_conversation, answer=turn.answer
+    )
 
 
 def _returned(turn: Turn) -> Any:
@@ -170,17 +168,6 @@ def _asked_of_tool(parsed: ParsedSpan) -> Any:
     return given
 
 
-def _same_look_up(step: Step, dialect: str, kept: Sequence[tuple[Step, str]]) -> Step | None:
-    """The same retrieval as another instrumentor tells it: the same query at the same time."""
-    if step.kind != "retrieval" or not step.given or step.is_within("retrieval"):
-        return None
-    for other, told_by in reversed(kept):
-        overlaps = other.at <= (step.ended or step.at) and step.at <= (other.ended or other.at)
-        if other.kind == "retrieval" and told_by != dialect and other.given == step.given and overlaps:
-            return other
-    return None
-
-
 def _words(turn: Turn) -> list[str]:
     return [*turn.prompts, *turn.queries]
 
@@ -233,11 +220,6 @@ def _follows_model(steps: Steps, at: float) -> bool:
     return any(step.at < at for step in steps.models)
 
 
-def named_question(turn: Turn) -> str:
-    """The question of the outermost step as its dialect reads it."""
-    return next((parsed.question for parsed in _outermost(turn) if parsed.question), "")
-
-
 def told_answer(turn: Turn) -> str:
     """What the root returned in words; if it tells nothing at all, what the only step below it did."""
     root = turn.root.parsed
@@ -286,15 +268,6 @@ def _new_text(given: Any, returned: Any, turn: Turn) -> str:
     # What shows an object is no text, but a text may be JSON.
     said = {answer_in(text) or ("" if shows_object(text) else text.strip()) for text in new} - {""}
     return said.pop() if len(said) == 1 else said_last(sorted(said), turn.told_calls)
-
-
-def condensed(steps: Steps, question: str) -> str | None:
-    """The one query that everything was looked up under, if it is another form of the question."""
-    queries = {step.given for step in steps.retrievals if isinstance(step.given, str)}
-    query = next(iter(queries)) if len(queries) == 1 else ""
-    row, own = query.split(), question.split()
-    is_form = 0 < len(row) <= max(40, 4 * len(own)) and row != own and bool(own)
-    return query if is_form else None
 
 
 def _outermost(turn: Turn) -> list[ParsedSpan]:

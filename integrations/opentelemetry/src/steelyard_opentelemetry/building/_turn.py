@@ -20,18 +20,16 @@ from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.building._followup_calls import drop_followup_calls
 from steelyard_opentelemetry.building._translate import (
     asked_within,
-    condensed,
     given_of,
     left_none,
     looked_up,
-    named_question,
     steps_of,
     streams_nothing,
     told_answer,
 )
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import answer_in, answer_in_form, loaded
+from steelyard_opentelemetry.spans._payload import answer_in_form, loaded
 from steelyard_opentelemetry.spans._tree import Node
 
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
@@ -192,12 +190,6 @@ class Turn:
         return {parsed.answer, *(text.strip() for _, text in strings_in(returned))}
 
     @property
-    def replies_within_retrieval(self) -> list[str]:
-        """What models said below retrievals: extracts, or an engine's answers that a retriever hands on."""
-        below = [parsed for node, parsed in self.seen("llm") if "retrieval" in self.above[id(node)]]
-        return [parsed.answer.strip() for parsed in below if parsed.answer]
-
-    @property
     def told_calls(self) -> list[ModelCall]:
         """The model calls as their spans tell them, before anything is assumed of one."""
         return [
@@ -290,23 +282,11 @@ class Turn:
     def _last_reply(self) -> str:
         """The last reply of those that may be answers."""
         last = max(self.answering, key=lambda found: found[0].span.end, default=None)
-        form = self._form(last[0].span.end if last else 0)
-        if form or last is None:
-            # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
-            return form
+        if last is None:
+            return ""
+        # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
         reasoned = _REASONED.match(last[1].answer)
         return reasoned[1].strip() if reasoned else last[1].answer
-
-    def _form(self, since: int) -> str:
-        """The answer in a form that a model filled in last, after which no tool ran."""
-        tools = [node.span.start for node, _ in self.seen("tool")]
-        filled = [
-            # A tool that ran after the form was filled in had it as its arguments.
-            parsed.arguments[-1]
-            for node, parsed in self.seen("llm")
-            if parsed.arguments and node.span.end > since and node.span.end >= max(tools, default=0)
-        ]
-        return answer_in(filled[-1]) if filled else ""
 
     @property
     def question(self) -> str:
@@ -348,10 +328,6 @@ class Turn:
         if marked:
             return Asked(question=marked)
         found = asked_of(self.steps, self.sources)
-        if not found.question and (own := named_question(self)):
-            # What only the dialect can read, as of objects that Python shows.
-            self.steps.given = own
-            found = asked_of(self.steps, self.sources)
         if not found.question and (query := looked_up(self.steps)):
             # An input without words, as of a workflow that tells its state; nobody but the user wrote this.
             return Asked(question=query, notes=("question_guessed",))
@@ -360,9 +336,7 @@ class Turn:
         return self._completed(found)
 
     def _completed(self, found: Asked) -> Asked:
-        """A question with its stand-alone form, the end that was cut off it, and what is doubtful."""
-        if not found.standalone and self.in_conversation and not self.agentic:
-            found = replace(found, standalone=condensed(self.steps, found.question))
+        """A question with the end that was cut off it, and without a template that was around it."""
         if self.steps.given is not None and not self.is_told:
             found = without_template(found, self.steps)
         # Of a question whose end was cut the longest text that begins like it is taken.

@@ -139,7 +139,11 @@ def _without_templates(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outputs(got: Any) -> Any:
-    return got.get("outputs", got.get("output", got)) if isinstance(got, Mapping) else got
+    if not isinstance(got, Mapping):
+        return got
+    outputs = got.get("outputs", got.get("output", got))
+    # A model's text may look like JSON, and is what was said.
+    return Words(outputs) if isinstance(outputs, str) else outputs
 
 
 def _sent(given: object) -> tuple[Message, ...]:
