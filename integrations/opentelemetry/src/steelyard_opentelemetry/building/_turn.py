@@ -337,7 +337,9 @@ class Turn:
 
     def _completed(self, found: Asked) -> Asked:
         """A question with the end that was cut off it, and without a template that was around it."""
-        if self.steps.given is not None and not self.is_told:
+        queries = [step.given for step in self.steps.retrievals]
+        # What was looked up stands for itself; a prompt may have a template around the question.
+        if self.steps.given is not None and self.steps.given not in queries and not self.is_told:
             found = without_template(found, self.steps)
         # Of a question whose end was cut the longest text that begins like it is taken.
         if not self.cut.ends(found.question):
