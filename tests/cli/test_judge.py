@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 
 from cli.running import Steelyard
 from judge_server import Fault, JudgeServer
+from steelyard.report import open_results
+from steelyard.sinks import SQLiteSink
 
 
 @pytest.fixture
@@ -48,6 +52,20 @@ def test_figures_as_json(steelyard: Steelyard, some: Path) -> None:
 
 def test_a_set_of_ones_own_is_named_on_the_page(steelyard: Steelyard, some: Path) -> None:
     assert "a set of your own" in steelyard("judge", "check", "--probes", some).out
+
+
+def test_a_check_is_kept_beside_results_if_there_are_any(
+    steelyard: Steelyard, some: Path, tmp_path: Path
+) -> None:
+    db = tmp_path / "kept.db"
+    missing = steelyard("judge", "check", "--probes", some, "--db", db)
+    assert missing.status == 2 and "kept.db" in missing.err and not missing.out
+    asyncio.run(SQLiteSink(db).write([]))
+    assert "Kept beside your results" in steelyard("judge", "check", "--probes", some, "--db", db).err
+    with closing(open_results(db)) as results:
+        (check,) = results.checks()
+    assert (check.judge, check.published, check.right.n) == ("local-lexical", False, 20)
+    assert sum(n for _, _, n in check.bins) == 20 and check.error is not None
 
 
 @pytest.mark.parametrize(("bar", "status"), [("0.01", 0), ("0.99", 1)])

@@ -16,6 +16,7 @@ from report.parts import NOON, by_judge, turn
 from report.parts import screened_traffic as traffic
 from servers import PostgresServer
 from steelyard.errors import ConfigurationError
+from steelyard.probing import baselines, check_judge, load_probes
 from steelyard.record import TraceRef
 from steelyard.report import (
     Label,
@@ -505,3 +506,17 @@ def test_two_judges_are_read_alike_from_every_store(store: Store) -> None:
     with closing(open_results(store.address)) as reader:
         found = reader.evaluation("r7")
     assert found is not None and found.screen == stored["r7"].screen and found.scores == stored["r7"].scores
+
+
+def test_what_probes_say_of_a_judge_is_kept_beside_results(
+    store: Store, reader: ResultsReader, labels: LabelStore
+) -> None:
+    assert reader.checks() == []
+    probes = load_probes()
+    check = check_judge(baselines(probes.probes)[0], probes)
+    for at in (NOON, NOON + 1):
+        labels.put_check(check, checked_at=at)
+    latest, before = reader.checks()
+    assert (latest.checked_at, before.checked_at) == (NOON + 1, NOON)
+    assert (latest.judge, latest.published, latest.right) == ("word-overlap", True, check.overall.right)
+    assert latest.kinds == {kind: one.right for kind, one in check.kinds.items()}

@@ -47,9 +47,9 @@ def test_turns_of_an_old_file_get_the_time_at_which_they_happened(
         asyncio.run(SQLiteSink(second).write([make_evaluation("new")]))
     assert times(second) == {**HAPPENED, "new": 1.7e9}
     assert list(times(second)) == ["r0", "r3", "new", "r1", "r2"]
-    assert "migrated 4 turns to schema 7; 2 do not say when they happened" in caplog.text
+    assert "migrated 4 turns to schema 8; 2 do not say when they happened" in caplog.text
     with closing(sqlite3.connect(second)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (7,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (8,)
         scores = connection.execute(
             "SELECT e.record_id, s.metric, s.happened_at = e.happened_at FROM scores s "
             "JOIN evaluations e ON e.turn = s.turn WHERE s.record_id = 'r3' ORDER BY s.metric"

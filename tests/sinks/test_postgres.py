@@ -255,7 +255,7 @@ def test_tables_of_a_newer_version_or_none_at_all_are_refused(server: PostgresSe
     write(url, [judged("a")])
     with psycopg.connect(url) as connection:
         connection.execute("INSERT INTO steelyard.schema_version VALUES (99)")
-    with pytest.raises(ConfigurationError, match=r"version 99, newer than 7; update steelyard"):
+    with pytest.raises(ConfigurationError, match=r"version 99, newer than 8; update steelyard"):
         PostgresSink(url).open()
     with pytest.raises(ConfigurationError, match=r"version 99"):
         open_results(url)

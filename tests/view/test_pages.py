@@ -19,6 +19,7 @@ pytest.importorskip("starlette", reason="starlette is not installed")
 from report.parts import DAY, NOON, by_judge, results, turn
 from steelyard.alarms import AlarmWatcher, alarms_from
 from steelyard.online import Settings
+from steelyard.probing import CheckRun, baselines, load_probes
 from steelyard.report import Label, Scope, open_labels, open_results
 from steelyard.report.compare import Side, compare
 from steelyard.scores import Diagnosis, Evaluation, Trial, Usage
@@ -180,6 +181,19 @@ async def test_a_look_at_alarms_makes_no_file(db: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
     async with client(db) as http:
         assert "Nothing is watched" in (await http.get("/alarms")).text
+
+
+async def test_what_probes_say_of_a_judge_is_drawn_with_what_they_said_before(db: Path) -> None:
+    probes = load_probes()
+    check = await CheckRun(baselines(probes.probes)[0], probes).run()
+    async with client(db) as http:
+        assert "No judge was checked yet" in (await http.get("/judges")).text
+        for at, name in ((NOON, HOSTILE), (NOON + DAY, HOSTILE), (NOON, "other")):
+            open_labels(db).put_check(replace(check, judge=name), checked_at=at)
+        page = (await http.get("/judges")).text
+    assert page.count('class="probes"') == 2 and "<img" not in page
+    assert f"{check.n} probes" in page and f"before: {check.overall.right.value:.2f} on 2025-10-09" in page
+    assert "role swap" in page and page.count('class="strip') == 2 * len(check.kinds)
 
 
 async def test_a_judge_is_held_against_people(db: Path, watched: Settings) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, get_args
 
 from steelyard.errors import InvalidRecord
+from steelyard.probing import JudgeCheck
 
 LabelValue = Literal["good", "bad", "supported", "not_supported"]
 """`good` and `bad` are said of a turn, `supported` and `not_supported` of a claim."""
@@ -82,8 +83,9 @@ class Label:
 
 
 class LabelStore(Protocol):
-    """Keeps labels beside results. Every method may raise `ConfigurationError` for a database that fails.
+    """Keeps what people say, and what probes said of judges, beside results.
 
+    Every method may raise `ConfigurationError` for a database that fails.
     A label is kept when its turn is pruned: it is somebody's work, and small.
     """
 
@@ -98,6 +100,9 @@ class LabelStore(Protocol):
 
     def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
         """Take back what somebody said; nothing happens where they said nothing."""
+
+    def put_check(self, check: JudgeCheck, *, checked_at: float) -> None:
+        """Store what the probes said of a judge, at this Unix time; `ResultsReader.checks` gives it again."""
 
     def of(self, record_id: str) -> list[Label]:
         """The labels of one turn, in order of time."""

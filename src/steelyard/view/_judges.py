@@ -1,4 +1,4 @@
-"""Who judged, how far people agree, what a calibration makes of scores, and what canaries say."""
+"""Who judged, what probes say of the judges, how far people agree, and what a calibration makes of it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from starlette.responses import Response
 from steelyard.calibration import Calibration, Judged, Key, Labelled, collect
 from steelyard.errors import ConfigurationError
 from steelyard.report import Label, ResultsReader, Scope
+from steelyard.report.checks import StoredCheck
 from steelyard.stats import Estimate, auroc, cohen_kappa, weighted_mean
 from steelyard.view._site import Site
 
 _LABELLED: Final = 2_000
+_BEFORE: Final = 5
+"""Earlier checks of a judge that are shown."""
 _BINS: Final = 10
 _ENDS: Final = {"good": "value", "low": "low", "high": "high"}
 _GRID: Final = tuple(step / 20 for step in range(21))
@@ -38,24 +41,59 @@ class HeldAgainst:
     """AUROC of the score for what people call good; None where labels are of one kind."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckedJudge:
+    """What probes with known answers said of one judge."""
+
+    latest: StoredCheck
+    """The last check."""
+    before: tuple[StoredCheck, ...]
+    """Earlier ones by the same kind of set, the latest first."""
+
+
 def judges(site: Site, request: Request) -> Response:
-    """The judges, their agreement with people and its drawing, the calibration file, the canaries."""
+    """The judges, their checks and canaries, their agreement with people, the calibration file."""
     calibration, problem = _calibration(site.settings.calibration if site.settings else "")
     with site.open() as results:
         made = results.made(Scope())
         found = _labelled(results, site.labels)
         canaries = site.live.canaries(results)
+        checked = _checked(results.checks())
     keys = sorted(found, key=lambda key: -len(found[key]))
     return site.render(
         request,
         "judges.html",
         made=made,
         held=[_held(key, found[key]) for key in keys],
-        charts=[_chart(key, found[key], calibration) for key in keys],
+        checked=checked,
+        charts=[
+            *(_chart(key, found[key], calibration) for key in keys),
+            *(_probabilities(one.latest) for one in checked),
+        ],
         calibration=calibration,
         problem=problem,
         canaries=canaries,
     )
+
+
+def _checked(checks: Iterable[StoredCheck]) -> list[CheckedJudge]:
+    """By judge, wording and set; given and returned with the latest first."""
+    found: defaultdict[tuple[str, str, bool], list[StoredCheck]] = defaultdict(list)
+    for one in checks:
+        found[one.judge, one.prompt_version, one.published].append(one)
+    return [CheckedJudge(latest=latest, before=tuple(before[:_BEFORE])) for latest, *before in found.values()]
+
+
+def _probabilities(check: StoredCheck) -> dict[str, Any]:
+    """Tenths of the probability of yes against the share of probes whose right answer is yes."""
+    points: dict[float, float | None] = {0.0: None, 1.0: None}
+    points |= {probability: yes for probability, yes, _ in check.bins}
+    xs = sorted(points) if check.bins else []
+    nothing = [None] * len(xs)
+    return {
+        **{"kind": "calibration", "x": xs, "good": [points[x] for x in xs]},
+        **{"map": nothing, "low": nothing, "high": nothing},
+    }
 
 
 def _calibration(path: str) -> tuple[Calibration | None, str]:

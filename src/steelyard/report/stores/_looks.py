@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from steelyard.report.checks import StoredCheck, check_of_row
 from steelyard.report.looks import GroupScore, Order, SessionRow, Spending
 from steelyard.report.queries import Scope
 
@@ -41,6 +42,13 @@ class Looks(ABC):
     def _rows(self, query: str, values: Mapping[str, Any]) -> list[Any]:
         with self.reading() as connection:
             return list(connection.execute(self.statement(query), values).fetchall())
+
+    def checks(self, *, limit: int = 200) -> list[StoredCheck]:
+        """Checks of judges by probes, the latest first; unreadable ones are left out."""
+        query = """SELECT checked_at, judge, figures FROM judge_checks
+            ORDER BY checked_at DESC, id DESC LIMIT :limit"""
+        rows = self._rows(query, {"limit": limit})
+        return [found for row in rows if (found := check_of_row(*row)) is not None]
 
     def scored(self) -> dict[str, int]:
         """How many scores each metric has, by name."""

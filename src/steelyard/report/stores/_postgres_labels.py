@@ -9,6 +9,8 @@ from typing import Any, Final
 import psycopg
 
 from steelyard.errors import ConfigurationError
+from steelyard.probing import JudgeCheck
+from steelyard.report.checks import row_of_check
 from steelyard.report.labels import COLUMNS, Label
 from steelyard.sinks.postgres import Database, problem_of
 
@@ -41,6 +43,13 @@ class PostgresLabels:
                 "DELETE FROM labels WHERE record_id = %s AND metric IS NOT DISTINCT FROM %s::text "
                 "AND claim IS NOT DISTINCT FROM %s::integer AND who = %s",
                 (record_id, metric, claim, who),
+            )
+
+    def put_check(self, check: JudgeCheck, *, checked_at: float) -> None:
+        with self._connected() as connection:
+            connection.execute(
+                "INSERT INTO judge_checks (checked_at, judge, figures) VALUES (%s, %s, %s)",
+                row_of_check(check, checked_at),
             )
 
     def of(self, record_id: str) -> list[Label]:

@@ -12,6 +12,8 @@ from typing import Final
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
+from steelyard.probing import JudgeCheck
+from steelyard.report.checks import row_of_check
 from steelyard.report.labels import COLUMNS, Label
 from steelyard.sinks import connect_readonly
 
@@ -53,6 +55,13 @@ class SQLiteLabels:
             connection.execute(
                 "DELETE FROM labels WHERE record_id = ? AND metric IS ? AND claim IS ? AND who = ?",
                 (record_id, metric, claim, who),
+            )
+
+    def put_check(self, check: JudgeCheck, *, checked_at: float) -> None:
+        with _writable(self._path) as connection, transaction(connection):
+            connection.execute(
+                "INSERT INTO judge_checks (checked_at, judge, figures) VALUES (?, ?, ?)",
+                row_of_check(check, checked_at),
             )
 
     def of(self, record_id: str) -> list[Label]:

@@ -12,7 +12,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
 from steelyard.sinks.sqlite._rows import evaluation_from_rows, rows_of, screened_rows, told_in
 
-VERSION: Final = 7
+VERSION: Final = 8
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""
 _LOCK: Final = 0x53544C59
 """Of Postgres's advisory locks: "STLY". Who holds it writes bodies, so that their ids grow as they commit."""
@@ -118,6 +118,12 @@ _SEVENTH: Final = (
     "CREATE INDEX scores_without_value ON scores "
     "(metric, status, cause, happened_at, turn, inclusion_probability) WHERE status <> 'scored'",
 )
+_EIGHTH: Final = (
+    """CREATE TABLE IF NOT EXISTS judge_checks (
+        id bigserial PRIMARY KEY, checked_at double precision NOT NULL, judge text NOT NULL,
+        figures text NOT NULL
+    )""",
+)
 _MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
     1: _FIRST,
     2: _SECOND,
@@ -126,6 +132,7 @@ _MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
     5: _FIFTH,
     6: _SIXTH,
     7: _SEVENTH,
+    8: _EIGHTH,
 }
 """By version, the statements that lead to it from the one before."""
 _AT_ONCE: Final = 1_000

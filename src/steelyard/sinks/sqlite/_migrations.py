@@ -17,6 +17,7 @@ from steelyard.sinks.sqlite._schema import (
     BY_DIAGNOSIS,
     BY_METRIC,
     BY_TIME,
+    JUDGE_CHECKS,
     RESULT_TABLES,
     SCREENED,
     SQLITE_SCHEMA,
@@ -43,6 +44,7 @@ def migrate(connection: sqlite3.Connection, path: str, version: int) -> None:
         version: Of its tables; 0 of a new file.
     """
     _drop_derived(connection)
+    connection.execute(JUDGE_CHECKS)
     if version == 0:
         _create(connection)
     elif version == 1:
@@ -85,7 +87,8 @@ def _from_later_schemas(connection: sqlite3.Connection, path: str, version: int)
         connection.execute(BY_DIAGNOSIS)
     for statement in SCREENED if version <= 5 else ():
         connection.execute(statement)
-    for name, statement in (("by_metric_and_time", BY_METRIC), ("without_value", WITHOUT_VALUE)):
+    indexes = (("by_metric_and_time", BY_METRIC), ("without_value", WITHOUT_VALUE))
+    for name, statement in indexes if version <= 6 else ():
         connection.execute(f"DROP INDEX scores_{name}")
         connection.execute(statement)
 

@@ -12,11 +12,14 @@ from typing import Final
 
 from steelyard.errors import ConfigurationError
 
-SQLITE_SCHEMA: Final = 7
+SQLITE_SCHEMA: Final = 8
 """Version of the tables, kept in `PRAGMA user_version`."""
 APPLICATION_ID: Final = 0x53544C59
 """In `PRAGMA application_id` of every results database from schema 2 on: "STLY"."""
 
+JUDGE_CHECKS: Final = """CREATE TABLE IF NOT EXISTS judge_checks (
+    id INTEGER PRIMARY KEY, checked_at REAL NOT NULL, judge TEXT NOT NULL, figures TEXT NOT NULL
+)"""
 TABLES: Final = (
     """CREATE TABLE bodies (id INTEGER PRIMARY KEY, record_id TEXT NOT NULL, body BLOB NOT NULL)""",
     """CREATE TABLE ledger (

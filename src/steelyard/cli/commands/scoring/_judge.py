@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,8 +35,10 @@ from steelyard.probing import (
     load_probes,
 )
 from steelyard.questions import Judge
+from steelyard.report import open_labels, open_results
 from steelyard.stats import Estimate
 
+_RESULTS = "steelyard.db"
 _WEAK = 0.5
 _CHANGES = (
     ("again", "asked again"),
@@ -201,6 +205,14 @@ class CheckOptions(JudgeOptions):
         float | None,
         typer.Option(min=0, max=1, metavar="X", help="Exit with 1 where fewer than this share are right."),
     ] = None
+    db: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the figures in these results, for the page of judges; "
+            "without, in steelyard.db if it is there.",
+        ),
+    ] = ""
     yes: Yes = False
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False
 
@@ -212,7 +224,8 @@ def check(options: CheckOptions) -> int:
 
     The questions are pairs of claims about short texts, one true and one false, that differ in a single
     point. The page shows how many are right by kind, what moves verdicts that should not move, whether the
-    probabilities are calibrated, what it cost, and the same for word overlap and answer length.
+    probabilities are calibrated, what it cost, and the same for word overlap and answer length. The figures
+    are kept beside your results, and `steelyard serve` draws them on its page of judges.
 
     The local judge takes seconds and costs nothing. For any other the plan and its price are shown first, and
     nothing is sent without `--yes`.
@@ -229,6 +242,7 @@ def check(options: CheckOptions) -> int:
     console = terminal(stderr=True)
     choice = options.choice(concurrency=options.concurrency)
     probes = load_probes(options.probes or None)
+    db = _results(options)
     if not choice.is_here:
         _plan(choice, probes, console)
         # Shown first, asked for second: seven passes over all probes cost real money.
@@ -254,7 +268,18 @@ def check(options: CheckOptions) -> int:
         say(json.dumps(found, ensure_ascii=False))
     else:
         _show(terminal(), check, beside, advised, price)
+    if db and check.again is not None:
+        open_labels(db).put_check(check, checked_at=time.time())
+        console.print("Kept beside your results: `steelyard serve` draws it.", style="dim", markup=False)
     return _status(options, check, console)
+
+
+def _results(options: CheckOptions) -> str:
+    """Where the figures are kept; what cannot be kept is said before anything is paid for."""
+    db = options.db or (_RESULTS if Path(_RESULTS).is_file() else "")
+    if db:
+        open_results(db).close()
+    return db
 
 
 _Progress = Callable[[str, int, int], None]
