@@ -12,9 +12,23 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, texts
 
 from steelyard_llamaindex import record
+
+
+class Kept(BaseRetriever):
+    """Finds the node that it was given."""
+
+    def __init__(self, node: NodeWithScore) -> None:
+        super().__init__()
+        self.node = node
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return [self.node]
 
 
 async def _streamed(way: str, prompt: str) -> str:
@@ -94,3 +108,23 @@ def test_what_was_retrieved_before_a_run_counts_if_its_prompt_holds_it(receiver:
     turn = receiver.record
     assert (turn.question, texts(turn), turn.contexts[0].id) == (QUESTION, [PARIS], "d1")
     assert (turn.evidence, turn.answer) == ("known", ANSWER)
+
+
+def test_a_text_of_the_metadata_that_the_prompt_shows_takes_the_place_of_the_node_s(
+    receiver: Receiver,
+) -> None:
+    kept = {
+        "query": "SELECT * FROM orders WHERE status = 'open' ORDER BY date",
+        "about": "orders that are open, by date",
+    }
+    found = NodeWithScore(node=TextNode(id_="q1", text="show the open orders", metadata=kept), score=0.9)
+    (shown,) = Kept(found).retrieve("Which orders are open?")
+    Scripted().complete(f"Similar queries:\n{shown.metadata['query']}\n\nQuestion: Which orders are open?")
+    assert [(one.text, one.id, one.seen) for one in receiver.record.contexts] == [(kept["query"], "q1", 1.0)]
+
+
+def test_a_stream_that_says_nothing_is_noted(receiver: Receiver) -> None:
+    query = RetrieverQueryEngine.from_args(Fixed("d1"), llm=Scripted(say=lambda prompt: ""), streaming=True)
+    answer: Any = query.query(QUESTION)
+    assert list(answer.response_gen) == [""]
+    assert receiver.record.notes == ("answer: the stream said nothing",)

@@ -9,7 +9,7 @@ from steelyard.recording.building._asked import (
     without_template,
 )
 from steelyard.recording.building._decide import decide, guess, shows_nothing, told
-from steelyard.recording.building._parts import is_telling
+from steelyard.recording.building._parts import is_telling, shown_instead
 from steelyard.recording.building._reaching import reaches
 from steelyard.recording.building._sources import Sources, only_searches, sources_of
 from steelyard.recording.building._steps import Step, StepKind, Turn
@@ -30,6 +30,7 @@ __all__ = [
     "reaches",
     "revised",
     "said_last",
+    "shown_instead",
     "shows_nothing",
     "since_last_asked",
     "sources_of",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building import Step, Turn, is_telling, reaches
+from steelyard.recording.building import Step, Turn, reaches, shown_instead
 from steelyard.recording.provenance import plain
 from steelyard.recording.reading import contexts_of, messages_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
@@ -102,16 +102,10 @@ def _step(view: TurnPart, run: Retrieval | Model | Tool) -> Step:
 
 
 def _as_shown(one: Context, document: Any, view: TurnPart) -> Context:
-    """The passage, or the text of its metadata that a prompt shows in its place.
+    def holds(text: str) -> bool:
+        return any(plain(text) in prompt for prompt in view.prompts)
 
-    What is searched by may be a sentence, a summary or a question. The window around it, the whole of it or
-    the answer then stands in the metadata, and is longer.
-    """
-    about = getattr(document, "metadata", None)
-    values = about.values() if isinstance(about, Mapping) else ()
-    longer = (text for text in values if isinstance(text, str) and len(text) > len(one.text))
-    shown = (text for text in longer if is_telling(text) and any(plain(text) in p for p in view.prompts))
-    return next((replace(one, text=text) for text in shown), one)
+    return replace(one, text=shown_instead(one.text, getattr(document, "metadata", None), holds))
 
 
 def _name_of(about: Any) -> str:

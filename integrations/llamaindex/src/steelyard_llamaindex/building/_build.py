@@ -245,8 +245,10 @@ def _doubts(turn: Turn, answer: str) -> list[str]:
     """What is doubtful about a run that ended well."""
     if turn.failure is not None:
         return [f"a step failed and the run went on: {turn.failure}"]
-    if answer or turn.streaming:
+    if answer:
         return []
+    if turn.streaming:
+        return ["answer: the stream said nothing"]
     kind = type(result_of(turn.root.result)).__name__
     return [f"answer: not found in a result of type {kind}; set turn.answer in record()"]
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from steelyard.record import Context, text_of
+from steelyard.recording.building import shown_instead
 from steelyard.recording.provenance import find_passages, plain
 from steelyard_llamaindex.building._extract import get
 
@@ -43,8 +44,11 @@ class Nodes:
             bare = text_of(node.get_content(metadata_mode=MetadataMode.NONE)).strip()
         except Exception:  # noqa: BLE001 - nodes may be anybody's
             return text_of(get(node, "text")).strip()
-        if bare == whole or self.holds(whole):
+        if self.holds(whole):
             return whole
+        shown = shown_instead(bare, get(node, "metadata"), self.holds)
+        if shown != bare or bare == whole:
+            return shown
         return bare if self.holds(bare) or self._is_rewritten(whole, bare) else whole
 
     def _is_rewritten(self, whole: str, bare: str) -> bool:
