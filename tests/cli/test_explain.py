@@ -12,6 +12,7 @@ from steelyard.engine import evaluate_one
 from steelyard.judge import LocalJudge
 from steelyard.metrics import ContextSufficiency, Faithfulness
 from steelyard.record import Record
+from steelyard.scores import Diagnosis, Evaluation
 from steelyard.sinks import SQLiteSink
 
 NINE, SEAT = "The ferry to Skarn leaves at 9 in the morning.", "A seat on the ferry costs 4 crowns."
@@ -46,6 +47,24 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "astray.py").write_text(APP)
     monkeypatch.syspath_prepend(tmp_path)
     return str(tmp_path / "steelyard.db")
+
+
+def test_what_cannot_be_explained_is_said(results: str, steelyard: Steelyard, tmp_path: Path) -> None:
+    unknown = steelyard("explain", "r2", "--db", results)
+    assert (unknown.status, "there is no turn 'r2'" in unknown.err) == (2, True)
+    without = str(tmp_path / "without.db")
+    bare = Evaluation(record_id="r1", scores=(), diagnosis=Diagnosis(cause="invented", because="it is so"))
+
+    async def store() -> None:
+        sink = SQLiteSink(without)
+        await sink.write([bare])
+        await sink.aclose()
+
+    asyncio.run(store())
+    assert "it is so" in steelyard("explain", "r1", "--db", without).out
+    tried = steelyard("explain", "r1", "--db", without, "--replay", "astray:replay")
+    assert tried.status == 2
+    assert "store_content = true" in tried.err
 
 
 def test_a_turn_is_explained_by_rules(results: str, steelyard: Steelyard) -> None:

@@ -102,18 +102,95 @@ def test_what_comes_and_goes_is_unknown() -> None:
     (setting,) = settings("altered", 1, seed=3)
     made, _ = tried(record, replace(options, replay=lambda _q, _c: setting.case.answer), judge)
     assert (made.cause, made.trials[0].good) == ("unknown", True)
-    assert "it answers well" in made.because
+    assert "it comes and goes" in made.because
 
 
-def test_a_replay_that_raises_says_so_and_loses_nothing() -> None:
+def test_an_answer_that_is_good_by_luck_comes_and_goes_for_nothing() -> None:
+    """It quotes a passage that does not hold what was asked: the search, and not luck, names the cause."""
+    (setting,) = settings("missing", 1, seed=3)
+    record, options, judge = langchain(setting), replays(setting), perfect(setting)
+    quoting = replace(options, replay=lambda _q, contexts: contexts[0].text)
+    made, _ = tried(record, quoting, judge)
+    assert made.trials[0].good, "it is faithful"
+    assert made.cause == "passage_not_found"
+
+
+def raising(error: BaseException) -> Any:
+    def broken(*_: object) -> Any:
+        raise error
+
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("fault", "given", "says"),
+    [
+        ("altered", {"replay": raising(ValueError("a secret"))}, "replay raised ValueError"),
+        ("altered", {"replay": raising(SystemExit(3))}, "replay raised "),
+        ("altered", {"replay": lambda _q, _c: None}, "replay returned no answer"),
+        ("altered", {"replay": lambda _q, _c: " \n"}, "replay returned no answer"),
+        ("missing", {"retrieve": raising(KeyError("a secret"))}, "retrieve raised KeyError"),
+        ("missing", {"retrieve": lambda _q, _k: 7}, "retrieve returned no passages"),
+    ],
+)
+def test_functions_that_fail_cost_the_experiment_and_nothing_else(fault: Any, given: Any, says: str) -> None:
+    (setting,) = settings(fault, 1, seed=3)
+    made, _ = tried(langchain(setting), replace(replays(setting), **given), perfect(setting))
+    assert made.cause in EXPECTED[fault], "the cause by rules stands"
+    assert f"; no experiment: {says}" in made.because
+    assert "a secret" not in made.because
+
+
+def test_an_answer_that_cannot_be_judged_ends_the_experiment() -> None:
     record, options, judge = altered_turn()
 
-    def broken(_question: str, _contexts: Sequence[Context]) -> str:
-        raise ValueError("with a secret")
+    async def run() -> Evaluation:
+        async def fails(_turn: Record) -> Evaluation:
+            raise OSError("a secret")
 
-    made, _ = tried(record, replace(options, replay=broken), judge)
-    assert made.cause in EXPECTED["altered"]
-    assert made.because.endswith("no experiment: replay raised ValueError")
+        metrics = [Faithfulness(claims="sentences"), ContextSufficiency()]
+        return await experiment(await evaluate_one(record, metrics, judge=judge), Laboratory(options), fails)
+
+    made = asyncio.run(run())
+    assert made.diagnosis is not None
+    assert made.diagnosis.because.endswith("no experiment: an answer could not be judged: OSError")
+    assert made["faithfulness"].value == 0.0, "the scores stand"
+
+
+@pytest.mark.parametrize("judge", ["perfect", "local"])
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        {"question": ""},
+        {"answer": ""},
+        {"contexts": ()},
+        {"contexts": (), "retrieved": (), "stages": ()},
+        {"stages": (), "retrieved": ()},
+        {"question": "", "answer": "", "contexts": (), "retrieved": (), "stages": ()},
+    ],
+)
+def test_a_turn_that_lacks_something_is_tried_as_far_as_it_goes(lacking: Any, judge: str) -> None:
+    """Without content, passages or ranks: no more calls than allowed, a cause or none, and no error."""
+    (setting,) = settings("reversed", 1, seed=4)
+    record = langchain(setting).replace(**lacking)
+    chosen = perfect(setting) if judge == "perfect" else LocalJudge()
+
+    async def run() -> tuple[Evaluation, int]:
+        async def score(turn: Record) -> Evaluation:
+            metrics = [Faithfulness(claims="sentences"), ContextSufficiency()]
+            return await evaluate_one(turn, metrics, judge=chosen)
+
+        laboratory = Laboratory(replays(setting))
+        first = await score(record)
+        return (await experiment(first, laboratory, score)).replace(usage=first.usage), laboratory.replays
+
+    made, calls = asyncio.run(run())
+    assert calls <= 6
+    if "question" in lacking or "answer" in lacking:
+        assert calls == 0
+    elif made.diagnosis is not None and made.diagnosis.bad:
+        assert len(made.diagnosis.trials) == calls >= 1
+    assert [one.metric for one in made.scores] == ["faithfulness", "context_sufficiency"]
 
 
 def test_a_replay_that_hangs_is_left_alone() -> None:

@@ -276,12 +276,16 @@ def test_turns_are_found_by_their_session(store: Store, reader: ResultsReader) -
 
 def test_turns_are_counted_and_found_by_what_they_suffer_from(store: Store, reader: ResultsReader) -> None:
     write(store, [suffering(1, "invented"), suffering(2, "invented"), suffering(3, None), judged(4, 0.5)])
-    assert reader.causes(Scope()) == {"invented": 2, "fine": 1}
+    assert reader.causes(Scope()) == {"invented": (2, "r2"), "fine": (1, "r3")}
     assert [one.record_id for one in reader.turns(TurnFilter(cause="invented"))] == ["r2", "r1"]
     groups = build_figures(reader, by="cause").groups
-    assert {one.group: one.estimate.n for one in groups} == {"invented": 2, "fine": 1}
+    assert [(one.group, one.estimate.n) for one in groups] == [("fine", 1), ("invented", 2)], (
+        "beside the fine"
+    )
     write(store, [suffering(1, None)])
-    assert reader.causes(Scope()) == {"fine": 2, "invented": 1}, "a turn that is judged again counts once"
+    assert reader.causes(Scope()) == {"fine": (2, "r3"), "invented": (1, "r2")}, (
+        "a turn judged again counts once"
+    )
 
 
 def test_scores_without_a_value_are_counted_by_cause(store: Store, reader: ResultsReader) -> None:

@@ -29,6 +29,8 @@ _NOT_TRIED = frozenset({"step_failed", "answer_cut_short"})
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     good: bool | None
+    lucky: bool
+    """Whether it is good although the judge says that what it is judged by does not hold what was asked."""
     answer: str
     facts: Facts
 
@@ -59,7 +61,8 @@ class _Bench:
         good = None if made.diagnosis is None else not made.diagnosis.bad
         same = " ".join(answer.split()) == " ".join(self.record.answer.split())
         self.trials.append(Trial(name=name, good=good, same=same))
-        return _Outcome(good, answer, Facts(made.record or self.record, made.scores))
+        lucky = made.diagnosis is not None and made.diagnosis.backing == "lucky"
+        return _Outcome(good, lucky, answer, Facts(made.record or self.record, made.scores))
 
     async def wider(self) -> tuple[Context, ...] | None:
         """What a search for more passages brings; None if nobody said how to search."""
@@ -103,7 +106,8 @@ async def experiment(evaluation: Evaluation, laboratory: Laboratory, score: Scor
 
 async def _tried(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis:
     again = await bench.ask("as it was", bench.record.contexts or bench.record.retrieved)
-    if again.good:
+    # An answer that passes although the passages cannot tell was lucky, and they still lack what was asked.
+    if again.good and not again.lucky:
         return _now_good(given, facts)
     if given.cause == "passages_not_shown":
         return given  # that was seen in the prompt, and the prompt is as it was
@@ -123,7 +127,8 @@ def _now_good(given: Diagnosis, facts: Facts) -> Diagnosis:
         return _named("passages_not_shown", "given what was retrieved, it answers well", "as it was", given)
     if facts.cut:
         return _named("passage_cut", "given the whole passages, it answers well", "as it was", given)
-    return _named("unknown", "asked again with the same passages, it answers well", "as it was", given)
+    because = "asked again with the same passages, it answers well: it comes and goes"
+    return _named("unknown", because, "as it was", given)
 
 
 async def _is_unread(bench: _Bench, again: _Outcome, facts: Facts) -> bool:

@@ -131,13 +131,20 @@ def _axis(totals: Totals, metrics: int) -> TimeAxis:
     return TimeAxis(first // width * width, width, 1 - _FALSE_CHANGES / max(metrics, 1))
 
 
-def _causes(counts: Mapping[str, int]) -> tuple[CauseFigure, ...]:
-    total = sum(counts.values())
-    return tuple(
-        CauseFigure(cause=cause, turns=counts[cause], share=counts[cause] / total, mend=MENDS[cause])
-        for cause in sorted(CAUSES, key=lambda one: -counts.get(one, 0))
-        if counts.get(cause)
+def _causes(found: Mapping[str, tuple[int, str]]) -> tuple[CauseFigure, ...]:
+    total = sum(count for count, _ in found.values())
+    figures = (
+        CauseFigure(
+            cause=cause,
+            turns=found[cause][0],
+            share=found[cause][0] / total,
+            mend=MENDS[cause],
+            record_id=found[cause][1],
+        )
+        for cause in CAUSES
+        if cause in found
     )
+    return tuple(sorted(figures, key=lambda one: -one.turns))
 
 
 def _sample(scores: MetricScores) -> tuple[Alike, Sample]:
@@ -250,7 +257,7 @@ def _groups(
     samples: Mapping[str, tuple[Alike, Sample]],
     turns: Mapping[str, ScreenedTurns],
 ) -> tuple[GroupFigure, ...]:
-    """Each metric's largest groups, each beside the first by name."""
+    """Each metric's largest groups, each beside the first by name, or beside the turns that are fine."""
     if by is None:
         return ()
     # Of judges the owner of a score is the group; what they scored has no screen.
@@ -275,7 +282,8 @@ def _memberships(owner: str | None, inside: Mapping[str, tuple[str, ...]] | None
 def _of_groups(metric: str, direction: Direction, parts: Mapping[str, Sample]) -> Iterator[GroupFigure]:
     # A group in which only suspicious turns were picked says little of its others.
     floor = min((part.least for part in parts.values()), default=1.0)
-    largest = sorted(sorted(parts, key=lambda group: -len(parts[group]))[:_GROUPS])
+    largest = sorted(parts, key=lambda group: -len(parts[group]))[:_GROUPS]
+    largest.sort(key=lambda group: (group != "fine", group))
     for group in largest:
         part, first = parts[group], parts[largest[0]]
         estimate = part.estimate(floor=floor)

@@ -243,6 +243,8 @@ class CauseFigure:
     """Their share of these."""
     mend: str
     """What mends it."""
+    record_id: str
+    """One of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

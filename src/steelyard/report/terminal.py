@@ -78,14 +78,12 @@ def _section(console: Console, title: str, rows: Sequence[Text]) -> None:
 
 
 def _causes(figures: ReportFigures) -> list[Text]:
-    return [
-        Text.assemble(
-            (f"{one.cause.replace('_', ' ')} ", "bold"),
-            f"{one.turns:,} ({one.share:.0%}): ".replace("%", " %"),
-            (one.mend, "dim"),
-        )
-        for one in figures.causes
-    ]
+    rows = []
+    for one in figures.causes:
+        share = f"{one.turns:,} ({one.share:.0%}): ".replace("%", " %")
+        rows.append(Text.assemble((f"{one.cause.replace('_', ' ')} ", "bold"), share, (one.mend, "dim")))
+        rows.append(Text(f"  steelyard explain {shorten(one.record_id, 80)}", style="dim"))
+    return rows
 
 
 def _metrics(metrics: Sequence[MetricFigure]) -> Table:

@@ -148,13 +148,14 @@ class ResultsReader(TurnLists):
                 ).fetchall()
             ]
 
-    def causes(self, scope: Scope) -> dict[str, int]:
-        """How many turns suffer from what, most frequent first; `fine` are those with nothing wrong."""
+    def causes(self, scope: Scope) -> dict[str, tuple[int, str]]:
+        """How many turns suffer from what, most frequent first, and one of them; `fine` are the good ones."""
         where, values = self.of_turns(scope)
-        query = f"""SELECT e.diagnosis, count(*) FROM evaluations e
+        query = f"""SELECT e.diagnosis, count(*), max(e.record_id) FROM evaluations e
             WHERE e.diagnosis IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1"""
         with self.reading() as connection:
-            return dict(connection.execute(self.statement(query), values).fetchall())
+            found = connection.execute(self.statement(query), values).fetchall()
+        return {cause: (count, record) for cause, count, record in found}
 
     def made(self, scope: Scope) -> list[Made]:
         """How the scores were made, most frequent first."""
