@@ -55,6 +55,17 @@ def test_chat(legacy: Receiver) -> None:
     assert texts(legacy.record) == [PARIS, FRANCE, BERLIN]
 
 
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+def test_a_retriever_and_a_completion_without_an_engine(legacy: Receiver, is_streamed: bool) -> None:
+    manager = Settings.callback_manager
+    retriever, model = Fixed("d1"), Scripted(callback_manager=manager)
+    retriever.callback_manager = manager
+    prompt = f"{retriever.retrieve(QUESTION)[0].text}\n\nQuestion: {QUESTION}"
+    assert list(model.stream_complete(prompt)) if is_streamed else model.complete(prompt)
+    record = legacy.record
+    assert (record.question, texts(record), record.answer) == (QUESTION, [PARIS], ANSWER)
+
+
 @pytest.mark.parametrize("where", ["model", "retriever"])
 def test_errors(legacy: Receiver, where: str) -> None:
     def say(prompt: str) -> str:

@@ -22,6 +22,7 @@ _KINDS: dict[CBEventType, Kind] = {
     CBEventType.RETRIEVE: "retrieve",
     CBEventType.LLM: "llm",
 }
+_RESULTS = (EventPayload.RESPONSE, EventPayload.COMPLETION, EventPayload.NODES)
 
 
 class CallbackHandler(BaseCallbackHandler):
@@ -92,8 +93,8 @@ class CallbackHandler(BaseCallbackHandler):
             if error is not None or payload is None:
                 self._turns.drop(event_id, error)
                 return
-            result = given.get(EventPayload.RESPONSE, given.get(EventPayload.NODES))
-            self._turns.leave(event_id, result)
+            results = (given.get(name) for name in _RESULTS)
+            self._turns.leave(event_id, next((one for one in results if one is not None), None))
         except Exception as error:  # noqa: BLE001 - a handler must not disturb the application
             self._turns.complain("on_event_end", error)
 
