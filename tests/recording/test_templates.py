@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from steelyard.recording.building import Step, Turn, decide, sources_of
@@ -128,3 +130,29 @@ def test_a_line_that_only_some_prompts_have_is_no_passage() -> None:
         prompt = ruled.format(passage=PASSAGES[day], question=QUESTIONS[day])
         slots = learnt.filled_in(prompt, question=QUESTIONS[day])
     assert slots is None
+
+
+RECORDS = {
+    "fields": "Product: Widget {n}\nPrice: {price} euros\nStock: {stock}",
+    "JSON": '{{\n  "name": "Widget {n}",\n  "price": {price},\n  "stock": "{stock}"\n}}',
+    "lists": "## Widget {n}\n- It costs {price} euros\n- In stock: {stock}",
+    "sentences": "Widget {n} is this:\nIt costs {price} euros.\nIt is in stock: {stock}",
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_passages_that_are_alike_in_form_stay_whole(kind: str) -> None:
+    """Names of fields and common values are in every prompt, as the words of the template are."""
+    learnt, drawn = PromptTemplates(), Random(3)
+    for turn in range(10):
+        fields = [(f"{turn}{n}", drawn.choice((10, 20, 30)), drawn.choice(("yes", "no"))) for n in range(3)]
+        shown = "\n\n".join(RECORDS[kind].format(n=n, price=price, stock=stock) for n, price, stock in fields)
+        question = f"What does widget {turn}0 cost?"
+        prompt = f"You work in our shop.\nProducts\n{shown}\n\nAsked: {question}\nBe brief."
+        filled = learnt.filled_in(prompt, question=question) or []
+    assert len(filled) == 1
+    for n, price, _ in fields:
+        assert f"idget {n}" in filled[0]
+        assert filled[0].count(str(price)) >= 1
+    assert "Be brief" not in filled[0]
+    assert "our shop" not in filled[0]

@@ -95,10 +95,12 @@ class PromptTemplates:
             template = self._learn(own, hash(question))
             filled = _filled(template, hashes, hash(question))
             repeated = _repeated(template, filled)
-            fixed = {_ASKED, *template.pieces, *repeated}
+            fixed = {_ASKED, *template.pieces}
             is_known = template.is_learnt and not _is_new(template, hashes, repeated)
             template.recent.append(filled)
-        return _between(pieces, [one in fixed for one in hashes]) if is_known else None
+        if not is_known:
+            return None
+        return _between(pieces, hashes, fixed, repeated)
 
     def forget(self) -> None:
         """Begin anew, as a new process does."""
@@ -192,17 +194,32 @@ def _pieces(prompt: str) -> list[str]:
     return found
 
 
-def _between(pieces: list[str], is_template: list[bool]) -> list[str]:
-    """What stands between the pieces of a template, but for what one of them says that somebody said."""
-    slots: list[list[str]] = [[]]
+def _between(pieces: list[str], hashes: list[int], fixed: set[int], repeated: set[int]) -> list[str]:
+    """What stands between the pieces of a template, but for what one of them says that somebody said.
+
+    Pieces of other prompts, or that this one has several times, belong to what they are within: names of
+    fields, common values.
+    """
+    counts = Counter(hashes)
+    slots: list[list[tuple[str, bool]]] = [[]]
     is_said = False
-    for piece, fixed in zip(pieces, is_template, strict=True):
-        if fixed:
+    for piece, one in zip(pieces, hashes, strict=True):
+        is_own = one in fixed and (counts[one] == 1 or one == _ASKED)
+        if is_own or (names_speaker(piece) and one in fixed | repeated):
             slots.append([])
             is_said = names_speaker(piece)
         elif not is_said:
-            slots[-1].append(piece)
-    return ["\n".join(slot) for slot in slots if slot]
+            slots[-1].append((piece, one in fixed | repeated))
+    return ["\n".join(filled) for slot in slots if (filled := _within(slot))]
+
+
+def _within(slot: list[tuple[str, bool]]) -> list[str]:
+    """What fills a place: from what varies first to what varies last, and on if others are within already."""
+    varies = [at for at, (_, repeated) in enumerate(slot) if not repeated]
+    if not varies:
+        return []
+    is_whole = len(varies) == varies[-1] - varies[0] + 1
+    return [piece for piece, _ in slot[varies[0] : varies[-1] + 1 if is_whole else None]]
 
 
 TEMPLATES = PromptTemplates()

@@ -58,6 +58,9 @@ class Words(str):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"<{len(self)} characters>"
+
 
 def decode(value: object) -> Any:
     """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it."""
