@@ -169,7 +169,7 @@ def _fill(schema: dict[str, Any], root: dict[str, Any], text: str, number: int, 
         case "integer":  # the best mark, where whole marks are given: Ragas leaves out passages of the lowest
             return 5 if name.endswith("score") else 1
         case "boolean" | "number" as kind:
-            return {"boolean": True, "number": 1.0}[kind]
+            return {"boolean": ".q902_" not in name, "number": 1.0}[kind]  # see judge/chat/_asked.py
         case _:
             return _sentence(text, number, name)
 

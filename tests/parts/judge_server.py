@@ -46,11 +46,19 @@ class Received:
 
     @property
     def questions(self) -> dict[str, str]:
-        """The keyed lines of the prompt (`q1: ...`, `c2: ...`, `s1a|s1b: ...`), by the keys of the reply."""
+        """The keyed lines of the prompt (`q1: ...`, `c2: ...`, `s1a|s1b: ...`), by the keys of the reply.
+
+        Without those that tell whether a judge judges.
+        """
         lines = re.findall(r"(?m)^([qcs]\d+\w*(?:\|[qcs]\d+\w*)*): (.*)$", self.text)
         found = re.search(r"Answer every key, with (\w+) behind it", self.text)
         nonce = found[1] if found else ""
-        return {f"{key}{nonce}": line for keys, line in lines for key in keys.split("|")}
+        return {
+            f"{key}{nonce}": line
+            for keys, line in lines
+            for key in keys.split("|")
+            if key not in ("q901", "q902")
+        }
 
     @property
     def schema(self) -> Body | None:

@@ -39,7 +39,7 @@ from steelyard.judge.chat._kinds import KINDS, one_line
 from steelyard.questions import Question, Rating, Request, Same, View
 from steelyard.record import Context
 
-PROMPT_VERSION = "4"
+PROMPT_VERSION = "5"
 """Goes up when any wording here or in `_kinds` changes; part of every result id."""
 
 _SECRET = secrets.token_bytes(16)
