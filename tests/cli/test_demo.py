@@ -98,6 +98,8 @@ def test_another_file_and_a_report_of_it(steelyard: Steelyard, here: Path) -> No
     assert report.status == 0
     assert report.out.startswith(f"{TURNS // 3} records in other.db")
     assert "is in no context" in report.out
+    (command, *_) = re.findall(r"steelyard explain (\S+) --db other.db", report.out)
+    assert steelyard("explain", command, "--db", "other.db").status == 0
 
 
 def test_a_folder_that_is_not_there(steelyard: Steelyard, here: Path) -> None:
@@ -134,7 +136,10 @@ def test_a_made_up_fortnight_is_served_with_its_fall_its_slice_and_its_cause(her
                 shown = page.read().decode()
             assert re.search("faithfulness fell from 0.9[0-9] to 0.[45][0-9] .* in tenant: acme", shown)
             assert "More of them suffer from passage lost" in shown
-            assert "version went from 1.8 to 1.9" in shown
+            assert shown.count("version went from 1.8 to 1.9") == 1, "one event is told once"
+            assert re.search(
+                "context_precision fell from .* with faithfulness, in the same turns since", shown
+            )
         finally:
             serving.terminate()
     assert list(here.iterdir()) == []

@@ -169,7 +169,22 @@ def _with_unjudged(
 def findings_of(looked: Sequence[Looked]) -> tuple[FindingFigure, ...]:
     """What changed in any of some metrics, the most harmful first."""
     found = [finding for one in looked for finding in _of_metric(one, len(looked))]
-    return tuple(sorted(found, key=lambda one: -one.harm)[:_SHOWN])
+    ordered = sorted(found, key=lambda one: -one.harm)[:_SHOWN]
+    return tuple(replace(one, beside=_beside(one, ordered[:at])) for at, one in enumerate(ordered))
+
+
+def _beside(finding: FindingFigure, earlier: Sequence[FindingFigure]) -> str:
+    """The metric under which the same event is told already; empty if it is another one."""
+
+    def event(one: FindingFigure) -> tuple[object, ...]:
+        return one.worse, set(one.names), one.cause and one.cause[0], one.deploys, one.by_mix
+
+    same = (
+        one.metric
+        for one in earlier
+        if event(one) == event(finding) and one.earliest <= finding.latest and finding.earliest <= one.latest
+    )
+    return next(same, "")
 
 
 def _of_metric(looked: Looked, metrics: int) -> list[FindingFigure]:

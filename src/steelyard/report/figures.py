@@ -180,6 +180,8 @@ class FindingFigure:
     """Whether any field of the turns looks like a version."""
     worst: tuple[str, ...] = ()
     """Records of the worst turns since then."""
+    beside: str = ""
+    """The metric of a more harmful finding of the same turns, time, cause and version: told there already."""
 
     @property
     def worse(self) -> bool:

@@ -78,11 +78,11 @@ def _section(console: Console, title: str, rows: Sequence[Text]) -> None:
 
 
 def _causes(figures: ReportFigures) -> list[Text]:
-    rows = []
+    rows, where = [], "" if figures.source == "steelyard.db" else f" --db {shorten(figures.source, 200)}"
     for one in figures.causes:
         share = f"{one.turns:,} ({one.share:.0%}): ".replace("%", " %")
         rows.append(Text.assemble((f"{one.cause.replace('_', ' ')} ", "bold"), share, (one.mend, "dim")))
-        rows.append(Text(f"  steelyard explain {shorten(one.record_id, 80)}", style="dim"))
+        rows.append(Text(f"  steelyard explain {shorten(one.record_id, 80)}{where}", style="dim"))
     return rows
 
 

@@ -21,16 +21,19 @@ def what_words(finding: FindingFigure) -> str:
     found = finding.difference
     least, most = sorted((abs(found.low), abs(found.high)))
     verb = "fell" if found.value < 0 else "rose"
-    return (
+    fell = (
         f"{shorten(finding.metric, 80)} {verb} from {found.first:.2f} to {found.second:.2f} (by {least:.2f} "
-        f"to {most:.2f}) {_where(finding)} since {_time(finding.since)}{_span(finding)}: about "
-        f"{finding.turns:,.0f} turns since then."
+        f"to {most:.2f})"
     )
+    since = f"since {_time(finding.since)}{_span(finding)}"
+    if finding.beside:
+        return f"{fell} with {shorten(finding.beside, 80)}, in the same turns {since}."
+    return f"{fell} {_where(finding)} {since}: about {finding.turns:,.0f} turns since then."
 
 
 def cause_words(finding: FindingFigure) -> str:
-    """What more turns suffer from, and what mends it; empty where nothing tells."""
-    if finding.cause is None:
+    """What more turns suffer from, and what mends it; empty where nothing tells, or it is told already."""
+    if finding.cause is None or finding.beside:
         return ""
     cause, before, since = finding.cause
     return (
@@ -40,7 +43,12 @@ def cause_words(finding: FindingFigure) -> str:
 
 
 def deploy_words(finding: FindingFigure) -> str:
-    """That other questions are asked, or else which version came into use then, and what nothing tells."""
+    """That other questions are asked, or else which version came into use then, and what nothing tells.
+
+    Empty where it is told already.
+    """
+    if finding.beside:
+        return ""
     if finding.by_mix and finding.within is not None:
         return (
             f"Most of it is that other questions are asked: asked in the earlier mix, it would have changed "
