@@ -1,4 +1,4 @@
-"""Takes pictures of the pages over a made-up fortnight (light, dark, a phone) and of the demo in a terminal.
+"""Takes pictures of the pages over a made-up fortnight (light, dark, a phone) and of the demo in a terminal, which moves.
 
 python scripts/pictures.py [--folder .pictures]
 python scripts/pictures.py --docs      those that README and docs show, into docs/images
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import chdir, suppress
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -120,22 +121,44 @@ def shrink(picture: Path) -> None:
 
 
 def of_terminal(folder: Path) -> None:
-    """`steelyard demo`, as a terminal of 100 columns shows it."""
+    """`steelyard demo`, as a terminal of 100 columns shows it line by line."""
     command = [sys.executable, "-c", "from steelyard.cli import main; main()", "demo"]
     env = {**os.environ, "COLUMNS": "100", "TERM": "xterm-256color", "TTY_INTERACTIVE": "0"}
     ours, theirs = os.openpty()
     with subprocess.Popen(command, env=env, stdout=theirs), open(ours, "rb", buffering=0) as terminal:
         os.close(theirs)
-        shown = bytearray()
+        shown, began = bytearray(), time.monotonic()
+        ended = [0.0]  # when each line did; the first one is the command
         with suppress(OSError):  # how a terminal says that its program has ended
             while piece := terminal.read(1 << 16):
                 shown += piece
+                ended += [time.monotonic() - began] * piece.count(b"\n")
     console = Console(record=True, width=100, file=StringIO())
     console.print(Text.from_ansi(f"$ steelyard demo\n{shown.decode().rstrip()}".replace("\r", "")))
     drawn = console.export_svg(title="steelyard demo")
     # A picture fetches nothing: where there is no such font, another of equal width will do.
     drawn = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
-    (folder / "demo.svg").write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.MULTILINE), encoding="utf-8")
+    drawn = re.sub(r"[ \t]+$", "", moving(drawn, ended), flags=re.MULTILINE)
+    (folder / "demo.svg").write_text(drawn, encoding="utf-8")
+
+
+def moving(drawn: str, ended: list[float]) -> str:
+    """The picture of a terminal, whose lines come as they came, three times; still for who wants no motion."""
+    starts = [0.0]
+    for earlier, later in pairwise(ended):
+        # Nobody waits long for a picture, and nobody reads twenty lines at once.
+        starts.append(starts[-1] + min(max(later - earlier, 0.06), 1.2))
+    whole = starts[-1] + 6
+    # A line is bare when it begins, and there from its time on.
+    rules = [
+        f"@keyframes l{line} {{ 0% {{ opacity: 0 }} {100 * at / whole:.1f}% {{ opacity: 1 }} }}\n"
+        f".l{line} {{ animation: l{line} {whole:.1f}s step-end 3 }}"
+        for line, at in enumerate(starts)
+        if line
+    ]
+    style = "\n".join(["@media (prefers-reduced-motion: no-preference) {", *rules, "}"])
+    drawn = re.sub(r'<text class="([^"]*)"(?=[^>]*-line-(\d+)\))', r'<text class="\1 l\2"', drawn)
+    return drawn.replace("</style>", f"{style}\n</style>", 1)
 
 
 def of_phoenix(browser: Any, folder: Path) -> None:

@@ -94,3 +94,10 @@ def _syllables(word: str) -> int:
     groups = len(re.findall(r"[aeiouy]+", word))
     silent = re.search(r"[^aeiouytdl]ed$|[^aeiouylsxzcgh]es$|[^aeiouyl]e$", word)
     return max(1, groups - bool(silent))
+
+
+def test_the_picture_of_the_demo_moves_only_for_those_who_want_it() -> None:
+    picture = (DOCS / "images" / "demo.svg").read_text(encoding="utf-8")
+    still, moving = picture.split("@media (prefers-reduced-motion: no-preference) {")
+    assert "@keyframes" in moving and "animation" not in still
+    assert "://" not in moving.partition("</style>")[2] and len(picture) < 100_000
