@@ -1,4 +1,4 @@
-"""Takes pictures of the pages over a made-up fortnight (light, dark, a phone) and of the demo in a terminal, which moves.
+"""Takes pictures of the pages over a made-up fortnight (light, dark, a phone), and of the demo as it runs.
 
 python scripts/pictures.py [--folder .pictures]
 python scripts/pictures.py --docs      those that README and docs show, into docs/images
@@ -143,7 +143,7 @@ def of_terminal(folder: Path) -> None:
 
 
 def moving(drawn: str, ended: list[float]) -> str:
-    """The picture of a terminal, whose lines come as they came, three times; still for who wants no motion."""
+    """The picture of a terminal whose lines come as they came, three times; still for who wants that."""
     starts = [0.0]
     for earlier, later in pairwise(ended):
         # Nobody waits long for a picture, and nobody reads twenty lines at once.

@@ -317,8 +317,8 @@ def _notes(
         notes.append(f"All of this rests on {rests}; with fewer than {FEW} it says little.")
     if any(one.alike == "order" for one in metrics):
         notes.append(
-            "No turn says which session it is of, and neighbours resemble each other: how much was estimated "
-            "from the order of turns."
+            "No turn says which session it is of, and turns in a row resemble each other: the intervals "
+            "allow for that. A session on each turn makes them exact."
         )
     if not totals.with_content:
         notes.append("Questions and answers were not stored, so that turns cannot be opened.")

@@ -41,6 +41,7 @@ chain > CallbackHandler > Monitor > {judge} > {database}
 _NEXT: Final = """
 Next
   steelyard report --tag inventing{file}
+  steelyard demo --serve                 a fortnight of turns, in the browser
   steelyard score FILE.jsonl             answers of your own
   steelyard run APP.py                   a chain of your own
 """
