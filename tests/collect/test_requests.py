@@ -125,6 +125,17 @@ def test_a_bomb_is_not_unpacked_further_than_allowed(running: Running) -> None:
     assert peak < 20_000_000
 
 
+def test_a_packed_body_of_nothing_is_bounded_too(running: Running) -> None:
+    async def nothing() -> AsyncIterator[bytes]:
+        # A header of gzip, then blocks that hold nothing.
+        yield b"\x1f\x8b\x08" + bytes(7)
+        for _ in range(100):
+            yield b"\x00\x00\x00\xff\xff" * 100
+
+    headers = {**PROTOBUF, "content-encoding": "gzip"}
+    assert running.ask(nothing(), headers, max_body=10_000).status_code == 413
+
+
 def test_values_that_nest_as_deep_as_allowed_are_read(running: Running) -> None:
     assert running.ask(deep_protobuf(20)).status_code == 200
     nested: dict[str, Any] = {"stringValue": "x"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -11,7 +12,7 @@ import pytest
 
 from online.helpers import FAITHFUL, check_law, kind_judge, traced, turn
 from steelyard.online import Monitor
-from steelyard.record import Record, Timings
+from steelyard.record import Record, Timings, TraceRef
 from steelyard.testing import MemorySink
 
 
@@ -83,6 +84,25 @@ def test_a_turn_whose_mask_failed_may_come_again() -> None:
     stats = monitor.stats()
     assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 1, "duplicate": 1})
     assert list(sink.by_record) == ["a"]
+    monitor.close()
+
+
+def test_two_recorders_of_one_turn_are_noticed_whatever_a_mask_makes_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    numbers = itertools.count()
+
+    def mask(record: Record) -> Record:
+        # Each time another name in place of the person's.
+        return record.replace(answer=record.answer.replace("Curie", f"person {next(numbers)}"))
+
+    monitor = Monitor(metrics=[], sinks=[], mask=mask)
+    for name, framework in (("a", "langchain"), ("b", "opentelemetry")):
+        said = turn(name, answer="Marie Curie found it.").replace(trace=TraceRef(framework=framework))
+        monitor.submit(said)
+        assert monitor.flush(60) == 0
+    assert "by the recorder for langchain, and is scored twice" in caplog.text
+    assert "Curie" not in caplog.text
     monitor.close()
 
 

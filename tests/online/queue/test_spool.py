@@ -220,6 +220,19 @@ def test_a_dead_turn_that_is_taken_up_again_counts_as_any_other(tmp_path: Path) 
     assert again.turn.record.id == "a"
 
 
+def test_a_turn_that_ended_its_processes_gets_all_its_attempts_again(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = opened(tmp_path / "spool.db", max_attempts=2, lease_seconds=10, clock=clock)
+    spool.put([spooled("a")])
+    for _ in range(2):
+        for _ in range(2):
+            assert len(spool.lease_turns(1)) == 1
+            clock.now += 11
+        assert spool.lease_turns(1) == [] and spool.counts().dead == {"poison": 1}
+        [_] = spool.dead_letters(lambda letter: "replay", 10)
+    assert check(spool).pending == 1
+
+
 def test_the_texts_of_dead_turns_are_kept_within_a_tenth_of_the_bound(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db", max_bytes=100_000)
     spool.put([spooled(f"{number}") for number in range(60)])
