@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime
 
 from rich import box
@@ -14,8 +14,7 @@ from steelyard._internal.text import shorten
 from steelyard.report._funnel import remaining_turns, words
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
-from steelyard.report.page._changes import headline
-from steelyard.report.page._findings import finding_words
+from steelyard.report.page._lights import Light, State, lights_of, verdict_of
 from steelyard.report.page._turn import (
     bounds_words,
     evidence_words,
@@ -32,6 +31,7 @@ _WORST = 3
 # A smaller range would draw a steady metric's noise as high as a fall.
 _SPAN = 0.2
 _WEAK = "; it may be the judge, which reads this language worse"
+_STYLES: Mapping[State, str] = {"worse": "bold red", "better": "green"}
 _LEGEND = "means are weighted by inclusion; a trend spans its own range, at least .2 of the scale"
 
 
@@ -52,9 +52,9 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
         for one in figures.metrics:
             if said := bounds_words(one):
                 console.print(Text(f"{shorten(one.metric, 40)}: {said}", style="yellow"))
-        if not figures.findings:
-            console.print(Text(headline(figures.metrics), style=_style(figures.metrics)))
-    _section(console, "What changed", [Text(finding_words(one)) for one in figures.findings])
+        lights = lights_of(figures.metrics, figures.findings)
+        console.print(Text(f"{verdict_of(lights)}.", style=_STYLES.get(lights[0].state, "dim")))
+        _section(console, "What changed", _changed(lights, {one.metric for one in figures.findings}))
     _section(console, "Two judges: screen, judge alone, corrected", _screens(figures))
     _section(console, f"By {figures.by}", _groups(figures))
     _section(console, "Why turns are bad", _causes(figures))
@@ -105,11 +105,15 @@ def _metrics(metrics: Sequence[MetricFigure]) -> Table:
     return table
 
 
-def _style(metrics: Sequence[MetricFigure]) -> str:
-    changes = [metric.change for metric in metrics if metric.change and metric.change.difference.clear]
-    if not changes:
-        return "dim"
-    return "bold red" if any(change.worse for change in changes) else "green"
+def _changed(lights: Sequence[Light], named: Set[str]) -> list[Text]:
+    """What is told of metrics that changed; that of slices names its metric itself."""
+    return [
+        Text(f"{'' if one.metric.metric in named else f'{shorten(one.metric.metric, 80)}: '}{said}")
+        for one in lights
+        for news in one.told
+        if news.since is not None
+        for said in [" ".join(filter(None, (news.what, news.why, news.deploy)))]
+    ]
 
 
 def _interval(found: Estimate) -> str:

@@ -10,8 +10,7 @@ from typing import Final, Literal
 from steelyard._internal.text import shorten
 from steelyard.report._findings import worth_of
 from steelyard.report.figures import ChangeFigure, FindingFigure, MetricFigure
-from steelyard.report.page._changes import change_words
-from steelyard.report.page._findings import cause_words, deploy_words, what_words
+from steelyard.report.page._changes import cause_words, change_words, deploy_words, what_words
 
 State = Literal["worse", "low", "better", "steady", "unknown"]
 WORDS: Final[dict[State, str]] = {
