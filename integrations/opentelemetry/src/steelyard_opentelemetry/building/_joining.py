@@ -46,7 +46,8 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
         asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
         if not new.isdisjoint(each) or (not each and asked):
             used.append(part)
-            if part.root.span.trace_id != piece.root.span.trace_id:
+            # What only chose among passages was not asked anything: the look-up before it was.
+            if query and part.root.span.trace_id != piece.root.span.trace_id:
                 new.difference_update(each)
     return used[::-1]
 
