@@ -28,6 +28,7 @@ _STATEMENTS = (
     r"(?:(?:i|we) )?(?:(?:could|did|can)(?: ?not|n.t)|(?:was |were )?unable to|failed to) (?:find|locate)"
     rf" (?:anything\b|{_WORD}{{0,3}}{_HITS})",
     rf"{_WORD}{{0,5}}not found{_BARE}",
+    rf"empty (?:response|results?){_BARE}",
     rf"{_WORD}{{0,5}}(?:came (?:back|up) (?:empty|with nothing)|(?:returned|yielded|gave|produced|had|has)"
     rf" (?:nothing|no {_WORD}{{0,2}}{_HITS}|an empty \w{{1,20}})){_BARE}",
     r"(?:i(?:.m| am) sorry\W{1,3})?i (?:do not|don.t|cannot|can.t) (?:know|help|answer)\b",
