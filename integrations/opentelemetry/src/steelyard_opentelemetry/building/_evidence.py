@@ -12,6 +12,7 @@ from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, Origin, names_passages
 from steelyard_opentelemetry.building._translate import ranked
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
+from steelyard_opentelemetry.spans._documents import documents_in
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,13 +57,23 @@ def evidence_of(turn: Turn) -> FoundPassages:
 
 
 def follow(turn: Turn, earlier: Sequence[ModelCall]) -> None:
-    """Take in what models replied before a turn; texts beside documents are then judged again."""
+    """Take in what models were sent and replied before a turn; what may come from there is judged again."""
     turn.earlier = earlier
     found = evidence_of(turn)
+    stale = _kept_in_state(turn, earlier) if len(found.sources.made) > 1 else ()
+    found.sources.made = [one for one in found.sources.made if one.text not in stale]
     documents = {one.text for one in found.sources.documents}
     if earlier and any(one.text not in documents for one in found.contexts):
         found.steps.earlier = earlier
         turn.evidence = _evidence(turn)
+
+
+def _kept_in_state(turn: Turn, earlier: Sequence[ModelCall]) -> set[str]:
+    """The documents of an earlier turn that steps were still given, and that none of this turn returned."""
+    passing = [p.passing for _, p in turn.seen("chain") if len(p.passing) > 1] if earlier else []
+    given, returned = ({d.text for p in passing for d in documents_in(p[at])} for at in (0, -1))
+    shown = [text for call in earlier for text in call.prompts] if returned else []
+    return {text for text in given - returned if any(text in one for one in shown)}
 
 
 def _evidence(turn: Turn) -> FoundPassages:

@@ -33,11 +33,8 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
     """
     texts = [[context.text for context in evidence_of(part).contexts] for part in parts]
     every = list(dict.fromkeys(text for each in texts for text in each))
-    new = {
-        text
-        for text, sighting in zip(every, find_passages(every, piece.prompts), strict=True)
-        if sighting.found
-    }
+    pairs = zip(every, find_passages(every, piece.prompts), strict=True)
+    new = {text for text, sighting in pairs if sighting.found}
     prompts = " ".join(" ".join(piece.prompts).split())
     used: list[Turn] = []
     for part, each in zip(reversed(parts), reversed(texts), strict=True):
@@ -46,10 +43,13 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
         asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
         if not new.isdisjoint(each) or (not each and asked):
             used.append(part)
-            # What only chose among passages was not asked anything: the look-up before it was.
-            if query and part.root.span.trace_id != piece.root.span.trace_id:
-                new.difference_update(each)
+            new.difference_update(each if _is_elsewhere(part, piece) else ())
     return used[::-1]
+
+
+def _is_elsewhere(part: Turn, piece: Turn) -> bool:
+    """Whether a look-up stands in another trace; what only chose among passages was not asked anything."""
+    return part.question != "" and part.root.span.trace_id != piece.root.span.trace_id
 
 
 def root_of(piece: Turn, parts: Sequence[Turn]) -> Node:

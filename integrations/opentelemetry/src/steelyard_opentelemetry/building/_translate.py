@@ -10,7 +10,7 @@ from steelyard.record import Context
 from steelyard.recording import unique
 from steelyard.recording.building import Step, StepKind, revised, said_last
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import plain
+from steelyard.recording.provenance import json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -262,8 +262,14 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
 
 
 def _new_text(given: Any, returned: Any, turn: Turn) -> str:
-    """The only text that a step returned and was not given; of several the one that models said last."""
-    known = {text for _, text in strings_in(given)}
+    """The only text that a step returned and was not given; of several the one that models said last.
+
+    What a model said once more counts, although the conversation that was given holds it.
+    """
+    said_now = {
+        said.strip() for call in turn.told_calls for one in call.replies for said in json_strings(one)
+    }
+    known = {text for _, text in strings_in(given)} - said_now
     new = (text for _, text in strings_in(returned) if text not in known)
     # What shows an object is no text, but a text may be JSON.
     said = {answer_in(text) or ("" if shows_object(text) else text.strip()) for text in new} - {""}
