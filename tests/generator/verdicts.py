@@ -73,10 +73,17 @@ def _is_unseen(run: Run, verdict: Verdict) -> bool:
     told = run.receiver.told
     if verdict.outcome not in ("said", "missing") or verdict.truth is None or told is None:
         return False
-    if run.choices.framework == "plain" and run.choices["shape"] == "filled":
+    if _is_filled_in(run):
         return True
     answer = verdict.truth.answer
     return verdict.record is None and not any(place(answer, text) >= 0 for text in told)
+
+
+def _is_filled_in(run: Run) -> bool:
+    """Whether a model was called alone, with a prompt that plain code had filled in."""
+    if run.choices.framework == "plain":
+        return run.choices["shape"] == "filled"
+    return run.choices["shape"] == "bare" and run.choices["prompting"] in ("fstring", "value")
 
 
 def _take(truth: Truth, records: list[tuple[str | None, Record]]) -> Record | None:
