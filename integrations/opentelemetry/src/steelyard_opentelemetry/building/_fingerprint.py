@@ -72,9 +72,7 @@ class TurnFingerprint:
         if self._holds(other) or other._holds(self):
             return True
         overlap = self.start <= other.end and other.start <= self.end
-        # Of two turns of one instrumentor one may lack the spans of a second: those tell no twin.
-        is_other = not (self.dialects <= other.dialects or other.dialects <= self.dialects)
-        return overlap and is_other and self.dialects not in other.told_by
+        return overlap and self.dialects != other.dialects and self.dialects not in other.told_by
 
     def _holds(self, step: TurnFingerprint) -> bool:
         """Whether a step in a trace of its own ran within this turn."""
