@@ -60,9 +60,11 @@ def follow(turn: Turn, earlier: Sequence[ModelCall]) -> None:
     """Take in what models were sent and replied before a turn; what may come from there is judged again."""
     turn.earlier = earlier
     found = evidence_of(turn)
-    stale = _kept_in_state(turn, earlier) if len(found.sources.made) > 1 else ()
-    found.sources.made = [one for one in found.sources.made if one.text not in stale]
-    documents = {one.text for one in found.sources.documents}
+    sources = found.sources
+    stale = _kept_in_state(turn, earlier) if len(sources.made) > 1 else ()
+    sources.made = [one for one in sources.made if one.text not in stale]
+    sources.texts = [one for one in sources.texts if one.text not in stale]
+    documents = {one.text for one in sources.documents}
     if earlier and any(one.text not in documents for one in found.contexts):
         found.steps.earlier = earlier
         turn.evidence = _evidence(turn)
