@@ -209,6 +209,33 @@ def test_interrupt_and_resume(receiver: Receiver, config: Any, handler: Callback
     assert texts(resumed.retrieved) == [PARIS.page_content, BERLIN.page_content]
 
 
+def test_what_a_person_says_to_a_graph_is_neither_its_question_nor_a_passage(
+    receiver: Receiver, config: Any
+) -> None:
+    class Draft(TypedDict, total=False):
+        report: dict[str, str]
+        remark: str
+        answer: str
+
+    def review(state: Draft) -> Draft:
+        return {"remark": interrupt("Is that so?")}
+
+    def answer(state: Draft) -> Draft:
+        rest = f"{SHELF.invoke('capital')[0].page_content}\nA person said: {state['remark']}"
+        return {"answer": str(says("Paris.").invoke(f"{state['report']}\n{rest}").content)}
+
+    builder = StateGraph(Draft)
+    builder.add_sequence([review, answer])
+    builder.add_edge(START, "review")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    thread: Any = {**config, "configurable": {"thread_id": "t3"}}
+    graph.invoke({"report": {"kind": "crack", "at": "beam 4"}}, thread)
+    graph.invoke(Command(resume="Say it in a single word, please."), thread)
+    resumed = receiver.records[-1]
+    assert (resumed.question, texts(resumed.contexts)) == ("", [PARIS.page_content])
+    assert any(note.startswith("question: not found") for note in resumed.notes)
+
+
 def test_two_interrupts(receiver: Receiver, config: Any) -> None:
     def retrieve(state: MessagesState) -> dict[str, Any]:
         SHELF.invoke("capital")

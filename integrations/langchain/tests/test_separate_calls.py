@@ -152,6 +152,22 @@ def test_tasks_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
     assert found == {"Paris it is": [PARIS.page_content], "France it is": [FRANCE.page_content]}
 
 
+def test_a_chain_given_a_prompt_with_passages_in_it_is_told_what_was_searched(receiver: Receiver) -> None:
+    """Its own template stands around that prompt, so that no model is sent it as it is."""
+    from langchain_core.prompts import ChatPromptTemplate
+
+    found = Shelf(documents=[PARIS]).invoke(QUESTION)
+    prompt = f"By this context only:\n{found[0].page_content}\n---\nBy the above context: {QUESTION}"
+    talks = ChatPromptTemplate.from_template("A friendly talk.\n\nHuman: {input}\nAI:") | says("Paris.")
+    talks.invoke({"input": prompt})
+    record = receiver.record
+    assert (record.question, texts(record.contexts), record.evidence) == (
+        QUESTION,
+        [PARIS.page_content],
+        "known",
+    )
+
+
 def test_threads_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
     Shelf(documents=[PARIS]).invoke("capital")
     thread = threading.Thread(target=lambda: says("Paris.").invoke(f"{PARIS.page_content}\n{QUESTION}"))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from langchain.agents import create_agent
-from langchain_core.tools import tool
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import InjectedState
+from langgraph.types import Command
 
 from apps.app import BOTH, Truth, chain
 from apps.island import FARES, FERRY, SUNDAY, SUNDAY_ANSWER
@@ -49,6 +53,51 @@ def search_that_finds_nothing() -> Any:
         return ["There are no matching documents for this question."]
 
     return create_agent(asks_again(("no matching", UNKNOWN)), [search])
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=saying, ways=BOTH)
+def tool_that_takes_notes() -> Any:
+    """A tool says back the plan that the model gave it, before another one searches."""
+
+    @tool
+    def keep_plan(plan: str) -> str:
+        """Keeps a plan."""
+        return f"Plan noted: {plan}"
+
+    @tool
+    def search(query: str) -> str:
+        """Searches the island's pages."""
+        return FERRY
+
+    planned = calls("keep_plan", plan="1. Search the pages of the ferry.\n2. Look for Sundays.")
+    speaks = model(
+        ("Signe", SUNDAY_ANSWER), ("Plan noted", calls("search", query="ferry")), otherwise=planned
+    )
+    return create_agent(speaks, [keep_plan, search])
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=saying, ways=BOTH)
+def colleague_that_takes_over() -> Any:
+    """An agent hands the conversation to another one, by a tool whose name says nothing of it."""
+
+    @tool
+    def assign_expert(call: Annotated[str, InjectedToolCallId], state: Annotated[Any, InjectedState]) -> Any:
+        """Asks an expert."""
+        told = ToolMessage("Successfully transferred to expert", tool_call_id=call)
+        update = {"messages": [*state["messages"], told]}
+        return Command(goto="expert", graph=Command.PARENT, update=update)
+
+    @tool
+    def search(query: str) -> str:
+        """Searches the island's pages."""
+        return FERRY
+
+    speaks = model(("Signe", SUNDAY_ANSWER), otherwise=calls("search", query="ferry"))
+    builder = StateGraph(MessagesState)
+    builder.add_node("front", create_agent(model(otherwise=calls("assign_expert")), [assign_expert]))
+    builder.add_node("expert", create_agent(speaks, [search]))
+    builder.add_edge(START, "front")
+    return builder.compile()
 
 
 def blocks(*texts: str) -> list[dict[str, str]]:

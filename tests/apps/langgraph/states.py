@@ -105,3 +105,29 @@ def parallel_searches_that_join_their_hits() -> Any:
     builder.add_node(generate_answer)
     builder.add_edge("generate_answer", END)
     return builder.compile()
+
+
+BOOK = "The Harbour Master's own Book"
+
+
+class Rows(State, total=False):
+    """A state of plain rows."""
+
+    rows: list[dict[str, str]]
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
+def rows_with_the_names_of_their_books() -> Any:
+    """Documents become rows with the name of the book that each is from; the prompt prints both."""
+
+    def look_up(state: Rows) -> Rows:
+        found = shelf(FERRY, FARES).invoke(state["question"])
+        return {"rows": [{"text": one.page_content, "book": BOOK} for one in found]}
+
+    def generate(state: Rows) -> Rows:
+        printed = "\n\n".join(f"{row['book']}: {row['text']}" for row in state["rows"])
+        return {
+            "generation": answering(SUNDAY_ANSWER).invoke({"context": printed, "question": state["question"]})
+        }
+
+    return line(look_up, generate, state=Rows)

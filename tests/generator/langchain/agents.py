@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
+from langgraph.types import Command
 
 from generator.choices import Choices
 from generator.langchain.application import Application, all_found, single
@@ -27,6 +28,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRequest, before_model, dynamic_prompt
 
 Given = Callable[[Turn], Any]
+Graph = Annotated[dict[str, Any], InjectedState]
 
 
 def given(choices: Choices, key: str = "messages") -> Given:
@@ -155,6 +157,43 @@ def supervisor(choices: Choices) -> Application:
     return single(made, given(choices), hops=hops, shows=all_found)
 
 
+def with_notes(choices: Choices) -> Application:
+    """An agent that takes a note first, by a tool that says back what it was given."""
+    hops, one = choices.number("hops"), tool(choices)
+
+    def keep(note: str) -> str:
+        """Takes a note."""
+        return f"Noted: {note}"
+
+    notes = StructuredTool.from_function(keep, name="plan")
+    speaker = Speaker(role="agent", tool=one.name, hops=hops, notes=notes.name, told=1)
+    made = create_agent(
+        speaker, [one, notes], system_prompt=instructions(choices) or None, checkpointer=saver(choices)
+    )
+    return single(made, given(choices), hops=hops, shows=all_found)
+
+
+def team(choices: Choices) -> Application:
+    """An agent that hands the turn to another one, by a tool with a name of its own."""
+    hops, one = choices.number("hops"), tool(choices)
+
+    def assign(query: str, tool_call_id: Annotated[str, InjectedToolCallId], state: Graph) -> Any:
+        """Hands over to a colleague."""
+        told = ToolMessage("Successfully transferred to expert", tool_call_id=tool_call_id)
+        update = {"messages": [*state["messages"], told]}
+        return Command(goto="expert", graph=Command.PARENT, update=update)
+
+    passing = StructuredTool.from_function(assign, name="assign_to_colleague")
+    expert = Speaker(role="agent", tool=one.name, hops=hops, told=1)
+    built = StateGraph(MessagesState)
+    built.add_node("front", create_agent(Speaker(role="agent", tool=passing.name), [passing]))
+    built.add_node(
+        "expert", create_agent(expert, [one], system_prompt=instructions(choices) or None, name="expert")
+    )
+    built.add_edge(START, "front")
+    return single(built.compile(checkpointer=saver(choices)), given(choices), hops=hops, shows=all_found)
+
+
 AGENTS: dict[str, Callable[[Choices], Application]] = {
     "framework": framework,
     "nodes": of_nodes,
@@ -162,6 +201,8 @@ AGENTS: dict[str, Callable[[Choices], Application]] = {
     "before": before_the_model,
     "executor": executor,
     "supervisor": supervisor,
+    "notes": with_notes,
+    "team": team,
 }
 
 

@@ -25,12 +25,21 @@ def now(manager: Any = None) -> Turn:
     return TURNS[(metadata or {})["turn"]]
 
 
+def _calls(tool: str, args: dict[str, str], turn: Turn, at: int) -> AIMessage:
+    call = {"name": tool, "args": args, "id": f"{turn.id}-{tool}-{at}"}
+    return AIMessage("", tool_calls=[{**call, "type": "tool_call"}])
+
+
 class Speaker(BaseChatModel):
     """Replies as its role does: `answer`, `rewrite`, `queries`, `grade`, `route`, `check`, `agent`, ..."""
 
     role: str
     tool: str = ""
     hops: int = 1
+    notes: str = ""
+    """A tool that takes a note before anything is looked up; none if empty."""
+    told: int = 0
+    """What other tools told before its own."""
     drafts: bool = False
     """Whether the first answer is a draft that is thrown away."""
     form: str | None = None
@@ -95,10 +104,14 @@ class Speaker(BaseChatModel):
     def _act(self, turn: Turn, messages: list[BaseMessage], prompt: str) -> AIMessage:
         asked = max(at for at, message in enumerate(messages) if message.type == "human")
         looked = sum(message.type == "tool" for message in messages[asked:])
+        if self.notes and not looked:
+            return _calls(
+                self.notes, {"note": f"First look it up, then answer: {turn.rewritten}"}, turn, looked
+            )
+        looked -= self.told
         if looked >= self.hops:
             return AIMessage((self._relay if self.role == "expert" else self._answer)(turn, prompt))
-        call = {"name": self.tool, "args": {"query": turn.queries[looked]}, "id": f"{turn.id}-{looked}"}
-        return AIMessage("", tool_calls=[{**call, "type": "tool_call"}])
+        return _calls(self.tool, {"query": turn.queries[looked]}, turn, looked)
 
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any

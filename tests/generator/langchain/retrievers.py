@@ -24,9 +24,10 @@ from generator.turns import Turn
 
 KINDS = (
     *("base", "store", "multi_query", "ensemble", "compression", "documents", "texts", "dicts"),
-    *("rows", "joined"),
+    *("rows", "joined", "titled"),
 )
-"""The last five are plain functions: of documents, texts, dicts, rows with titles, one joined text."""
+"""Of the last six, five are plain functions: of documents, texts, dicts, rows with titles, one joined text.
+`titled` makes rows with titles out of what a retriever found."""
 
 
 def documents(texts: Sequence[str]) -> list[Document]:
@@ -89,7 +90,18 @@ def retriever(choices: Choices) -> Runnable[Any, Any]:
         return EnsembleRetriever(retrievers=[Shelf(half=0), Shelf(half=1)], weights=[0.5, 0.5])
     if kind == "compression":
         return ContextualCompressionRetriever(base_compressor=KeepsShown(), base_retriever=Shelf())
+    if kind == "titled":
+        return Shelf() | RunnableLambda(titled)
     return Shelf() if kind == "base" else RunnableLambda(finder(kind)).with_config(run_name="look")
+
+
+def rows(found: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"title": title_of(at), "text": text, "link": f"#{at}"} for at, text in enumerate(found)]
+
+
+def titled(found: Sequence[Document]) -> list[dict[str, Any]]:
+    """Documents as rows with titles."""
+    return rows([one.page_content for one in found])
 
 
 def finder(kind: str) -> Callable[[str], Any]:
@@ -102,7 +114,7 @@ def finder(kind: str) -> Callable[[str], Any]:
         if kind == "dicts":
             return [{"text": text, "score": 0.9, "page": at} for at, text in enumerate(found)]
         if kind == "rows":
-            return [{"title": title_of(at), "text": text, "link": f"#{at}"} for at, text in enumerate(found)]
+            return rows(found)
         if kind == "joined":
             return now().came("\n\n".join(found))
         return documents(found)

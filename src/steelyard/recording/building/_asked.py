@@ -19,6 +19,7 @@ from steelyard.recording.provenance import (
     holds_passages,
     is_intermediate_output,
     labelled_question,
+    names_both,
     plain,
     split_chat_template,
     word_count,
@@ -82,7 +83,12 @@ def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
 
 
 def _is_beside_passages(turn: Turn, own: str) -> bool:
-    """Whether another message has the passages: the user's is what was typed then, whatever it looks like."""
+    """Whether another message has the passages: the user's is what was typed then, whatever it looks like.
+
+    Unless it names a question and passages itself, so that what the other has may be instructions.
+    """
+    if "\n" in own and names_both(own):
+        return False
     messages = [one for call in turn.models for one in call.messages]
     return any(one.text.strip() == own.strip() for one in messages) and any(
         one.role == "system" and holds_passages(one.text) for one in messages

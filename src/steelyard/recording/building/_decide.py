@@ -158,11 +158,18 @@ def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
     """
     if shows_nothing(turn, origin.calls.made, question=question):
         return origin
-    cut = [one for prompt in _asked_last(origin, turn) for one in guessed_passages(prompt, question)]
+    prompts = list(_asked_last(origin, turn))
+    # What stands beside the question, and only if there is nothing, what stands in another message.
+    beside = [prompt for prompt in prompts if question and question in prompt]
+    cut = _cut(beside, question) or _cut(prompts, question)
     said = [plain(reply) for call in turn.earlier for reply in call.replies]
     found = (one.text for text in cut for one in passages_of(text) if one.text != turn.answer.strip())
     texts = dict.fromkeys(text for text in found if not any(plain(text) in reply for reply in said))
     return _guessed(origin, texts) if texts else origin
+
+
+def _cut(prompts: Iterable[str], question: str) -> list[str]:
+    return [one for prompt in prompts for one in guessed_passages(prompt, question)]
 
 
 def _guessed(origin: Origin, texts: Iterable[str]) -> Origin:

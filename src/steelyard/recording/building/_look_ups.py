@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard.recording.building._parts import parts_of
+from steelyard.recording.building._parts import is_telling, parts_of
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.building._written import WHOLLY, is_written
 from steelyard.recording.provenance import ModelCall, find_passages, plain
@@ -50,7 +50,7 @@ def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
         if step.kind == "retrieval" and step in turn.retrievals:
             query = text_of(step.given) if isinstance(step.given, str) else None
             _add(made, step, list(step.contexts or ()), query)
-        elif step.kind == "tool" and not (_serves_another(turn, step) or _hands_over(step.name)):
+        elif step.kind == "tool" and not (_serves_another(turn, step) or _is_hand_over(step)):
             _add_tool(made, turn, step, tool_contexts)
     if not any(_has_ended(step) for step in turn.steps if step.kind == "tool"):
         _add_told(made, turn, tool_contexts)
@@ -65,6 +65,10 @@ def _serves_another(turn: Turn, tool: Step) -> bool:
         above.kind == "retrieval" or (above.kind == "tool" and not turn.inside(above, "model"))
         for above in tool.above()
     )
+
+
+def _is_hand_over(tool: Step) -> bool:
+    return tool.hands_over or _hands_over(tool.name)
 
 
 def _hands_over(tool: str) -> bool:
@@ -147,9 +151,12 @@ def _calls_inside(turn: Turn, tool: Step) -> Iterator[ModelCall]:
 def _finds_nothing(tool: Step, turn: Turn) -> bool:
     """Whether a tool brought nothing from outside: its own arguments, or a prompt that it wrote.
 
-    A model wrote the arguments, as for a structured answer; a prompt was then a model's only message.
+    A model wrote the arguments, as of a structured answer or a plan; a prompt was a model's only message.
     """
-    returned = tool.returned
+    message = next(iter(messages_in(tool.returned)), None)
+    returned = tool.returned if message is None else message.result
+    if isinstance(returned, str) and _only_repeats(returned, tool.given):
+        return True
     if isinstance(returned, str) and any(
         len(call.prompts) == 1 and plain(call.prompts[0]) == plain(returned) for call in turn.calls
     ):
@@ -159,6 +166,18 @@ def _finds_nothing(tool: Step, turn: Turn) -> bool:
         return False
     given, brought = set(_leaves(tool.given)), set(_leaves(shown))
     return bool(brought) and brought <= given
+
+
+def _only_repeats(returned: str, given: Any) -> bool:
+    """Whether a text says nothing beside its arguments, which say something: a note that was taken."""
+    rest = plain(returned)
+    said = {part for part in _leaves(given) if part in rest}
+    if not any(map(is_telling, said)):
+        return False
+    for part in sorted(said, key=len, reverse=True):
+        rest = rest.replace(part, " ")
+    words_left = [word for word in rest.split() if any(map(str.isalnum, word))]
+    return not is_telling(" ".join(dict.fromkeys(words_left))) and not any(map(str.isdigit, rest))
 
 
 def _leaves(value: Any, depth: int = 8) -> Iterator[str]:

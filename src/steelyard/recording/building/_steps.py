@@ -44,6 +44,8 @@ class Step:
     """When it ended; None if it did not."""
     failed: bool = False
     """Whether it ended in an error."""
+    hands_over: bool = False
+    """Whether it is a tool that only hands the turn to another agent, as far as the framework tells."""
 
     def above(self) -> Iterator[Step]:
         """The steps that it ran in, nearest first."""
@@ -71,6 +73,8 @@ class Turn:
     """Look-ups of earlier runs in the same task or thread, by run, earliest first; none was used yet."""
     earlier: Sequence[ModelCall] = ()
     """What models replied in earlier runs of the same task or thread; such a text is not evidence."""
+    said: Sequence[str] = ()
+    """What a person said to the run on its way, beside its input; no evidence, as all of a conversation."""
     in_conversation: bool = False
     """Whether the recorder knows that there was an earlier exchange."""
     answer: str = field(default="")

@@ -49,7 +49,7 @@ class _Shown:
         return cls(
             prompts=[plain(text) for text in prompts],
             known=[plain(one.text) for one in sources.documents],
-            history=[plain(text) for text in earlier_messages(turn.given)],
+            history=[plain(text) for text in (*earlier_messages(turn.given), *turn.said)],
             queries={plain(query) for query in sources.queries},
             asked=plain(question),
             remembered=_remembered(turn),
@@ -87,7 +87,7 @@ def shown_texts(
     if not prompts or not sources.texts:
         return [], []
     able, has_more = _able(_unspoken(sources.texts, turn), _Shown.of(turn, sources, prompts, question))
-    shown = _of_main_columns(_divided(_in_prompt(able, prompts, question), able))
+    shown = _of_main_columns(_divided(_in_prompt(able, prompts, question), able), sources.texts)
     found = _not_written(turn, _without_known(shown, sources))
     counted = _chosen(found, has_documents=has_documents, is_asked=bool(question))
     chosen, is_left = _smallest(counted), bool(question) and len(counted) < len(found)
@@ -190,10 +190,13 @@ def _only_labels(joined: Text, parts: Sequence[tuple[Text, str]]) -> bool:
     return not any(map(is_telling, rest.split("\n")))
 
 
-def _of_main_columns(texts: Sequence[Text]) -> list[Text]:
-    """The texts without those of columns that say much less than another one of theirs: titles, addresses."""
+def _of_main_columns(texts: Sequence[Text], every: Sequence[Text]) -> list[Text]:
+    """The texts without those of columns that say much less than another one of theirs: titles, addresses.
+
+    That other one may hold known passages, and so be none of the texts.
+    """
     sizes: Counter[tuple[float, int, str]] = Counter()
-    for one in texts:
+    for one in every:
         if one.column is not None:
             sizes[one.column] += len(one.text)
     most: dict[tuple[float, int], int] = {}

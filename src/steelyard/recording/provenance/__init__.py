@@ -38,18 +38,18 @@ from steelyard.recording.provenance._calls import (
     strip_code_fence,
 )
 from steelyard.recording.provenance._follows import notes_on_predecessors
-from steelyard.recording.provenance._lines import is_history, names_speaker, plain, plain_line
-from steelyard.recording.provenance._notes import NOTES, Note, sentence
-from steelyard.recording.provenance._provenance import Origin, trace_provenance
-from steelyard.recording.provenance._sections import (
+from steelyard.recording.provenance._guesses import (
     guessed_passages,
     guessed_question,
     has_empty_place,
     holds_passages,
     labelled_question,
-    sections,
-    split_chat_template,
+    names_both,
 )
+from steelyard.recording.provenance._lines import is_history, names_speaker, plain, plain_line
+from steelyard.recording.provenance._notes import NOTES, Note, sentence
+from steelyard.recording.provenance._provenance import Origin, trace_provenance
+from steelyard.recording.provenance._sections import sections, split_chat_template
 from steelyard.recording.provenance._tools import finds_nothing, names_passages
 from steelyard.recording.provenance._turn import RootKind, RootReason, classify_root
 from steelyard.recording.provenance._words import word_count
@@ -84,6 +84,7 @@ __all__ = [
     "is_intermediate_output",
     "is_printed",
     "labelled_question",
+    "names_both",
     "is_history",
     "classify_root",
     "json_strings",

@@ -184,15 +184,29 @@ def is_intermediate_output(replies: Sequence[str]) -> bool:
     return bool(replies) and all(map(_is_helper_text, replies))
 
 
+def is_score(reply: str) -> bool:
+    """Whether a reply is a form of verdicts alone, all of them numbers, true or false."""
+    form = _form(strip_code_fence(reply))
+    is_plain = all(isinstance(value, (int, float)) for value in form.values())
+    return bool(form) and is_plain and form.keys() <= _VERDICT_KEYS
+
+
+def _form(text: str) -> dict[str, object]:
+    """The fields of a text that is one JSON object, with their names in lower case; none of any other."""
+    if text[:1] != "{":
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return {str(key).lower(): one for key, one in value.items()} if isinstance(value, dict) else {}
+
+
 def _is_helper_text(reply: str) -> bool:
     plain = strip_code_fence(reply)
     if plain[:1] == "{":
-        try:
-            value = json.loads(plain)
-        except (ValueError, RecursionError):
-            return False
-        keys = {str(key).lower() for key in value} if isinstance(value, dict) else set()
-        return bool(keys) and (keys <= (_VERDICT_KEYS | _QUERY_KEYS))
+        form = _form(plain)
+        return bool(form) and form.keys() <= (_VERDICT_KEYS | _QUERY_KEYS)
     # Verdicts, numbers and rankings are short; a long text that begins like one is an answer.
     if len(plain) > 400:
         return False

@@ -1,8 +1,7 @@
 r"""Sections of a prompt, for what has to be guessed: the one parser of tags, headings, labels, fences.
 
-What is found here is a guess, and is said to be one. It is asked only where nothing told of passages, or of
-the question. A template that marks the question marks its material alike, so that the form of the marks tells
-what no known word does.
+Where a section begins and ends is told by the form of its marks; what a mark is called is looked at where
+they do not tell.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _HEADING = re.compile(
     rf"|(?P<label>{_LABEL})(?::(?!\S)|\uff1a)(?P<rest>[^\n]*)"
     r"|(?P<rule>```\w{0,20}|-{3,80}|={3,80}|\*{3,80}|#{3,80}|\"\"\"))[ \t]{0,8}"
 )
-_MOST_WORDS = 12  # of a line that ends with a colon and announces what is below it
+MOST_LABEL_WORDS = 12  # of a line that ends with a colon and announces what is below it
 _MOST_LABEL = 5  # of a label with its text on the same line
 _ASKS = re.compile(
     r"\b(?:questions?|query|q|ask(?:ed|s)?|user'?s? (?:input|message|request|says?)|human|user)\b"
@@ -54,21 +53,36 @@ _MATERIAL = re.compile(
     re.IGNORECASE,
 )
 """What templates call the part that holds the passages, in the same languages."""
-_LEAST = 4
+_MOST_NAME = 4  # words of what a question is called
 _BELOW = re.compile(r"</[^<>]{0,40}>[\s<#*=-]{0,20}(?P<label>[^\n:>]{1,40})")
 """What stands right behind the end of a section."""
-_ENDED = ("tag", "fence")
+ENDED = ("tag", "fence")
 """Forms that also mark the end of a section."""
 _REMARK = 12  # words; instructions at the end of a prompt have fewer, passages have more
-_TELLING = 8  # words of what is taken for material by the form of its marks alone
-_ASKED = "\0"
+ASKED = "\0"
 """Stands for the question in a prompt."""
 _NUMBER = re.compile(r"\d{1,6}")
-_NOTHING = "[]{}()\"' \t\n"
-_GAP = re.compile(r"([^\n]{1,500})\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z")
-"""A line with nothing but blank lines below it, up to the label of the question."""
-_AROUND = "\"'`*"
-_MOST_QUESTION = 60  # words of a line that asks; a longer one is a text that ends with a question
+MOST_QUESTION = 60  # words of a line that asks; a longer one is a text that ends with a question
+
+
+def asks(label: str) -> bool:
+    """Whether a label speaks of a question."""
+    return _ASKS.search(label) is not None
+
+
+def speaks_of_material(text: str) -> bool:
+    """Whether a label or an instruction speaks of what holds the passages."""
+    return _MATERIAL.search(text) is not None
+
+
+def without_number(label: str) -> str:
+    """A label without its number."""
+    return _NUMBER.sub("", label)
+
+
+def may_be_asked(text: str) -> bool:
+    """Whether a text asks, and is no longer than a question."""
+    return is_question(text) and word_count(text) <= MOST_QUESTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +104,20 @@ class Section:
     @property
     def names_material(self) -> bool:
         """Whether its label is a usual one for passages."""
-        return bool(_MATERIAL.search(self.label)) and (self.form == "tag" or not _ASKS.match(self.label))
+        return speaks_of_material(self.label) and (self.form == "tag" or not _ASKS.match(self.label))
 
     @property
     def names_question(self) -> bool:
         """Whether its label is a usual one for a question."""
-        return word_count(self.label) <= _LEAST and bool(_ASKS.search(self.label.replace("_", " ")))
+        return word_count(self.label) <= _MOST_NAME and asks(self.label.replace("_", " "))
 
     @property
     def material(self) -> str:
         """What it says before the question, without a last short remark of the template."""
-        text, asked, _ = self.text.partition(_ASKED)
+        text, asked, _ = self.text.partition(ASKED)
         *above, last = re.split(r"\n[ \t]{0,20}\n", text.strip())
         size = word_count(last)
-        if asked or not self.is_last or self.form in _ENDED or size >= _REMARK:
+        if asked or not self.is_last or self.form in ENDED or size >= _REMARK:
             return text.strip()
         if not above:
             return "" if self.is_apart else text.strip()
@@ -130,167 +144,6 @@ def sections(prompt: str) -> list[Section]:
     """
     parts = split_chat_template(prompt)
     return [one for part in parts for one in _fields(part) or _of_speech(part, is_last=part is parts[-1])]
-
-
-def guessed_question(prompt: str) -> str:
-    """The question that a prompt names, or its last line if that asks; empty if neither is there."""
-    found = sections(prompt)
-    if named := [one for one in found if one.text and one.names_question]:
-        return _asked(named[-1])
-    lines = [line.strip() for line in prompt.split("\n") if line.strip()]
-    label, _, rest = (lines[-1] if lines else "").rpartition(": ")
-    if label and word_count(label) <= _MOST_WORDS and _ASKS.search(label):
-        return rest.strip()
-    return (
-        _asked_by_form(found)
-        or next(filter(_may_be_asked, lines[-1:] + lines[:1]), "")
-        or _only_asked(prompt, found)
-    )
-
-
-def _asked_by_form(found: Sequence[Section]) -> str:
-    """The question of the last section that asks, or of the only one beside what is named as passages."""
-    marked = [one for one in found if one.form and one.text and not one.names_material]
-    asking = [one for one in marked if _may_be_asked(_asked(one))]
-    if not asking and len(marked) == 1 and _named(found) and word_count(marked[0].text) <= _MOST_QUESTION:
-        asking = marked
-    return _asked(asking[-1]) if asking else ""
-
-
-def labelled_question(text: str) -> str:
-    """The question in a text that is nothing but a question with its label or its tags; empty if it is not.
-
-    >>> labelled_question("<question>How many hills?</question>")
-    'How many hills?'
-    """
-    found = sections(text)
-    return _asked(found[0]) if len(found) == 1 and found[0].names_question else ""
-
-
-def _asked(section: Section) -> str:
-    """The question in a section: what follows it is the template's, if no tag ends it."""
-    first = next((part for part in section.text.split("\n", 1)), "")
-    above, _, rest = section.text.partition("\n\n")
-    if section.form != "tag" and _may_be_asked(first):
-        return _unquoted(first)
-    is_over = section.form != "tag" and bool(rest) and "\n\n" not in rest and not _may_be_asked(rest)
-    return _unquoted(above if is_over else section.text)
-
-
-def _unquoted(text: str) -> str:
-    """A text without marks that stand around the whole of it."""
-    text = text.strip()
-    while len(text) > 1 and text[0] in _AROUND and text[-1] == text[0]:
-        text = text[1:-1].strip()
-    return text
-
-
-def _only_asked(prompt: str, found: Sequence[Section]) -> str:
-    """The only line outside of what seem to be passages that asks something."""
-    for passage in _named(found):
-        prompt = prompt.replace(passage, "\n")
-    asked = [line.strip() for line in prompt.split("\n") if _may_be_asked(line.strip())]
-    return asked[0] if len(asked) == 1 else ""
-
-
-def _may_be_asked(text: str) -> bool:
-    return is_question(text) and word_count(text) <= _MOST_QUESTION
-
-
-def guessed_passages(prompt: str, question: str) -> list[str]:
-    """The sections of a prompt that seem to hold passages.
-
-    What stands within the question is the user's, whatever it looks like.
-    """
-    question = question or guessed_question(prompt)
-    found = sections(prompt.replace(question, _ASKED) if question else prompt)
-    return _named(found) or _numbered(found) or _beside_question(found)
-
-
-def holds_passages(prompt: str) -> bool:
-    """Whether a prompt has a section that is named as passages are, and no question to go with it."""
-    found = sections(prompt)
-    if any(one.text and one.names_question for one in found):
-        return False  # an example
-    return any(one.form and one.names_material and _is_telling(one.material) for one in found)
-
-
-def has_empty_place(prompt: str, question: str) -> bool:
-    r"""Whether a prompt has a place for passages, by its name or its form, and nothing in it.
-
-    >>> has_empty_place("Use the context.\nContext:\n\nQuestion: How many?", "How many?")
-    True
-    """
-    if not question or question not in prompt:
-        return False
-    found = sections(prompt.replace(question, _ASKED))
-    places = [one for one in found if one.form and one.names_material]
-    if places:
-        is_open = bool(places[-1].text) or places != found[-1:]
-        return is_open and not any(one.material.strip(_NOTHING) for one in places)
-    if beside := _tags_beside_question(found):
-        return not any(one.text.strip(_NOTHING) for one in beside)
-    gap = _GAP.search(prompt[: prompt.rindex(question)][-1000:])
-    return gap is not None and _MATERIAL.search(gap[1]) is not None
-
-
-def _tags_beside_question(found: Sequence[Section]) -> list[Section]:
-    tags = [one for one in found if one.form == "tag"]
-    return [one for one in tags if _ASKED not in one.text] if any(_ASKED in one.text for one in tags) else []
-
-
-def _named(found: Sequence[Section]) -> list[str]:
-    """The sections with a usual name for passages, those that tags end before others."""
-    headed = [one for one in found if one.form and one.names_material and _is_telling(one.material)]
-    texts = [one.material for one in headed if one.form == "tag"] or _last_of_each(headed, found)
-    plain = [one.text for one in found if not one.form]
-    return texts or [text for one in plain if (text := _below_instruction(one) or _above_instruction(one))]
-
-
-def _is_telling(text: str) -> bool:
-    return word_count(text) >= _LEAST or len(text) > 30
-
-
-def _last_of_each(headed: Sequence[Section], found: Sequence[Section]) -> list[str]:
-    """The texts; where a template shows how it is done, with a question each time, those of the last time."""
-    asked = Counter(one.label for one in found if one.names_question)
-    labels = [one.label for one in headed]
-    is_shown = bool(asked) and max(asked.values()) > 1 and len(set(labels)) < len(labels)
-    return [one.material for at, one in enumerate(headed) if not (is_shown and one.label in labels[at + 1 :])]
-
-
-def _numbered(found: Sequence[Section]) -> list[str]:
-    """Sections whose labels differ in a number alone: pages, items."""
-    numbered = [one for one in found if _NUMBER.search(one.label) and one.material]
-    kinds = Counter(_NUMBER.sub("", one.label) for one in numbered)
-    kind, count = kinds.most_common(1)[0] if kinds else ("", 0)
-    texts = [one.material for one in numbered if _NUMBER.sub("", one.label) == kind]
-    return texts if count > 1 and all(word_count(text) >= _TELLING for text in texts) else []
-
-
-def _beside_question(found: Sequence[Section]) -> list[str]:
-    """The longest section that is marked like that of the question, or by tags."""
-    asked = next((one for one in reversed(found) if one.form and _ASKED in one.text), None)
-    if asked is None:
-        return []
-    forms = {"tag": ("tag",), "heading": (*_ENDED, "heading")}.get(asked.form, (*_ENDED, "heading", "label"))
-    alike = [one.material for one in found if one.form in forms and one is not asked]
-    longest = max(alike, key=len, default="")
-    return [longest] if word_count(longest) >= _TELLING else []
-
-
-def _below_instruction(text: str) -> str:
-    """What stands below a first paragraph that speaks of it, such as "Use only this context."."""
-    first, _, rest = text.partition("\n\n")
-    rest = rest.partition(_ASKED)[0].strip()
-    return rest if _MATERIAL.search(first) and word_count(rest) >= _LEAST else ""
-
-
-def _above_instruction(text: str) -> str:
-    """What stands above the question, if what follows it speaks of that: "Use the provided context only."."""
-    above, asked, rest = text.partition(f"\n{_ASKED}\n")
-    above = above.strip()
-    return above if asked and _MATERIAL.search(rest) and word_count(above) >= _TELLING else ""
 
 
 def _fields(text: str) -> list[Section]:
@@ -330,7 +183,7 @@ def _end_of(tag: re.Match[str], text: str, closing: Sequence[re.Match[str]]) -> 
     after = bisect_left(closing, tag.end(), key=lambda one: one.start())
     for end in closing[after:-1]:
         below = _BELOW.match(text, end.start())
-        if below and _ASKS.search(below["label"]):
+        if below and asks(below["label"]):
             return end
     return closing[-1] if after < len(closing) else None
 
@@ -390,12 +243,12 @@ class _Part:
     def announces(self, *, twice: bool) -> bool:
         """Whether it speaks of what stands between a rule right below it and the next one like it."""
         is_below = bool(self.label) and not any(self.lines) and twice
-        return is_below or self._as_section.names_question or _MATERIAL.search(self.above) is not None
+        return is_below or self._as_section.names_question or speaks_of_material(self.above)
 
     def takes(self, opened: Section) -> bool:
         """Whether a labelled line is a part of it: right below its label or text, or like one before it."""
-        item = _NUMBER.sub("", opened.label)
-        if not opened.form or opened.names_question or _may_be_asked(opened.text):
+        item = without_number(opened.label)
+        if not opened.form or opened.names_question or may_be_asked(opened.text):
             return False
         if not (self._is_right_above(opened) or item in self.items or opened.form in self.items):
             return False
@@ -429,5 +282,5 @@ def _opened(text: str) -> Section | None:
     if line["bold"]:
         return Section(line["bold"].strip(), line["after"].strip(), "heading")
     label, rest = line["label"].strip(), line["rest"].strip()
-    most = _MOST_LABEL if rest else _MOST_WORDS
+    most = _MOST_LABEL if rest else MOST_LABEL_WORDS
     return Section(label, rest, "field" if rest else "label") if word_count(label) <= most else None

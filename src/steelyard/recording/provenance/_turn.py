@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.recording.provenance._calls import ModelCall, is_intermediate_output
+from steelyard.recording.provenance._calls import ModelCall, is_intermediate_output, is_score
 from steelyard.recording.provenance._words import words
 from steelyard.recording.reading._questions import is_question
 
@@ -85,6 +85,8 @@ def _reason_against(
     """What a root's prompts and replies show it to be instead of a turn."""
     # The first calls say what a root is for; an agent's later prompts repeat all before them.
     prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
+    if replies and all(map(is_score, replies)):
+        return "grading"  # in whatever language it was asked for
     if is_intermediate_output(replies) or _is_form(calls):
         # Routing first: routers speak of relevance and of grades as well, graders seldom of routes.
         for pattern, reason in _KINDS:

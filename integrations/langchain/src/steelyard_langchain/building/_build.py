@@ -144,12 +144,11 @@ def _asked(view: TurnPart, steps: Steps, sources: Sources, options: Options) -> 
     if key is not None:
         told = text_in(pick(view.inputs, key)) or text_in(pick(view.outputs, key))
         return asked_of(steps, sources, told=told)
-    asked = asked_of(steps, sources)
-    for turn in view.history:
-        if not asked.question:
-            earlier = Steps(given=turn.inputs, returned=turn.outputs, steps=steps.steps)
-            asked = asked_of(earlier, sources)
-    return asked
+    if not view.history:
+        return asked_of(steps, sources)
+    # What a graph is resumed with answers the graph, and asks nothing.
+    first = view.history[0]
+    return asked_of(Steps(given=first.inputs, returned=first.outputs, steps=steps.steps), sources)
 
 
 def _separate(view: TurnPart, steps: Steps, options: Options) -> Record | None:

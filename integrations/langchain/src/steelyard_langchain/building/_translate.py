@@ -9,7 +9,7 @@ from typing import Any
 from steelyard.record import Context
 from steelyard.recording.building import Step, Turn, reaches, shown_instead
 from steelyard.recording.provenance import plain
-from steelyard.recording.reading import contexts_of, messages_in
+from steelyard.recording.reading import contexts_of, messages_in, strings_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
 from steelyard_langchain.building._calls import call_of, searched
@@ -31,7 +31,15 @@ def turn_of(view: TurnPart) -> Turn:
             view.replied_elsewhere = bool(replied)
             earlier = [*earlier, *replied]
         steps.sort(key=lambda step: step.at)
-    return Turn(given=view.inputs, returned=view.outputs, steps=steps, before=nearby, earlier=earlier)
+    resumed = [*(getattr(before.inputs, "resume", None) for before in view.history), view.resumed_with]
+    return Turn(
+        given=view.inputs,
+        returned=view.outputs,
+        steps=steps,
+        before=nearby,
+        earlier=earlier,
+        said=[text for _, text in strings_in(resumed)],
+    )
 
 
 def _looks_up(view: TurnPart, nearby: Iterable[Sequence[Step]]) -> bool:
@@ -98,7 +106,15 @@ def _step(view: TurnPart, run: Retrieval | Model | Tool) -> Step:
             ended=run.ended,
             failed=run.failed,
         )
-    return Step(kind="tool", name=run.name or "", given=run.inputs, returned=_returned(run), at=run.started)
+    returned = _returned(run)
+    return Step(
+        kind="tool",
+        name=run.name or "",
+        given=run.inputs,
+        returned=returned,
+        at=run.started,
+        hands_over=_hands_over(run.output, returned),
+    )
 
 
 def _as_shown(one: Context, document: Any, view: TurnPart) -> Context:
@@ -125,6 +141,17 @@ def _returned(tool: Any) -> Any:
     messages = update.get("messages") if isinstance(update, dict) else None
     told = (one for one in messages or () if messages_in(one) and messages_in(one)[0].role == "tool")
     return next(told, tool.output)
+
+
+def _hands_over(command: Any, told: Any) -> bool:
+    """Whether a graph's command goes on to another agent, and tells a model no more than that."""
+    goto = getattr(command, "goto", None)
+    targets = goto if isinstance(goto, (list, tuple)) else (goto,)
+    names = [name for one in targets if isinstance(name := getattr(one, "node", one), str)]
+    text = " ".join(message.text for message in messages_in(told))
+    for name in names:
+        text = text.replace(name, " ")
+    return bool(names) and not is_telling(text)
 
 
 def _passed(at: float, value: Any, is_variables: bool) -> Step:

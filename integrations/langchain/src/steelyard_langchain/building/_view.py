@@ -39,7 +39,10 @@ class TurnPart:
         self.id = id_of(turn, chain)
         part: Turn | Chain = turn if chain is None else chain
         self.name = part.name
-        self.inputs = part.inputs
+        # What a graph is resumed with answers the graph; what it brings besides is an input.
+        is_command = type(part.inputs).__name__ == "Command"
+        self.inputs = part.inputs.update if is_command else part.inputs
+        self.resumed_with = part.inputs.resume if is_command else None
         self.outputs = part.outputs
         self.error = part.error
         self.started = part.started

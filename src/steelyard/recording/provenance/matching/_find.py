@@ -61,8 +61,11 @@ def _with_short(
     """The sightings, those of texts of too few words looked at again."""
     found = {text: sightings.get(text, UNDECIDED) for text in passages}
     for text, one in found.items():
-        if one.found is None or (one.found and _is_part_of_another(text, passages)):
-            found[text] = _short(text, passages, prompts, question)
+        # Data as a database prints it is set off by its own brackets, wherever it stands.
+        is_missed = one.found is False and is_printed(text)
+        if one.found is None or is_missed or (one.found and _is_part_of_another(text, passages)):
+            again = _short(text, passages, prompts, question)
+            found[text] = one if is_missed and not again.found else again
     return found
 
 

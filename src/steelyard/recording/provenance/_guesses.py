@@ -1,0 +1,198 @@
+"""What a prompt that nobody tells of seems to ask, and which of its sections seem to hold passages.
+
+What is found here is a guess, and is said to be one. It is asked only where nothing told of passages, or of
+the question. A template that marks the question marks its material alike, so that the form of the marks tells
+what no known word does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from steelyard.recording.provenance._sections import (
+    ASKED,
+    ENDED,
+    MOST_LABEL_WORDS,
+    MOST_QUESTION,
+    Section,
+    asks,
+    may_be_asked,
+    sections,
+    speaks_of_material,
+    without_number,
+)
+from steelyard.recording.provenance._words import word_count
+
+_LEAST = 4
+_TELLING = 8  # words of what is taken for material by the form of its marks alone
+_NOTHING = "[]{}()\"' \t\n"
+_GAP = re.compile(r"([^\n]{1,500})\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z")
+"""A line with nothing but blank lines below it, up to the label of the question."""
+_AROUND = "\"'`*"
+
+
+def guessed_question(prompt: str) -> str:
+    """The question that a prompt names, or its last line if that asks; empty if neither is there."""
+    found = sections(prompt)
+    if named := [one for one in found if one.text and one.names_question]:
+        return _asked(named[-1])
+    lines = [line.strip() for line in prompt.split("\n") if line.strip()]
+    label, _, rest = (lines[-1] if lines else "").rpartition(": ")
+    if label and word_count(label) <= MOST_LABEL_WORDS and asks(label):
+        return rest.strip()
+    return (
+        _asked_by_form(found)
+        or next(filter(may_be_asked, lines[-1:] + lines[:1]), "")
+        or _only_asked(prompt, found)
+    )
+
+
+def _asked_by_form(found: Sequence[Section]) -> str:
+    """The question of the last section that asks, or of the only one beside what is named as passages."""
+    marked = [one for one in found if one.form and one.text and not one.names_material]
+    asking = [one for one in marked if may_be_asked(_asked(one))]
+    if not asking and len(marked) == 1 and _named(found) and word_count(marked[0].text) <= MOST_QUESTION:
+        asking = marked
+    return _asked(asking[-1]) if asking else ""
+
+
+def labelled_question(text: str) -> str:
+    """The question in a text that is nothing but a question with its label or its tags; empty if it is not.
+
+    >>> labelled_question("<question>How many hills?</question>")
+    'How many hills?'
+    """
+    found = sections(text)
+    return _asked(found[0]) if len(found) == 1 and found[0].names_question else ""
+
+
+def _asked(section: Section) -> str:
+    """The question in a section: what follows it is the template's, if no tag ends it."""
+    first = next((part for part in section.text.split("\n", 1)), "")
+    above, _, rest = section.text.partition("\n\n")
+    if section.form != "tag" and may_be_asked(first):
+        return _unquoted(first)
+    is_over = section.form != "tag" and bool(rest) and "\n\n" not in rest and not may_be_asked(rest)
+    return _unquoted(above if is_over else section.text)
+
+
+def _unquoted(text: str) -> str:
+    """A text without marks that stand around the whole of it."""
+    text = text.strip()
+    while len(text) > 1 and text[0] in _AROUND and text[-1] == text[0]:
+        text = text[1:-1].strip()
+    return text
+
+
+def _only_asked(prompt: str, found: Sequence[Section]) -> str:
+    """The only line outside of what seem to be passages that asks something."""
+    for passage in _named(found):
+        prompt = prompt.replace(passage, "\n")
+    asked = [line.strip() for line in prompt.split("\n") if may_be_asked(line.strip())]
+    return asked[0] if len(asked) == 1 else ""
+
+
+def guessed_passages(prompt: str, question: str) -> list[str]:
+    """The sections of a prompt that seem to hold passages.
+
+    What stands within the question is the user's, whatever it looks like.
+    """
+    question = question or guessed_question(prompt)
+    found = sections(prompt.replace(question, ASKED) if question else prompt)
+    return _named(found) or _numbered(found) or _beside_question(found)
+
+
+def holds_passages(prompt: str) -> bool:
+    """Whether a prompt has a section that is named as passages are, and no question to go with it."""
+    found = sections(prompt)
+    if any(one.text and one.names_question for one in found):
+        return False  # an example
+    return any(one.form and one.names_material and _is_telling(one.material) for one in found)
+
+
+def names_both(prompt: str) -> bool:
+    """Whether a prompt names a question and, in another section, passages."""
+    found = [one for one in sections(prompt) if one.form and one.text]
+    return any(one.names_question for one in found) and any(
+        one.names_material and _is_telling(one.material) for one in found if not one.names_question
+    )
+
+
+def has_empty_place(prompt: str, question: str) -> bool:
+    r"""Whether a prompt has a place for passages, by its name or its form, and nothing in it.
+
+    >>> has_empty_place("Use the context.\nContext:\n\nQuestion: How many?", "How many?")
+    True
+    """
+    if not question or question not in prompt:
+        return False
+    found = sections(prompt.replace(question, ASKED))
+    places = [one for one in found if one.form and one.names_material]
+    if places:
+        is_open = bool(places[-1].text) or places != found[-1:]
+        return is_open and not any(one.material.strip(_NOTHING) for one in places)
+    if beside := _tags_beside_question(found):
+        return not any(one.text.strip(_NOTHING) for one in beside)
+    gap = _GAP.search(prompt[: prompt.rindex(question)][-1000:])
+    return gap is not None and speaks_of_material(gap[1])
+
+
+def _tags_beside_question(found: Sequence[Section]) -> list[Section]:
+    tags = [one for one in found if one.form == "tag"]
+    return [one for one in tags if ASKED not in one.text] if any(ASKED in one.text for one in tags) else []
+
+
+def _named(found: Sequence[Section]) -> list[str]:
+    """The sections with a usual name for passages, those that tags end before others."""
+    headed = [one for one in found if one.form and one.names_material and _is_telling(one.material)]
+    texts = [one.material for one in headed if one.form == "tag"] or _last_of_each(headed, found)
+    plain = [one.text for one in found if not one.form]
+    return texts or [text for one in plain if (text := _below_instruction(one) or _above_instruction(one))]
+
+
+def _is_telling(text: str) -> bool:
+    return word_count(text) >= _LEAST or len(text) > 30
+
+
+def _last_of_each(headed: Sequence[Section], found: Sequence[Section]) -> list[str]:
+    """The texts; where a template shows how it is done, with a question each time, those of the last time."""
+    asked = Counter(one.label for one in found if one.names_question)
+    labels = [one.label for one in headed]
+    is_shown = bool(asked) and max(asked.values()) > 1 and len(set(labels)) < len(labels)
+    return [one.material for at, one in enumerate(headed) if not (is_shown and one.label in labels[at + 1 :])]
+
+
+def _numbered(found: Sequence[Section]) -> list[str]:
+    """Sections whose labels differ in a number alone: pages, items."""
+    numbered = [one for one in found if without_number(one.label) != one.label and one.material]
+    kinds = Counter(without_number(one.label) for one in numbered)
+    kind, count = kinds.most_common(1)[0] if kinds else ("", 0)
+    texts = [one.material for one in numbered if without_number(one.label) == kind]
+    return texts if count > 1 and all(word_count(text) >= _TELLING for text in texts) else []
+
+
+def _beside_question(found: Sequence[Section]) -> list[str]:
+    """The longest section that is marked like that of the question, or by tags."""
+    asked = next((one for one in reversed(found) if one.form and ASKED in one.text), None)
+    if asked is None:
+        return []
+    forms = {"tag": ("tag",), "heading": (*ENDED, "heading")}.get(asked.form, (*ENDED, "heading", "label"))
+    alike = [one.material for one in found if one.form in forms and one is not asked]
+    longest = max(alike, key=len, default="")
+    return [longest] if word_count(longest) >= _TELLING else []
+
+
+def _below_instruction(text: str) -> str:
+    """What stands below a first paragraph that speaks of it, such as "Use only this context."."""
+    first, _, rest = text.partition("\n\n")
+    rest = rest.partition(ASKED)[0].strip()
+    return rest if speaks_of_material(first) and word_count(rest) >= _LEAST else ""
+
+
+def _above_instruction(text: str) -> str:
+    """What stands above the question, if what follows it speaks of that: "Use the provided context only."."""
+    above, asked, rest = text.partition(f"\n{ASKED}\n")
+    above = above.strip()
+    return above if asked and speaks_of_material(rest) and word_count(above) >= _TELLING else ""
