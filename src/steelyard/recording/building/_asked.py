@@ -85,13 +85,12 @@ def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
 def _is_beside_passages(turn: Turn, own: str) -> bool:
     """Whether another message has the passages: the user's is what was typed then, whatever it looks like.
 
-    Unless it names a question and passages itself, so that what the other has may be instructions.
+    A list in the other one may be of instructions, if the user's names a question and passages itself.
     """
-    if "\n" in own and names_both(own):
-        return False
+    is_filled = "\n" in own and names_both(own)
     messages = [one for call in turn.models for one in call.messages]
     return any(one.text.strip() == own.strip() for one in messages) and any(
-        one.role == "system" and holds_passages(one.text) for one in messages
+        one.role == "system" and holds_passages(one.text, lists=not is_filled) for one in messages
     )
 
 

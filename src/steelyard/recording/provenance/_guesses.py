@@ -30,6 +30,7 @@ _TELLING = 8  # words of what is taken for material by the form of its marks alo
 _NOTHING = "[]{}()\"' \t\n"
 _GAP = re.compile(r"([^\n]{1,500})\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z")
 """A line with nothing but blank lines below it, up to the label of the question."""
+_BULLETS = "-*\N{BULLET}"
 _AROUND = "\"'`*"
 
 
@@ -104,12 +105,22 @@ def guessed_passages(prompt: str, question: str) -> list[str]:
     return _named(found) or _numbered(found) or _beside_question(found)
 
 
-def holds_passages(prompt: str) -> bool:
-    """Whether a prompt has a section that is named as passages are, and no question to go with it."""
+def holds_passages(prompt: str, *, lists: bool = True) -> bool:
+    """Whether a prompt has a section that is named as passages are, and no question to go with it.
+
+    Args:
+        prompt: The prompt.
+        lists: Whether one counts that is a list of lines with a mark each.
+    """
     found = sections(prompt)
     if any(one.text and one.names_question for one in found):
         return False  # an example
-    return any(one.form and one.names_material and _is_telling(one.material) for one in found)
+    named = [one.material for one in found if one.form and one.names_material]
+    return any(_is_telling(text) and (lists or not _is_list(text)) for text in named)
+
+
+def _is_list(text: str) -> bool:
+    return all(line.lstrip()[:1] in _BULLETS for line in text.split("\n") if line.strip())
 
 
 def names_both(prompt: str) -> bool:
