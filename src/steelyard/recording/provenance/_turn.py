@@ -75,7 +75,10 @@ def classify_root(
     if not calls:
         return RootKind(is_turn=True, reason="no_call_seen")
     # Without an answer of its own the root is told by what models replied below it.
-    reason = _reason_against(calls, [answer] if answer.strip() else _said(calls), queries)
+    replies = [answer] if answer.strip() else _said(calls)
+    if replies and all(map(is_score, replies)):
+        return RootKind(is_turn=False, reason="grading")  # in whatever language it was asked for
+    reason = _reason_against(calls, replies, queries)
     return RootKind(is_turn=reason is None, reason=reason or "answered")
 
 
@@ -85,8 +88,6 @@ def _reason_against(
     """What a root's prompts and replies show it to be instead of a turn."""
     # The first calls say what a root is for; an agent's later prompts repeat all before them.
     prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
-    if replies and all(map(is_score, replies)):
-        return "grading"  # in whatever language it was asked for
     if is_intermediate_output(replies) or _is_form(calls):
         # Routing first: routers speak of relevance and of grades as well, graders seldom of routes.
         for pattern, reason in _KINDS:

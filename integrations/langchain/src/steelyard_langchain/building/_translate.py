@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building import Step, Turn, reaches, shown_instead
+from steelyard.recording.building import Step, Turn, is_telling, reaches, shown_instead
 from steelyard.recording.provenance import plain
 from steelyard.recording.reading import contexts_of, messages_in, strings_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
