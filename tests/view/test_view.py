@@ -284,7 +284,10 @@ async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
         given = await http.post("/login", data={"token": TOKEN})
         cookie = given.headers["set-cookie"]
         assert "HttpOnly" in cookie and "SameSite=lax" in cookie and TOKEN not in cookie
+        assert "Secure" not in cookie
         assert (await http.get("/turns")).status_code == 200
+        secure = await http.post("https://results.example/login", data={"token": TOKEN})
+        assert "Secure" in secure.headers["set-cookie"]
     async with client(db, token=TOKEN) as http:
         bearer = {"authorization": f"Bearer {TOKEN}"}
         assert (await http.get("/turns", headers=bearer)).status_code == 200
@@ -350,6 +353,7 @@ async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str)
                 ({}, label()),
                 ({**own, "origin": "http://evil.example"}, label()),
                 ({**own, "origin": "http://127.0.0.1:9999"}, label()),
+                ({**own, "origin": "null"}, label()),
             ],
             400: [
                 (own, label(value="supported")),

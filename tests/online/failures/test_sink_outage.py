@@ -294,6 +294,38 @@ def test_a_refusal_by_name_is_final_at_once(tmp_path: Path, cause: str) -> None:
     monitor.close()
 
 
+def test_failures_of_an_outage_do_not_count_against_a_result_that_fails_alone_later(tmp_path: Path) -> None:
+    began, judged = threading.Event(), threading.Event()
+
+    class Fails(MemorySink):
+        outage, alone = 2, 2
+
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            names = {one.record_id for one in evaluations}
+            if names == {"first"}:
+                began.set()
+                await asyncio.to_thread(judged.wait, 120)
+            elif self.outage:
+                self.outage -= 1
+                raise ValueError("nothing is taken")
+            elif "odd" in names and (len(names) > 1 or self.alone):
+                self.alone -= len(names) == 1
+                raise ValueError("this one is not taken")
+            await super().write(evaluations)
+
+    sink = Fails()
+    monitor = Monitor(metrics=[], sinks=[sink])
+    monitor.submit(turn("first"))
+    assert began.wait(120)
+    for name in ("a", "odd", "b", "c"):
+        monitor.submit(turn(name))
+    until(lambda: monitor.stats().sinks[sink.name].waiting == 5)
+    judged.set()
+    assert monitor.flush(60) == 0
+    assert set(sink.by_record) == {"first", "a", "odd", "b", "c"} and sink.alone == 0
+    monitor.close()
+
+
 def test_an_outage_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
     class Fails(Away):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
