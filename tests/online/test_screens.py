@@ -18,6 +18,7 @@ from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
 from steelyard.metrics import ContextRelevancy, Faithfulness, Metric
 from steelyard.online import Budget, Monitor, Rule, Selection, SpoolSettings, Suspicion
+from steelyard.online.selection._sampling import sampling_position
 from steelyard.questions import Answer, Question, Reply, Request, YesNo
 from steelyard.report import report
 from steelyard.scores import Evaluation, Evidence, evaluation_from_json, evaluation_to_json
@@ -366,6 +367,44 @@ def test_the_budget_binds_the_judge_and_the_screen_goes_on() -> None:
     check_law(monitor.stats())
     cut = [one for one in sink.evaluations if one.scores and one.scores[0].status == "failed"]
     assert all(one.scores[0].cause == "over_budget" for one in cut)
+
+
+def test_a_turn_that_the_budget_cuts_off_keeps_its_screen_and_fails_by_name() -> None:
+    # Among the first of any sample, so that the budget does not thin them out before it binds.
+    first = [f"t{n}" for n in range(20_000) if sampling_position(f"t{n}") < 0.001][:5]
+    sink, going = MemorySink(), threading.Event()
+
+    class Waits(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            await asyncio.to_thread(going.wait, 120)
+            return await super().answer(request)
+
+    judge = Waits(judge_of().script, name="dear")
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge,
+        screen=free_screen(),
+        sinks=[sink],
+        concurrency=4,
+        budget=Budget(requests_per_day=3),
+    )
+    going.set()
+    monitor.submit(turn(first[0]))
+    assert monitor.flush(60) == 0
+    going.clear()
+    for name in first[1:]:
+        monitor.submit(turn(name))
+    # Two are under way, and use what is left.
+    until(lambda: monitor.stats().sinks[sink.name].written == 3)
+    going.set()
+    assert monitor.flush(60) == 0
+    monitor.close()
+    cut = [one for one in sink.evaluations if one.scores[0].status == "failed"]
+    assert len(sink.evaluations) == 5 and len(cut) == 2
+    for one in cut:
+        assert one.scores[0].cause == "over_budget" and 0 < one.scores[0].inclusion_probability < 1
+        assert one.screen[0].status == "scored"
+    check_law(monitor.stats())
 
 
 def free_screen() -> ScriptedJudge:

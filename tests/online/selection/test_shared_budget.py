@@ -112,6 +112,40 @@ def test_a_process_that_dies_is_charged_what_was_set_aside(tmp_path: Path) -> No
     spool.close()
 
 
+def test_who_has_lost_a_turn_pays_nothing_for_whoever_holds_it(tmp_path: Path) -> None:
+    now = Clock(0.0)
+    spool = Spool(tmp_path / "s.db", lease_seconds=10, clock=now, wall_clock=now)
+    spool.put([Selected(turn("a"), 0.0, 1.0)])
+    claims = [Claim("tokens", 3600.0, 1000.0, 60.0)]
+    [lost] = spool.lease_turns(1)
+    spool.claim(lost, claims, {})
+    now.now += 11
+    [held] = spool.lease_turns(1)
+    spool.claim(held, claims, {})
+    spool.bill(lost, {"tokens": 30.0, "requests": 1.0})
+    (window,) = spool.claim(held, claims, {}).windows
+    # What died with the first holder, and what is set aside for the second.
+    assert (window.used, window.reserved, window.typical) == (60.0, 60.0, None)
+    spool.close()
+
+
+def test_a_turn_out_of_a_cache_teaches_no_process_what_turns_use(tmp_path: Path) -> None:
+    now = Clock(0.0)
+    spool = Spool(tmp_path / "s.db", clock=now, wall_clock=now)
+    spool.put([Selected(turn(name), 0.0, 1.0) for name in ("a", "b", "c")])
+    claims = [Claim("tokens", 3600.0, 1000.0, 60.0)]
+    asked, cached, last = spool.lease_turns(3)
+    for leased, used in (
+        (asked, {"tokens": 50.0, "requests": 1.0}),
+        (cached, {"tokens": 0.0, "requests": 0.0}),
+    ):
+        spool.claim(leased, claims, {})
+        spool.bill(leased, used)
+    (window,) = spool.claim(last, claims, {}).windows
+    assert (window.used, window.typical) == (50.0, 50.0)
+    spool.close()
+
+
 def test_what_was_judged_past_a_spool_that_failed_is_entered_later(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     judge = kind_judge()
