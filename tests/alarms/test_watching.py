@@ -340,6 +340,7 @@ def test_a_fall_among_the_first_turns_does_not_keep_it_learning() -> None:
     for number in range(100):
         watch.take(alarm, scored(number, float(number < 60), session=None))
     assert watch.state == "quiet"
+    assert "they fell meanwhile" in watch.learnt
     watch.take(alarm, scored(100, 0.0, session=None))
     assert watch.before.n + watch.since.n == 101
 

@@ -205,6 +205,12 @@ def distinct(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
     return given
 
 
+def bar_of(alarm: Alarm) -> float:
+    """What a stake of 1 must have become for the alarm to go off."""
+    # The other half of alpha is spent on the target, which may be off (`_learn`).
+    return (2 if alarm.falls_by is not None else 1) / alarm.alpha
+
+
 def _is_number(value: object) -> bool:
     # True is an int to Python, and `alpha = true` is a mistake.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from steelyard._internal.text import printable
+from steelyard.scores import Provenance
 
 Kind = Literal["fell", "recovered", "silent", "test"]
 # Slack refuses sections of more than 3,000 characters.
@@ -64,6 +65,8 @@ class AlarmEvent:
     """Since when, as far as can be told."""
     target: float | None = None
     """The mean it was compared with."""
+    learnt: str = ""
+    """With `falls_by`: the mean that was taken for normal, and the turns it was learnt from."""
     before: Range | None = None
     """The mean of the turns before."""
     now: Range | None = None
@@ -110,7 +113,7 @@ class AlarmEvent:
         """What there is to know, line by line."""
         lines = []
         if self.since is not None:
-            lines.append(f"since {_time(self.since)}" + (", about" if self.kind == "fell" else ""))
+            lines.append(f"since {time_words(self.since)}" + (", about" if self.kind == "fell" else ""))
         if self.kind in ("fell", "recovered"):
             lines += self._about_means()
         lines += [f"worst: {turn.value:.3f} {self.link_to(turn)}" for turn in self.worst]
@@ -123,6 +126,7 @@ class AlarmEvent:
             f"now {self.now}": self.now,
             f"before {self.before}": self.before,
             f"compared with {self.target or 0.0:.3f}; a false alarm with at most {self.alpha:.0%}": True,
+            f"what is normal was learnt from turns that scored {self.learnt}": self.learnt,
             f"{_turns(self.late)} judged late counted on the day they happened, not here": self.late,
             order: self.by_order > 1,
             changed if self.judge_changed else "the judge is the same as before": True,
@@ -160,8 +164,8 @@ class AlarmEvent:
         return {
             "source": "steelyard",
             **plain,
-            "at": _time(self.at),
-            "since": None if self.since is None else _time(self.since),
+            "at": time_words(self.at),
+            "since": None if self.since is None else time_words(self.since),
             "judge_changed": self.judge_changed,
             "text": self.text,
         }
@@ -184,5 +188,14 @@ def _turns(count: int) -> str:
     return f"{count} turn" if count == 1 else f"{count} turns"
 
 
-def _time(at: float) -> str:
+def time_words(at: float) -> str:
+    """A Unix time in UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def how_made(provenance: Provenance | None) -> str:
+    """How a score was made, in one line; two that differ are not comparable."""
+    if provenance is None:
+        return ""
+    parts = [provenance.judge, f"prompt {provenance.prompt_version}", f"metric {provenance.metric_version}"]
+    return ", ".join([*parts, f"fuse {provenance.fuse}", *(["calibrated"] if provenance.calibrated else [])])

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _HOUR, _DAY, _WEEK = 3600.0, 86400.0, 7 * 86400.0
 _SLOTS = 7 + 24
-_ENOUGH = 3
-"""Weeks after which the difference between days is known."""
 _SWING = 0.03
-"""So far below the mean a day may be in the first week."""
-_BY_CHANCE = 0.8
-"""As many standard errors of a day's mean are let through: see `Season.slack`.
-
-Chosen by simulation (`benchmarks/sessions.py`, weeks and delays; 200 turns a day), partly on the seeds of the
-tables in docs/check/measured.md: with more, a weekly swing sets off more alarms; with less, falls are
-told later.
-"""
+"""So far above or below the mean a day may be before any week was seen."""
+_VARIANCE = _SWING**2 / 3
+"""Of an even swing."""
+_SHARE = 0.45
+"""Of e^2 l A: 1/2 for a bet that was open before the day, 1/3 for one of a day from any hour on."""
 
 _Row = tuple[float, float, float]
 _EMPTY: _Row = (0.0, 0.0, 0.0)
@@ -44,6 +38,8 @@ class Season:
     """Of earlier weeks, each value less the mean of its week."""
     course: list[float] = field(default_factory=lambda: [0.0] * _SLOTS)
     """By how much each day and each hour is usually above the mean."""
+    between: float = _VARIANCE
+    """How much days differ, as a variance."""
 
     def add(self, at: float, value: float, inclusion: float, *, variance: float) -> None:
         """Take a value into account.
@@ -74,26 +70,31 @@ class Season:
         """By how much the mean is usually above what it is on the whole at this time; 0 while unknown."""
         return sum(self.course[slot] for slot in _slots(at))
 
-    def slack(self, at: float, *, variance: float) -> float:
-        """By how much it may be off without a change: days after the first one while weeks are unknown.
+    def doubt(self, at: float, *, smallest: float, variance: float) -> float:
+        """By how much the mean may be below what is usual without a fall, for a bet of 1.
 
-        The swing less a part of what chance does to the mean of a day, half of that once a week was seen, a
-        third after two: with few turns a day, a swing is too small for a bet to tell within days, and to
-        allow for it hides falls.
+        Nothing on the first day.
+
+        What is taken for usual is off by an error e that all turns of a day share, or all of half a week
+        while no week is known. Over turns whose weights smallest / inclusion add up to A, it lets the stake
+        of a bet l grow by exp((l e A)^2 / 2) on average if e is normal: as much as l e^2 A / 2 for each turn
+        takes back, less for a bet that was opened in the middle of the day. The variance of e is that of
+        days, known better by the mean of a day in each week so far.
 
         Args:
             at: Now, as Unix time.
-            variance: Of one turn.
+            smallest: The lowest probability with which a turn was picked.
+            variance: Of one turn, as many times as its session makes of it.
         """
-        if self.weeks >= _ENOUGH or self.first is None or at < self.first + _DAY:
-            return 0.0
         rows = self.past[:7] + self.now[:7]
         weight = sum(row[0] for row in rows)
-        days = 7 * self.weeks + (0.0 if self.begins is None else (at - self.begins) / _DAY)
-        if not weight or days < 1:
-            return _SWING / (self.weeks + 1)
-        chance = variance * sum(row[2] for row in rows) / weight**2 * days
-        return max(_SWING - _BY_CHANCE * math.sqrt(chance), 0.0) / (self.weeks + 1)
+        if not weight or self.first is None or at < self.first + _DAY:
+            return 0.0
+        days = 7 * self.weeks + (0.0 if self.begins is None else max(at - self.begins, 0.0) / _DAY)
+        days = max(days, 1e-9)
+        of_a_day = max(variance * sum(row[2] for row in rows) / weight**2 * days, 1e-12)
+        shared = 1.0 if self.weeks else min(days, 3.5)
+        return _SHARE * smallest * weight / days * shared / (1 / self.between + self.weeks / of_a_day)
 
     def _close(self, variance: float) -> None:
         weight = sum(row[0] for row in self.now[:7])
@@ -104,25 +105,27 @@ class Season:
         ]
         self.weeks += 1
         self.now = _empty()
-        self.course = _shrunk(self.past[:7], variance) + _shrunk(self.past[7:], variance)
+        self.between, days = _shrunk(self.past[:7], variance)
+        self.course = days + _shrunk(self.past[7:], variance)[1]
 
 
 def _slots(at: float) -> tuple[int, int]:
     return int(at // _DAY) % 7, 7 + int(at % _DAY // _HOUR)
 
 
-def _shrunk(rows: Sequence[_Row], variance: float) -> list[float]:
-    """The deviations of some slots, as far as they are more than chance.
+def _shrunk(rows: Sequence[_Row], variance: float) -> tuple[float, list[float]]:
+    """How much slots differ, as a variance, and by how much each does, as far as that is more than chance.
 
-    Towards their mean by the positive part of James & Stein (Efron & Morris, JASA 68, 1973, eq. 7.1).
+    Fay & Herriot (JASA 74, 1979, eq. 3.2), where the variance is at least that of an even swing of `_SWING`:
+    more if the slots differ by more than twice what chance does.
     """
     seen = [row for row in rows if row[0] > 0]
     total = sum(row[0] for row in seen)
     if len(seen) < 4:
-        return [0.0] * len(rows)
+        return _VARIANCE, [0.0] * len(rows)
     middle = sum(row[1] for row in seen) / total
     away = [row[1] / row[0] - middle if row[0] > 0 else 0.0 for row in rows]
-    chance = [max(variance * row[2] / row[0] ** 2, 1e-12) if row[0] > 0 else 1.0 for row in rows]
-    ratio = sum(one * one / error for one, error in zip(away, chance, strict=True))
-    kept = max(1 - (len(seen) - 3) / ratio, 0.0) if ratio > 0 else 0.0
-    return [kept * one for one in away]
+    chance = [variance * row[2] / row[0] ** 2 if row[0] > 0 else 0.0 for row in rows]
+    squares = sum(one * one for one in away) / (len(seen) - 1)
+    between = max(squares - 2 * sum(chance) / len(seen), _VARIANCE)
+    return between, [one * between / (between + error) for one, error in zip(away, chance, strict=True)]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
-from steelyard.alarms._alarm import Alarm
-from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
+from steelyard.alarms._alarm import Alarm, bar_of
+from steelyard.alarms._event import AlarmEvent, Range, WorstTurn, how_made, time_words
 from steelyard.alarms._season import Season
-from steelyard.scores import Evaluation, Provenance, Score
+from steelyard.scores import Evaluation, Score
 from steelyard.stats import Estimate, FallAlarm, Moments, Neighbours, OpenSums
 
 State = Literal["learning", "quiet", "fallen"]
@@ -72,13 +72,15 @@ class Watch:
     most_alike: float = 1.0
     """How alike neighbours may be since then, by what was known until then."""
     before: Moments = field(default_factory=Moments)
-    """Of the turns until then."""
+    """Of the turns until then; while learning, of the first half of them."""
     since: Moments = field(default_factory=Moments)
-    """Of the turns since then."""
+    """Of the turns since then; while learning, of the second half."""
     normal: Moments = field(default_factory=Moments)
     """With `falls_by`: of all turns while nothing has fallen."""
     learned: int = 0
     """How often the target was set from them."""
+    learnt: str = ""
+    """What their mean was when it was set last, and of which time they were."""
     worst: list[WorstTurn] = field(default_factory=list)
     """The worst turns since then."""
     judge_before: str = ""
@@ -220,10 +222,10 @@ class Watch:
         if self.by_order and self.state != "fallen":
             self.order.add(quality, inclusion)
         effect = self.design_effect
-        variance = self._variance()
-        slack = self.season.slack(at, variance=variance)
+        variance = self._variance() * effect
+        doubt = self.season.doubt(at, smallest=self.smallest, variance=variance)
         if self.state != "fallen":
-            self.season.add(at, quality, inclusion, variance=variance * effect)
+            self.season.add(at, quality, inclusion, variance=variance)
         learning = self.target is None
         if alarm.falls_by is not None and self.state != "fallen":
             self._learn(alarm, quality, inclusion)
@@ -231,10 +233,12 @@ class Watch:
             self.judge_before = self.judge
             return None
         # A recovery is a fall of the mirrored scores.
-        usual = (-usual if self.state == "fallen" else usual) - slack
-        self._follow(quality, inclusion, at, usual)
+        usual = -usual if self.state == "fallen" else usual
+        self._follow(quality, inclusion, at, usual - min(doubt, FallAlarm.most_doubt))
         effect = effect if self.by_order else 1.0
-        goes_off = self._bet(alarm, quality, inclusion, session=session, usual=usual, effect=effect)
+        goes_off = self._bet(
+            alarm, quality, inclusion, session=session, usual=usual, doubt=doubt, effect=effect
+        )
         self._note(at)
         if not goes_off:
             return None
@@ -251,7 +255,6 @@ class Watch:
             self.course = self.course[:-2:2] + self.course[-2:]
 
     def _variance(self) -> float:
-        """Of one turn."""
         turns = self.alike.turns
         mean = turns.value / turns.weight
         return max(turns.value_value / turns.weight - mean * mean, 0.0)
@@ -266,6 +269,10 @@ class Watch:
         """
         assert alarm.falls_by is not None
         self.normal.add(quality, inclusion)
+        if self.target is None:
+            first = self.normal.n <= alarm.baseline // 2
+            (self.before if first else self.since).add(quality, inclusion)
+            self.most_alike = self.design_effect if first else self.most_alike
         if self.normal.n < alarm.baseline << self.learned or self.alike.units < _LEAST_UNITS:
             return
         missed = alarm.alpha / 4 / 2**self.learned
@@ -274,13 +281,24 @@ class Watch:
         assert mean is not None
         low, high = alarm.range
         target = min(mean.value - alarm.falls_by / (high - low), mean.low)
+        if target > (self.target or 0.0):
+            times = [time_words(at) for at in (self.season.first, self.last_at) if at is not None]
+            fell = self._fell_meanwhile(alarm) if self.target is None else ""
+            self.learnt = f"{self.range_of(alarm, self.normal)}, {' to '.join(times)}{fell}"
         if self.target is None:
             self.state, self.worst = "quiet", []
-            self.before.merge(self.normal)
+            self.before, self.since = replace(self.normal), Moments()
         self.target = max(target, self.target or 0.0, _LEAST_TARGET)
 
+    def _fell_meanwhile(self, alarm: Alarm) -> str:
+        # A fall makes turns alike: the first half tells how alike they are.
+        one, other = (half.estimate(design_effect=self.most_alike) for half in (self.before, self.since))
+        if one is None or other is None or one.low <= other.high:
+            return ""
+        ends = (f"{self._shown(alarm, half.value):.3f}" for half in (one, other))
+        return f"; they fell meanwhile, from {' to '.join(ends)}"
+
     def _follow(self, quality: float, inclusion: float, at: float, usual: float) -> None:
-        """Keep apart the turns before and since the scores may have changed."""
         assert self.target is not None
         gap = self.target - quality if self.state != "fallen" else quality - self.target
         gap += usual
@@ -307,9 +325,9 @@ class Watch:
         *,
         session: str | None,
         usual: float,
+        doubt: float,
         effect: float,
     ) -> bool:
-        """Whether the scores have certainly left the side of the target they were on."""
         assert self.target is not None
         fallen = self.state == "fallen"
         alpha = 1 / bar_of(alarm)
@@ -317,7 +335,12 @@ class Watch:
         bet = self.bet = self.bet or FallAlarm(target=target)
         bet.target, bet.alpha, bet.smallest_inclusion = target, alpha, self.smallest
         return bet.add(
-            1 - quality if fallen else quality, inclusion, session=session, usual=usual, design_effect=effect
+            1 - quality if fallen else quality,
+            inclusion,
+            session=session,
+            usual=usual,
+            doubt=doubt,
+            design_effect=effect,
         )
 
     def _turn_over(self, kind: Literal["fell", "recovered"]) -> None:
@@ -349,8 +372,9 @@ class Watch:
             at=at,
             since=self.changed_at if kind != "silent" else self.last_at,
             target=self.shown_target(alarm),
-            before=self.range_of(alarm, self.before),
-            now=self.range_of(alarm, self.since),
+            learnt=self.learnt,
+            before=None if self.target is None else self.range_of(alarm, self.before),
+            now=self.range_of(alarm, self.normal if self.target is None else self.since),
             late=self.late,
             by_order=self.order.design_effect if self.by_order else 1.0,
             alpha=alarm.alpha,
@@ -374,17 +398,3 @@ class Watch:
 
     def _shown(self, alarm: Alarm, quality: float) -> float:
         return alarm.value(quality, lower_is_better=self.lower_is_better)
-
-
-def bar_of(alarm: Alarm) -> float:
-    """What a stake of 1 must have become for the alarm to go off."""
-    # The other half of alpha is spent on the target, which may be off (`_learn`).
-    return (2 if alarm.falls_by is not None else 1) / alarm.alpha
-
-
-def how_made(provenance: Provenance | None) -> str:
-    """How a score was made, in one line; two that differ are not comparable."""
-    if provenance is None:
-        return ""
-    parts = [provenance.judge, f"prompt {provenance.prompt_version}", f"metric {provenance.metric_version}"]
-    return ", ".join([*parts, f"fuse {provenance.fuse}", *(["calibrated"] if provenance.calibrated else [])])

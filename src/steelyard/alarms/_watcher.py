@@ -15,11 +15,11 @@ from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.typed import read
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.alarms._alarm import Alarm, distinct
+from steelyard.alarms._alarm import Alarm, bar_of, distinct
 from steelyard.alarms._event import AlarmEvent, Range
 from steelyard.alarms._store import AlarmStore, Notice, Transaction
 from steelyard.alarms._targets import shown, tell
-from steelyard.alarms._watch import State, Watch, bar_of
+from steelyard.alarms._watch import State, Watch
 from steelyard.errors import InvalidRecord, SteelyardError
 from steelyard.scores import Evaluation
 
@@ -43,6 +43,8 @@ class AlarmStatus:
     """Scored turns seen, ever."""
     target: float | None
     """The mean it holds turns against, in the metric's values; None while learning."""
+    learnt: str
+    """With `falls_by`: the mean that is taken for normal, and the turns it was learnt from."""
     now: Range | None
     """The mean since things may have changed; since the last change if nothing speaks for another."""
     before: Range | None
@@ -162,7 +164,7 @@ class AlarmWatcher:
             for alarm in self.alarms:
                 watch = self._watch(file, alarm)
                 now = watch.range_of(alarm, watch.normal if watch.target is None else watch.since)
-                before = watch.range_of(alarm, watch.before)
+                before = None if watch.target is None else watch.range_of(alarm, watch.before)
                 if now is None:
                     # Nothing speaks for a change since the last one that was told: these are now's turns.
                     now, before = before, None
@@ -172,6 +174,7 @@ class AlarmWatcher:
                         state=watch.state,
                         turns=watch.turns,
                         target=watch.shown_target(alarm),
+                        learnt=watch.learnt,
                         now=now,
                         before=before,
                         since=watch.changed_at,

@@ -5,29 +5,46 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.stats._open_units import LONGEST, remember, unit_key
 
-_Sum = tuple[int, float, float]
-"""Of a session: its turns, the most they could add up to, and what they add up to."""
 _MOST_USUAL = 0.15
 _MOST_BET = 0.5  # more would risk all evidence on one score
 # Small bets find small falls, large ones find deep falls sooner; which it will be is not known, nor how far
 # turns of a session are alike: the more they are, the smaller the best bet.
 _BETS = np.array([0.02, 0.06, 0.15, 0.4, 0.8])
-_EQUAL_PARTS = np.full(len(_BETS), 1 / len(_BETS))
+_PARTS = np.sqrt(_BETS) / np.sqrt(_BETS).sum()
+"""Of the stake: the more, the larger the bet, since a deep fall is told sooner than a small one anyway."""
 _EFFECTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 """Design effects for which the stakes are kept, so that evidence can be weighed anew."""
 _POWERS = 1 / _EFFECTS
-_HORIZON = 3_000.0  # scores after which half of the stake has been put on a fall
+_HORIZON = 2_000.0  # scores after which half of the stake has been put on a fall
 _NOTHING = 1e-300
 _MOST_LOST = 0.9
 """No session may cost a bet more than this share of what it has become."""
 _NARROWEST = 0.05  # a target nearer to 1 would allow bets without end
+
+
+class _Sum(NamedTuple):
+    """What a session has said so far."""
+
+    turns: int = 0
+    most: float = 0.0
+    """What `total` would be if all turns were perfect."""
+    total: float = 0.0
+    """The sum of share times what a value is above the target."""
+    doubt: float = 0.0
+    """The sum of share times doubt."""
+    share: float = 0.0
+
+    def factor(self, bets: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What it makes of a stake, for bets of some sizes."""
+        let_off = np.minimum(bets * self.doubt, FallAlarm.most_doubt * self.share)
+        return 1 - bets * (self.total + let_off)
 
 
 class ConfidenceSequence:
@@ -160,10 +177,10 @@ class FallAlarm:
     Ramdas 2024, section 4). A session's next turn replaces its factor, so that sessions may be interleaved
     and nothing waits for their end: as long as turns of a session are alike, not unlike, what an open session
     has said so far is on average no more than what it will have said. Bets of five sizes are opened at every
-    score, sharing a starting stake of 1 by a prior over when a fall might begin, so that good scores of the
-    past do not hide it (after Shin, Ramdas & Rinaldo, E-detectors, 2023). The alarm goes off when the sum
-    reaches 1 / alpha, which by Ville's inequality happens on a healthy stream with a probability of at most
-    alpha, ever. `benchmarks/sessions.py` measures it.
+    score, sharing a starting stake of 1 by the roots of their sizes and by a prior over when a fall might
+    begin, so that good scores of the past do not hide it (after Shin, Ramdas & Rinaldo, E-detectors, 2023).
+    The alarm goes off when the sum reaches 1 / alpha, which by Ville's inequality happens on a healthy stream
+    with a probability of at most alpha, ever. `benchmarks/sessions.py` measures it.
 
     Where nobody knows sessions, evidence is worth as much less as neighbours are alike, all of it by what is
     known of that (`Neighbours`): the stakes are kept as if neighbours were alike to several degrees. What
@@ -173,6 +190,9 @@ class FallAlarm:
     session counts as another one, as it does if 500 others came since its last turn: one session for
     all turns is taken for sessions of a hundred turns.
     """
+
+    most_doubt = 0.018
+    """No bet is let off more (see `add`): nearly the mean of the worse half of a wave of .03."""
 
     def __init__(self, *, target: float, alpha: float = 0.05, smallest_inclusion: float = 1.0) -> None:
         """Start before the first score.
@@ -200,9 +220,7 @@ class FallAlarm:
 
     def state(self) -> dict[str, Any]:
         """What `resume` needs, as plain JSON."""
-        units = {
-            key: (turns, round(most, 6), round(total, 6)) for key, (turns, most, total) in self._open.items()
-        }
+        units = {key: (turns, *(round(one, 6) for one in sums)) for key, (turns, *sums) in self._open.items()}
         seen = {"n": self.n, "weights": [self._weights, self._squares], "open": units}
         return {**seen, "stakes": self._stakes.tolist(), "power": self._power}
 
@@ -217,8 +235,9 @@ class FallAlarm:
             # Earlier versions did not keep them.
             weights, squares = map(float, state.get("weights", (0.0, 0.0)))
             units = {
-                str(key): (int(turns), float(most), float(total))
-                for key, (turns, most, total) in state["open"].items()
+                # Earlier versions kept the first three.
+                str(key): _Sum(int(sums[0]), *map(float, [*sums[1:], 0.0, 0.0][:4]))
+                for key, sums in state["open"].items()
             }
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ValueError("this is not the state of a fall alarm") from None
@@ -231,7 +250,7 @@ class FallAlarm:
 
     def _won(self) -> float:
         # Between two degrees the logarithm goes by the power, as that of a single bet does.
-        logs = np.log(np.maximum(self._stakes @ _EQUAL_PARTS, _NOTHING))
+        logs = np.log(np.maximum(self._stakes @ _PARTS, _NOTHING))
         return math.exp(float(np.interp(self._power, _POWERS[::-1], logs[::-1]))) + _kept(self.n)
 
     def add(
@@ -241,6 +260,7 @@ class FallAlarm:
         *,
         session: Hashable = None,
         usual: float = 0.0,
+        doubt: float = 0.0,
         design_effect: float = 1.0,
     ) -> bool:
         """Take a score in 0..1 into account; returns whether the alarm has gone off, now or before.
@@ -250,6 +270,8 @@ class FallAlarm:
             inclusion: The probability with which its turn was picked.
             session: The session of the turn, or its user; None or empty for a turn of its own.
             usual: How far the mean usually is above the target's, -.15 to .15, at the time of this turn.
+            doubt: By how much below that the mean may be then without a fall, for a bet of 1: what is usual
+                is not known exactly, and the larger a bet, the more such an error would win it; .018 at most.
             design_effect: If nobody knows its session: how many times the variance of a mean of such turns is
                 what it would be if they were independent, as far as is known now. The logarithm of all
                 evidence counts for as much less.
@@ -260,20 +282,26 @@ class FallAlarm:
         share = _share(inclusion, self.smallest_inclusion)
         target = self.target + min(max(usual, -_MOST_USUAL), _MOST_USUAL)
         key = unit_key(session)
-        turns, most, total = (0, 0.0, 0.0) if key is None else self._open.get(key, (0, 0.0, 0.0))
-        if turns >= LONGEST:
-            turns, most, total = 0, 0.0, 0.0
-        most, before, total = most + share * max(1 - target, 0.0), total, total + share * (value - target)
+        seen = _Sum() if key is None else self._open.get(key, _Sum())
+        seen = seen if seen.turns < LONGEST else _Sum()
+        least = target - (self.most_doubt if doubt else 0.0)
+        after = _Sum(
+            seen.turns + 1,
+            seen.most + share * max(1 - least, 0.0),
+            seen.total + share * (value - target),
+            seen.doubt + share * doubt,
+            seen.share + share,
+        )
         opened = _kept(self.n) - _kept(self.n + 1)
-        sizes = self._bets(target)
-        bets = np.where((sizes * most <= _MOST_LOST) | (not turns), sizes, 0.0)
-        factors = (1 - bets * total) / (1 - bets * before)
+        sizes = self._bets(least)
+        bets = np.where((sizes * after.most <= _MOST_LOST) | (not seen.turns), sizes, 0.0)
+        factors = after.factor(bets) / seen.factor(bets)
         self._stakes = (self._stakes + opened) * factors ** _POWERS[:, None]
         self._weights += 1 / inclusion
         self._squares += 1 / inclusion**2
         self._power = 1 / design_effect
         if key is not None:
-            remember(self._open, key, (turns + 1, most, total))
+            remember(self._open, key, after)
         self.n += 1
         self.evidence = self._won()
         if self.raised_at is None and self.evidence >= 1 / self.alpha:

@@ -65,6 +65,8 @@ def _show(status: AlarmStatus) -> None:
         say(f"  before  {status.before}")
     if status.target is not None:
         say(f"  compared with {status.target:.3f}")
+    if status.learnt:
+        say(f"  learnt from turns that scored {status.learnt}; if they were bad already, use `below`")
     for message in status.messages[:_MESSAGES]:
         outcome = "told" if message.told is not None else f"not told: {message.problem or 'waits'}"
         kind = message.body.get("kind", "")
