@@ -313,40 +313,75 @@ def test_after_a_day_without_the_judge_each_turn_has_its_screen_and_figures_are_
     assert figure.estimate.low < 0.75 < figure.estimate.high
 
 
-def test_turns_that_wait_through_a_restart_are_drawn_anew_at_the_least_rate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The rate at which they were drawn went with the process; a higher one would be wrong."""
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns wait for a judge that is away as often as it takes, and come back at once."""
     monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.02)
     monkeypatch.setattr("steelyard.online._worker._LONGEST_WAIT", 0.02)
     monkeypatch.setattr("steelyard.online._worker._POSTPONED", 10_000)
-    refused = Counter[int]()
 
-    def away(question: Question, request: Request) -> Answer:
-        refused[number_of(request)] += 1
+
+class JudgeThatIsAway:
+    """A judge behind a breaker, and how often it was asked about each turn."""
+
+    def __init__(self) -> None:
+        self.refused = Counter[int]()
+        self.judge = CircuitBreaker(ScriptedJudge(self._away, name="dear"), failures=1_000_000)
+
+    def _away(self, question: Question, request: Request) -> Answer:
+        self.refused[number_of(request)] += 1
         raise JudgeUnavailable("away", cause="unreachable")
 
-    def monitor(script: Any, sink: MemorySink) -> Monitor:
-        judge = CircuitBreaker(ScriptedJudge(script, name="dear"), failures=1_000_000)
-        spool = SpoolSettings(path=tmp_path / "spool.db")
-        return Monitor(
-            metrics=FAITHFUL, judge=judge, screen=two_kinds(), sample_rate=0.5, sinks=[sink], spool=spool
-        )
+    def until_all_wait(self, ended: MemorySink, count: int) -> None:
+        until(lambda: len(self.refused) + len(ended.evaluations) == count and min(self.refused.values()) >= 3)
 
-    before, after = MemorySink(), MemorySink()
-    first = monitor(away, before)
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("queue", ["file", "nats", "rabbit"])
+def test_turns_that_wait_through_a_restart_are_neither_screened_nor_drawn_again(
+    queue: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    server = None if queue == "file" else request.getfixturevalue(f"{queue}_server")
+    path = tmp_path / "spool.db" if server is None else server.queue()
+    before, after, away = MemorySink(), MemorySink(), JudgeThatIsAway()
+    screens = [two_kinds(), two_kinds()]
+    first, second = (
+        Monitor(metrics=FAITHFUL, judge=judge, screen=screen, sample_rate=0.5, sinks=[sink], spool=path)
+        for judge, screen, sink in ((away.judge, screens[0], before), (judge_of(), screens[1], after))
+    )
     for number in range(60):
         first.submit(numbered(number))
-    until(lambda: len(refused) + len(before.evaluations) == 60 and min(refused.values()) >= 3)
+    away.until_all_wait(before, 60)
     first.close(timeout=0)
-    waiting = len(refused)
-    second = monitor(lambda question, request: YesNo(value=True), after)
+    second.start()
+    until(lambda: len(after.evaluations) == len(away.refused))
+    assert second.flush(60) == 0
+    second.close()
+    assert len(screens[0].requests) == 60 and not screens[1].requests
+    assert {one.scores[0].inclusion_probability for one in after.evaluations} == {0.5}
+    for one in (*before.evaluations, *after.evaluations):
+        assert one.record is not None and one.screen[0].verdicts[0].about and one.screen[0].value is not None
+
+
+@pytest.mark.usefixtures("patient")
+def test_turns_that_waited_without_a_screen_are_drawn_anew_at_the_least_rate(tmp_path: Path) -> None:
+    """A worker without a screen drew them at a rate of its own; one above the least would be wrong."""
+    path, before, after, away = tmp_path / "spool.db", MemorySink(), MemorySink(), JudgeThatIsAway()
+    selection: dict[str, Any] = {"metrics": FAITHFUL, "screen": two_kinds(), "sample_rate": 0.5}
+    here = Monitor(**selection, judge=judge_of(), sinks=[], spool=SpoolSettings(path=path, evaluate=False))
+    run(here, 60)
+    here.close()
+    first = Monitor(metrics=FAITHFUL, judge=away.judge, sinks=[before], spool=path)
+    first.start()
+    away.until_all_wait(before, 60)
+    first.close(timeout=0)
+    second = Monitor(**selection, judge=judge_of(), sinks=[after], spool=path)
     second.start()
     assert second.flush(60) == 0
     second.close()
-    assert len(after.evaluations) == waiting
+    assert len(after.evaluations) == len(away.refused)
     judged = [one.scores[0] for one in after.evaluations if one.scores]
-    assert 0 < len(judged) < waiting
+    assert 0 < len(judged) < len(away.refused)
     assert [one.inclusion_probability for one in judged] == pytest.approx([0.5 * 0.3] * len(judged))
 
 

@@ -63,7 +63,9 @@ class School:
         for score in evaluation.scores:
             screen = seen.get(score.metric)
             # Another judge's verdicts, or another screen's findings, would teach something else.
-            if screen is None or score.value is None or made_by(score.provenance) != self._judge:
+            if screen is None or score.value is None:
+                continue
+            if (made_by(screen.provenance), made_by(score.provenance)) != (self._screen, self._judge):
                 continue
             lessons = self._lessons[score.metric]
             lessons.append(

@@ -6,18 +6,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.engine import evaluate_one
 from steelyard.online._school import School
 from steelyard.online.config._options import MonitorOptions
-from steelyard.online.queue._turns import Selected
+from steelyard.online.queue._turns import Seen, Selected
 from steelyard.online.selection._allocation import Allocation, least_share
 from steelyard.scores import Evaluation, Score
 
 _log = SafeLogger("steelyard.online")
-_REMEMBERED = 10_000
 _ENOUGH = 20
 """Turns without any score by the screen, from the first on, after which it is said to fail."""
 
@@ -38,33 +36,23 @@ class ScreenReading:
     """The version of what it has learnt from the judge; empty while that is nothing."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
-    """What the screen said of a turn."""
+def joined(seen: Evaluation, judged: Evaluation) -> Evaluation:
+    """The judge's Evaluation with the screen's Scores, and what both cost."""
+    return judged.replace(
+        screen=seen.screen, usage=seen.usage + judged.usage, duration=seen.duration + judged.duration
+    )
 
-    evaluation: Evaluation
-    """The turn with the screen's Scores alone."""
-    rate: float
-    """The probability with which the judge is asked as well."""
 
-    def with_judged(self, judged: Evaluation) -> Evaluation:
-        """The judge's Evaluation with the screen's Scores, and what both cost."""
-        return judged.replace(
-            screen=self.evaluation.screen,
-            usage=self.evaluation.usage + judged.usage,
-            duration=self.evaluation.duration + judged.duration,
+def cut_off(seen: Evaluation, inclusion: Mapping[str, float]) -> Evaluation:
+    """The Evaluation of a turn for which there was no room in the budget any more."""
+    scores = tuple(
+        replace(
+            Score.failed(name, cause="over_budget", explanation="the budget had no room for it"),
+            inclusion_probability=share,
         )
-
-    def cut_off(self, inclusion: Mapping[str, float]) -> Evaluation:
-        """The Evaluation of a turn for which there was no room in the budget any more."""
-        scores = tuple(
-            replace(
-                Score.failed(name, cause="over_budget", explanation="the budget had no room for it"),
-                inclusion_probability=share,
-            )
-            for name, share in inclusion.items()
-        )
-        return self.evaluation.replace(scores=scores)
+        for name, share in inclusion.items()
+    )
+    return seen.replace(scores=scores)
 
 
 def said_of(evaluation: Evaluation) -> dict[str, float | None]:
@@ -86,22 +74,12 @@ class Screening:
         self._allocation = Allocation(options.screen_floor)
         self._reading = ScreenReading(name=options.screen.name)
         self._school = School(options) if options.screen_file and options.judge else None
-        # A turn that waits for its judge must not be drawn, nor paid for, a second time.
-        self._waiting: BoundedDict[str, Seen] = BoundedDict(max_items=_REMEMBERED)
         self._warn = WarnOnce(_log)
 
     @property
     def reading(self) -> ScreenReading:
         """What it has done so far."""
         return self._reading
-
-    def known(self, turn: Selected) -> Seen | None:
-        """What was said of a turn that had to wait for the judge."""
-        return self._waiting.pop(turn.record.id, None)
-
-    def keep(self, seen: Seen) -> None:
-        """The turn has to wait for the judge."""
-        self._waiting[seen.evaluation.record_id] = seen
 
     async def look(self, turn: Selected) -> Evaluation:
         """Have the screen score a turn; whatever goes wrong ends up on its Scores."""
@@ -140,8 +118,8 @@ class Screening:
         Args:
             turn: The turn.
             evaluation: What the screen said of it.
-            drawn: Whether it waits for the judge since a draw that nobody here knows: it was at no lower rate
-                than the least there is, so that this one is right for it.
+            drawn: Whether it waits for the judge since a draw of which nothing was kept, as of a worker
+                without a screen: it was at no lower rate than the least there is, so that this one is right.
         """
         said = said_of(evaluation)
         share = self._allocation.share(said)

@@ -20,14 +20,14 @@ from steelyard.online._baselines import Baselines
 from steelyard.online._canaries import canaries_of
 from steelyard.online._intake import Intake
 from steelyard.online._outbox import Outbox
-from steelyard.online._screening import Seen, screening_of
+from steelyard.online._screening import cut_off, joined, screening_of
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._open import Fallback, open_queue
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
-from steelyard.online.queue._turns import Feedback, Leased, Selected, Undelivered
+from steelyard.online.queue._turns import Feedback, Leased, Seen, Selected, Undelivered
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.record import Record, clean
 from steelyard.recording import unrecorded
@@ -203,7 +203,10 @@ class Worker:
         """
         try:
             with contextlib.suppress(QueueFailed):
-                result = leased if isinstance(leased, Undelivered) else await self._evaluate(queue, leased)
+                if isinstance(leased, Undelivered):
+                    result: Undelivered | None = leased
+                else:
+                    result = await self._evaluate(queue, await self._screened(leased, outbox))
                 if result is not None:
                     outbox.deliver(result)
                     return
@@ -227,17 +230,17 @@ class Worker:
 
     async def _evaluate(self, queue: TurnQueue, leased: Leased) -> Undelivered | None:
         """Judge a leased turn; its result, unless the turn goes back into the queue."""
-        seen = await self._screened(leased)
+        seen = leased.turn.seen
         turn = leased.turn if seen is None else replace(leased.turn, rate=seen.rate)
         inclusion = self._inclusion(turn)
         if seen is not None and not inclusion:
             self._budget.release(turn.record.id)
             return await self._finish(queue, leased, seen.evaluation)
         if wait := await self._budget.ask(queue, leased):
-            if await self._postpone(queue, leased, wait, seen):
+            if await queue.postpone(leased, wait):
                 return None
             if seen is not None:
-                return await self._finish(queue, leased, seen.cut_off(inclusion))
+                return await self._finish(queue, leased, cut_off(seen.evaluation, inclusion))
         evaluation = await self._within_the_deadline(self._score(turn))
         await self._budget.settle(queue, leased, evaluation.usage)
         if self.canaries is not None:
@@ -245,7 +248,7 @@ class Worker:
         # Only where the queue can keep the turn; otherwise the failure is the result.
         if _worth_waiting(evaluation) and leased.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
-            if await self._postpone(queue, leased, max(wait, evaluation.retry_after or 0.0), seen):
+            if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):
                 return None
         evaluation = await self._tried(turn, evaluation)
         return await self._finish(queue, leased, self._joined(evaluation, seen))
@@ -264,33 +267,27 @@ class Worker:
 
     def _joined(self, evaluation: Evaluation, seen: Seen | None) -> Evaluation:
         """What the judge said, beside what the screen said."""
-        if seen is None or self.screening is None:
+        if seen is None:
             return evaluation
-        joined = seen.with_judged(evaluation)
-        self.screening.learn(joined)
-        return joined
+        both = joined(seen.evaluation, evaluation)
+        if self.screening is not None:
+            self.screening.learn(both)
+        return both
 
-    async def _screened(self, leased: Leased) -> Seen | None:
-        """What the screen says of a turn, and with which probability the judge is asked as well."""
+    async def _screened(self, leased: Leased, outbox: Outbox) -> Leased:
+        """The turn with what the screen says of it, wherever the turn goes from here."""
         turn = leased.turn
-        if self.screening is None or not turn.screened:
-            return None
-        if (known := self.screening.known(turn)) is not None:
-            return known
+        if self.screening is None or not turn.screened or turn.seen is not None:
+            return leased
         try:
             evaluation = await self._within_the_deadline(self.screening.look(turn))
         except TimeoutError:
             evaluation = self.screening.failed(turn)
         self._budget.spend(evaluation.usage)
-        return self.screening.weigh(turn, evaluation, drawn=leased.postponed > 0)
-
-    async def _postpone(self, queue: TurnQueue, leased: Leased, wait: float, seen: Seen | None) -> bool:
-        """Put a turn off, with what the screen said of it."""
-        if not await queue.postpone(leased, wait):
-            return False
-        if seen is not None and self.screening is not None:
-            self.screening.keep(seen)
-        return True
+        seen = self.screening.weigh(turn, evaluation, drawn=leased.postponed > 0)
+        screened = replace(leased, turn=replace(turn, seen=seen))
+        outbox.hold(screened)
+        return screened
 
     async def _within_the_deadline(self, scoring: Coroutine[None, None, Evaluation]) -> Evaluation:
         """Score a turn; one whose judge goes on although it was cancelled is left to itself."""

@@ -115,7 +115,7 @@ class TurnQueue(Protocol):
         ...
 
     async def postpone(self, leased: Leased, seconds: float) -> bool:
-        """Give a turn back, due later. False where the lease was lost or nothing is kept for later."""
+        """Give a turn back with what the screen said, due later; False if the lease is lost or none waits."""
         ...
 
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
@@ -139,7 +139,7 @@ class TurnQueue(Protocol):
         ...
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give back untouched what is held, and what was just being leased, because this process stops."""
+        """Give back what is held, and what was just being leased, because this process stops."""
         ...
 
     def counts(self) -> QueueCounts | None:

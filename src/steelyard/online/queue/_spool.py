@@ -29,7 +29,7 @@ from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
 from steelyard.online.queue import _spool_results
 from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, Stored
-from steelyard.online.queue._spool_file import Durability, add, connect
+from steelyard.online.queue._spool_file import Durability, add, connect, keep_seen
 from steelyard.online.queue._spool_results import Times
 from steelyard.online.queue._turns import (
     Leased,
@@ -127,7 +127,7 @@ class Spool:
                 stored.append("new" if added else "known")
                 # A turn that is there already takes no room, hence the factor.
                 room -= len(line) * added
-            self._add(db, "accepted", count=stored.count("new"))
+            add(db, "accepted", count=stored.count("new"))
             self._set(db, "bytes", self._max_bytes - room - results)
             self._unpruned += stored.count("new")
             if self._unpruned >= _PRUNED_EVERY:
@@ -196,7 +196,7 @@ class Spool:
             for turn in turns:
                 if self._held(db, turn):
                     self._end(db, turn.seq, "moved")
-                    self._add(db, "accepted", count=-1)
+                    add(db, "accepted", count=-1)
 
     def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         """End a turn that cannot be evaluated; False where the lease was lost."""
@@ -208,25 +208,15 @@ class Spool:
 
     def postpone(self, leased: Leased, seconds: float) -> bool:
         """Give a turn back, due later; this attempt does not count. False where the lease was lost."""
-        due = self._clock() + min(seconds, _MAX_WAIT)
         with self._transaction() as db:
-            changed = db.execute(
-                "UPDATE turns SET state = 'waiting', lease = NULL, not_before = ?,"
-                # The attempt is taken back, since a judge that is away is not the turn's fault.
-                " attempts = attempts - 1, postponed = postponed + 1"
-                " WHERE seq = ? AND state = 'leased' AND lease = ?",
-                (due, leased.seq, leased.lease),
-            ).rowcount
-        return changed == 1
+            return self._give_back(db, leased, due=self._clock() + min(seconds, _MAX_WAIT))
 
     def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give turns and results back untouched, because this process stops."""
+        """Give turns and results back, because this process stops."""
         with self._transaction() as db:
-            db.executemany(
-                "UPDATE turns SET state = 'waiting', lease = NULL, attempts = attempts - 1"
-                " WHERE seq = ? AND state = 'leased' AND lease = ?",
-                [(one.seq, one.lease) for one in held if isinstance(one, Leased)],
-            )
+            for one in held:
+                if isinstance(one, Leased):
+                    self._give_back(db, one)
             _spool_results.release(db, [one for one in held if isinstance(one, Undelivered)])
 
     def lease_results(self, most: int) -> list[Undelivered]:
@@ -302,8 +292,8 @@ class Spool:
                         " not_before = 0 WHERE seq = ?",
                         (seq,),
                     )
-                    self._add(db, "dead", cause, count=-1)
-                    self._add(db, "bytes", count=size)
+                    add(db, "dead", cause, count=-1)
+                    add(db, "bytes", count=size)
         return letters
 
     def prune(self) -> None:
@@ -363,6 +353,18 @@ class Spool:
             self._end(db, seq, "dead", "unreadable")
             return None
 
+    def _give_back(self, db: sqlite3.Connection, leased: Leased, *, due: float | None = None) -> bool:
+        changed = db.execute(
+            # The attempt is taken back, since a judge that is away is not the turn's fault.
+            "UPDATE turns SET state = 'waiting', lease = NULL, attempts = attempts - 1,"
+            " postponed = postponed + ?, not_before = IFNULL(?, not_before)"
+            " WHERE seq = ? AND state = 'leased' AND lease = ?",
+            (due is not None, due, leased.seq, leased.lease),
+        ).rowcount
+        if changed and leased.turn.seen is not None:
+            keep_seen(db, leased, max_bytes=self._max_bytes)
+        return changed == 1
+
     def _held(self, db: sqlite3.Connection, leased: Leased) -> bool:
         row = db.execute(
             "SELECT 1 FROM turns WHERE seq = ? AND state = 'leased' AND lease = ?", (leased.seq, leased.lease)
@@ -379,8 +381,8 @@ class Spool:
             " WHERE seq = ?",
             (state, reason or None, keeps, seq),
         )
-        self._add(db, state, reason)
-        self._add(db, "bytes", count=-size)
+        add(db, state, reason)
+        add(db, "bytes", count=-size)
 
     def _dead_bytes(self, db: sqlite3.Connection) -> int:
         found: Any = db.execute(
@@ -394,6 +396,3 @@ class Spool:
 
     def _set(self, db: sqlite3.Connection, state: str, count: int) -> None:
         db.execute("INSERT OR REPLACE INTO totals VALUES (?, '', ?)", (state, count))
-
-    def _add(self, db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1) -> None:
-        add(db, state, reason, count=count)

@@ -13,6 +13,7 @@ from typing import Final, Literal, get_args
 
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
+from steelyard.online.queue._turns import Leased, turn_to_json
 from steelyard.online.queue.broker._broker import BrokerAddress, is_address
 from steelyard.online.selection import _shared_budget
 
@@ -174,6 +175,19 @@ def add(db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1)
         "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
         (state, reason, count),
     )
+
+
+def keep_seen(db: sqlite3.Connection, leased: Leased, *, max_bytes: int) -> None:
+    """Store what the screen said of a turn with it, where that fits into the file's bound."""
+    body = turn_to_json(leased.turn)
+    (size,) = db.execute("SELECT size FROM turns WHERE seq = ?", (leased.seq,)).fetchone()
+    (pending,) = db.execute(
+        "SELECT SUM(count) FROM totals WHERE state IN ('bytes', 'result_bytes')",
+    ).fetchone()
+    if body is not None and pending + len(body) - size <= max_bytes:
+        row = (body, len(body), leased.seq)
+        db.execute("UPDATE turns SET body = CAST(? AS TEXT), size = ? WHERE seq = ?", row)
+        add(db, "bytes", count=len(body) - size)
 
 
 def claim(path: Path) -> None:

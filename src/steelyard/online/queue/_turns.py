@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import attrgetter
 from sys import getsizeof
@@ -17,7 +17,7 @@ from steelyard._internal.json_pieces import json_pieces, json_value
 from steelyard.errors import SkipReason
 from steelyard.record import Context, Record, record_from_dict, record_to_dict
 from steelyard.recording import Draft
-from steelyard.scores import Evaluation, evaluation_to_dict
+from steelyard.scores import Evaluation, evaluation_from_dict, evaluation_to_dict
 
 FinalState = Literal["skipped", "evaluated", "dead", "abandoned", "spooled"]
 """What a pending turn can become. `spooled` hands it to the spool, which has a ledger of its own."""
@@ -133,6 +133,16 @@ class Queued:
     """Unix time of its recording; a turn that does not say when it began is dated by it."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """What the screen said of a turn."""
+
+    evaluation: Evaluation
+    """The turn with the screen's Scores alone."""
+    rate: float
+    """The probability with which the judge is asked as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selected:
     """A turn that was picked: masked, and counted against throttle and budget."""
@@ -145,6 +155,8 @@ class Selected:
     """What goes through the inbox again if a user dislikes the turn; never stored."""
     screened: float = 0.0
     """The probability with which it was picked for the screen; 0 where there is none."""
+    seen: Seen | None = None
+    """What the screen said: a turn that waits for its judge is neither drawn nor paid for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,8 +322,14 @@ class Feedback:
 
 def turn_to_json(turn: Selected) -> bytes | None:
     """A turn as one line of JSON; None where it cannot be written down."""
-    data = {"sampling_position": turn.sampling_position, "rate": turn.rate, "screened": turn.screened}
+    data: dict[str, Any] = {
+        "sampling_position": turn.sampling_position,
+        "rate": turn.rate,
+        "screened": turn.screened,
+    }
     try:
+        if turn.seen is not None:
+            data["seen"] = seen_to_dict(turn.seen)
         # A lone surrogate somewhere cannot be encoded: it would fail in the store, and take others along.
         return _encoded({**data, "record": record_to_dict(turn.record)})
     except Exception:  # noqa: BLE001 - a hostile record may raise anything; the others are stored
@@ -324,7 +342,19 @@ def turn_from_json(body: str | bytes) -> Selected:
     # Schema 1 called it `place`; turns that waited through an update still do.
     position = data["sampling_position"] if "sampling_position" in data else data["place"]
     record = record_from_dict(data["record"])
-    return Selected(record, position, data["rate"], screened=data.get("screened", 0.0))
+    seen = seen_from_dict(data["seen"], record) if "seen" in data else None
+    return Selected(record, position, data["rate"], screened=data.get("screened", 0.0), seen=seen)
+
+
+def seen_to_dict(seen: Seen) -> dict[str, Any]:
+    """What the screen said, without the Record, which lies beside it."""
+    return {"rate": seen.rate, "evaluation": evaluation_to_dict(replace(seen.evaluation, record=None))}
+
+
+def seen_from_dict(data: Mapping[str, Any], record: Record) -> Seen:
+    """What the screen said of this Record. Raises whatever damaged data make it raise."""
+    evaluation = evaluation_from_dict(data["evaluation"])
+    return Seen(evaluation=replace(evaluation, record=record), rate=data["rate"])
 
 
 def result_to_json(evaluation: Evaluation) -> bytes:

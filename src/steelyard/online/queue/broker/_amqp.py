@@ -48,7 +48,7 @@ _LINGER = 0.5
 _BURST = 0.01
 _KNOWN = 100_000  # RabbitMQ does not drop repeated publications by itself
 _WAITS = (5, 10, 20, 40, 80, 160, 320, 640)
-_POSTPONED = "steelyard-postponed"
+_POSTPONED, _SEEN = "steelyard-postponed", "steelyard-seen"
 _NO_WAIT = 4  # seconds that are not worth a place in a waiting queue
 
 
@@ -142,8 +142,9 @@ class AmqpBroker:
                 held.append(self._message(self._coming.get_nowait()))
         async with self._connection.translated():
             for message in held:
-                if postpone:
-                    await self._copy_back(message, seconds)
+                # What is handed back comes again as it was: what the screen said of it goes with a copy.
+                if postpone or message.seen:
+                    await self._copy_back(message, seconds, postponed=message.postponed + postpone)
                 else:
                     await message.raw.nack(requeue=True)
                 self._held.discard(message.seq)
@@ -244,6 +245,7 @@ class AmqpBroker:
             body=raw.body,
             attempts=delivered,
             postponed=_whole(headers.get(_POSTPONED)),
+            seen=str(headers.get(_SEEN) or ""),
             raw=raw,
         )
 
@@ -267,7 +269,7 @@ class AmqpBroker:
         self._known[turn.key] = None
         return "new"
 
-    async def _copy_back(self, message: LeasedMessage, seconds: float) -> None:
+    async def _copy_back(self, message: LeasedMessage, seconds: float, *, postponed: int) -> None:
         """Put a copy into the queue that holds it for so long, and then end the original.
 
         A broker or process that dies in between leaves both: the turn is then judged twice, with one result.
@@ -284,7 +286,7 @@ class AmqpBroker:
             message.body,
             queue,
             key=message.raw.message_id,
-            headers={_POSTPONED: message.postponed + 1},
+            headers={_POSTPONED: postponed, _SEEN: message.seen},
         )
         await message.raw.ack()
 

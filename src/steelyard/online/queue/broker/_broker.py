@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,7 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 from steelyard._internal.redact import redacted_url
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored
-from steelyard.online.queue._turns import Selected, result_to_json, turn_from_json
+from steelyard.online.queue._turns import Selected, result_to_json, seen_to_dict, turn_from_json
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json
 
@@ -115,6 +116,16 @@ def token_of(sink: str) -> str:
     return f"{plain(sink)[:60]}-{hashlib.blake2b(sink.encode(), digest_size=4).hexdigest()}"
 
 
+_MOST_SEEN = 64 * 1024
+"""RabbitMQ takes headers of 128 KiB; of a turn with more, nothing is kept."""
+
+
+def seen_of(turn: Selected) -> str:
+    """What the screen said of a turn, as it is kept beside it; empty where there is nothing, or too much."""
+    text = "" if turn.seen is None else json.dumps(seen_to_dict(turn.seen))
+    return text if len(text) <= _MOST_SEEN else ""
+
+
 def result_of(turn: Selected, evaluation: Evaluation) -> bytes:
     """A result as it is stored beside its turn: the Record, most of it, lies there already."""
     if evaluation.record is None or evaluation.record != turn.record:
@@ -188,6 +199,8 @@ class LeasedMessage:
     """How often it was leased without being given back, this time included."""
     postponed: int = 0
     """How often it was postponed."""
+    seen: str = ""
+    """What the screen said of it, if it has."""
     result: bytes | None = None
     """Its result, where an earlier holder left one; empty where that did not fit."""
     raw: Any = None

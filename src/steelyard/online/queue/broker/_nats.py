@@ -214,6 +214,7 @@ class NatsBroker:
             # What was handed back without an attempt is not counted as one.
             attempts=delivered - int(note.get("excused", 0)),
             postponed=int(note.get("postponed", 0)),
+            seen=str(note.get("seen", "")),
             # A turn that comes for the first time cannot have a result, and is not asked for one.
             result=await self._result(seq) if delivered > 1 else None,
             raw=raw,
@@ -303,5 +304,5 @@ class NatsBroker:
 
 def _note_of(message: LeasedMessage, *, postponed: int, doubted: bool = False) -> bytes:
     excused = message.raw.metadata.num_delivered - message.attempts + 1
-    note = {"postponed": postponed, "excused": excused, "doubted": doubted}
+    note = {"postponed": postponed, "excused": excused, "doubted": doubted, "seen": message.seen}
     return json.dumps(note).encode()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
@@ -19,7 +20,14 @@ from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
 from steelyard.online.queue._in_flight import Leasing, to_the_end
 from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, QueueFailed, Stored
-from steelyard.online.queue._turns import Leased, Selected, Undelivered, turn_from_json, turn_to_json
+from steelyard.online.queue._turns import (
+    Leased,
+    Selected,
+    Undelivered,
+    seen_from_dict,
+    turn_from_json,
+    turn_to_json,
+)
 from steelyard.online.queue.broker._broker import (
     Broker,
     LeasedMessage,
@@ -30,6 +38,7 @@ from steelyard.online.queue.broker._broker import (
     key_of,
     packed,
     result_of,
+    seen_of,
     unpacked,
 )
 from steelyard.online.queue.broker._parking import ParkedQueue
@@ -192,7 +201,8 @@ class BrokerQueue:
         message = self._take(leased)
         if message is None:
             return False
-        return await self._call(lambda: self._broker.give_back([message], seconds, postpone=True))
+        screened = replace(message, seen=seen_of(leased.turn))
+        return await self._call(lambda: self._broker.give_back([screened], seconds, postpone=True))
 
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         message = self._take(leased)
@@ -240,7 +250,11 @@ class BrokerQueue:
         return letters
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        messages = [message for one in held if (message := self._message(one)) is not None]
+        messages = [
+            replace(message, seen=seen_of(one.turn)) if isinstance(one, Leased) else message
+            for one in held
+            if (message := self._message(one)) is not None
+        ]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_COMING):
                 messages += await self._leasing.left()
@@ -284,7 +298,10 @@ class BrokerQueue:
         if message.attempts > self._max_attempts:
             await self._dead_letter(message, "poison")
             return None
-        leased = Leased(message.seq, message.lease, turn_from_json(unpacked(message.body)), message.postponed)
+        turn = turn_from_json(unpacked(message.body))
+        if message.seen:
+            turn = replace(turn, seen=seen_from_dict(json.loads(message.seen), turn.record))
+        leased = Leased(message.seq, message.lease, turn, message.postponed)
         self._held[message.seq] = message
         return leased
 
