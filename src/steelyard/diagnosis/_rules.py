@@ -24,7 +24,7 @@ MENDS: Mapping[Cause, str] = {
     "ignored": "Change the prompt: the answer makes no use of passages that hold what was asked.",
     "distracted": "Show fewer passages, or in another order: from fewer it answers well.",
     "invented": "Change the prompt or the model: the answer adds what no passage says.",
-    "unknown": "Look at the turn: a metric fails, and nothing that was recorded says why.",
+    "unknown": "Look at the turn: a metric fails, and nothing shows why.",
 }
 
 
@@ -151,27 +151,19 @@ def _cut(facts: Facts) -> Diagnosis | None:
     )
 
 
-def _elsewhere(facts: Facts) -> Diagnosis | None:
-    if facts.is_sufficient is not False or not facts.is_elsewhere:
-        return None
-    return Diagnosis(
-        cause="outside_collection",
-        rule=_by(facts, "sufficiency"),
-        strength=_certain(facts),
-        because="the passages are about something else than the question",
-        contexts=tuple(range(len(facts.record.contexts))),
-        **_answered(facts),
-    )
-
-
-def _not_found(facts: Facts) -> Diagnosis | None:
+def _not_there(facts: Facts) -> Diagnosis | None:
     if facts.is_sufficient is not False:
         return None
+    cause, because = (
+        ("outside_collection", "the passages are about something else than the question")
+        if facts.is_elsewhere
+        else ("passage_not_found", "the passages are about the question and do not hold what it asks for")
+    )
     return Diagnosis(
-        cause="passage_not_found",
+        cause=cause,  # type: ignore[arg-type]
         rule=_by(facts, "sufficiency"),
         strength=_certain(facts),
-        because="the passages are about the question and do not hold what it asks for",
+        because=because,
         contexts=tuple(range(len(facts.record.contexts))),
         **_answered(facts),
     )
@@ -230,7 +222,7 @@ def _wrong(facts: Facts) -> Diagnosis | None:
 
 _ALWAYS: tuple[Rule, ...] = (_failed, _not_shown)
 _OF_BAD_TURNS: tuple[Rule, ...] = (
-    *(_cut_short, _nothing, _lost, _cut, _elsewhere, _not_found, _conflict, _evasive, _wrong),
+    *(_cut_short, _nothing, _lost, _cut, _not_there, _conflict, _evasive, _wrong),
 )
 
 
