@@ -24,6 +24,44 @@ def test_lists_and_strings_are_taken_for_contexts(contexts: Any) -> None:
     monitor.close()
 
 
+class Found:
+    """A document of a store."""
+
+    page_content, id, score = "Built in 1811.", "d1", 0.5
+
+
+class Closed:
+    """An object that lets nobody look into it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("closed")
+
+    def __str__(self) -> str:
+        raise RuntimeError("closed")
+
+
+@pytest.mark.parametrize(
+    ("given", "id", "score"),
+    [
+        ({"text": "Built in 1811.", "id": "d1", "score": 0.5}, "d1", 0.5),
+        ({"content": "Built in 1811."}, None, None),
+        (Found(), "d1", 0.5),
+        ((Found(), 0.7), "d1", 0.7),
+        (("Built in 1811.", 0.7), None, 0.7),
+        (["Built in 1811."], None, None),
+    ],
+    ids=["mapping", "content", "document", "document and score", "text and score", "one list a query"],
+)
+def test_what_stores_return_is_taken_for_contexts(given: Any, id: str | None, score: float | None) -> None:
+    record = Record(contexts=[given])  # type: ignore[arg-type]
+    assert record.contexts == (Context(text="Built in 1811.", id=id, score=score),)
+
+
+def test_what_has_no_text_costs_no_record() -> None:
+    record = Record(question="q", contexts=[None, Closed(), 7], answer="a")  # type: ignore[arg-type]
+    assert [one.text for one in record.contexts] == ["<Closed that cannot be shown>", "7"]
+
+
 def test_no_contexts_are_no_contexts() -> None:
     assert Record(contexts=None).contexts == ()  # type: ignore[arg-type]
 

@@ -339,7 +339,8 @@ class Monitor:
 
 def _complain(warn: WarnOnce, turn: object, error: Exception) -> None:
     kind = type(turn).__name__
-    warn("unreadable", "%r is not a turn: %s; it is skipped, as later ones are", kind, error_place(error))
+    told = "%r is not a turn: %s; submit a Record; it is skipped, as later ones are"
+    warn("unreadable", told, kind, error_place(error))
 
 
 def default_monitor() -> Monitor:

@@ -7,8 +7,9 @@ from steelyard.record._json import (
     record_to_dict,
     record_to_json,
 )
-from steelyard.record._limits import Limits, clean, text_of, to_json_value
+from steelyard.record._limits import Limits, clean, to_json_value
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
+from steelyard.record._text import text_of
 from steelyard.record._user import check_user_key, is_hashed, with_hashed_user
 
 __all__ = [

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import islice
@@ -16,9 +15,9 @@ from typing import Any, TypeVar, get_args
 
 from steelyard._internal.typed import with_changes, with_items
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
+from steelyard.record._text import text_of
 from steelyard.record._user import is_hashed
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Deeper than metadata of frameworks nests, and far from Python's own bound.
 _DEPTH = 6
 _IDENTIFIER = 200
@@ -47,26 +46,6 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-
-
-def text_of(value: object) -> str:
-    """Any object as valid Unicode without NULs; an object that cannot be shown becomes a short note."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        value = bytes(value).decode("utf-8", errors="replace")
-    elif not isinstance(value, str):
-        value = "" if value is None else _shown(value)
-    elif type(value) is not str:
-        value = str.__str__(value)  # a subclass (LangChain's TextAccessor, an enum) may act unlike a string
-    if value.isascii() and "\0" not in value:
-        return value
-    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
-
-
-def _shown(value: object) -> str:
-    try:
-        return str(value)
-    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
-        return f"<{type(value).__name__} that cannot be shown>"
 
 
 def to_json_value(value: object, *, limits: Limits = DEFAULT_LIMITS) -> Any:
@@ -109,7 +88,7 @@ class _JsonValues:
             entries = islice(value.items() if isinstance(value, Mapping) else value, self._items)
             return self._mapping(entries, depth) if isinstance(value, Mapping) else self._list(entries, depth)
         except Exception:  # noqa: BLE001 - a user's container may raise anything
-            return self._text(_shown(value)[:200])
+            return self._text(text_of(value)[:200])
 
     def _mapping(self, entries: Iterable[tuple[object, object]], depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}

@@ -12,10 +12,13 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from steelyard._internal.text import shorten
+from steelyard.record._text import text_of
 
 Status = Literal["ok", "error", "cancelled", "truncated", "interrupted"]
 ContextsSource = Literal["in_prompt", "retrieved", "tool", "told", "guessed"]
 Evidence = Literal["known", "told", "guessed"]
+_TEXTS = ("text", "page_content", "content", "document")
+"""Where what is given as a context may have its text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +118,8 @@ class Record:
     """The question rewritten to stand without the conversation; metrics use it where there is one."""
     contexts: tuple[Context, ...] = ()
     """The passages to judge by: those in the prompt, in its order, where that is known; otherwise all that
-    were retrieved, best first."""
+    were retrieved, best first. Texts, mappings and documents with a text, and pairs of these and a score are
+    taken for Contexts."""
     contexts_source: ContextsSource = "retrieved"
     """How `contexts` was found: in the prompt of the answer, by a retriever or a tool whose result was not
     found there, told by the application, or guessed: cut out of a prompt with no source seen."""
@@ -231,13 +235,35 @@ def _plain_text(value: object) -> str:
         return ""
 
 
-def _as_contexts(value: object) -> tuple[Any, ...]:
-    """Contexts from a list, from strings, or from nothing; what is neither stays for `clean` to repair."""
-    if isinstance(value, str | Context):
+def _as_contexts(value: object) -> tuple[Context, ...]:
+    """Contexts from what people write and stores return: lists, strings, mappings, documents, or nothing."""
+    if isinstance(value, str | Context | Mapping):
         value = (value,)
     if not isinstance(value, list | tuple):
         return ()
-    return tuple(Context(text=item) if isinstance(item, str) else item for item in value)
+    # A store that is asked several questions at once returns a list for each.
+    items = (part for item in value for part in (item if isinstance(item, list) else (item,)))
+    return tuple(_as_context(item) for item in items if item is not None)
+
+
+def _as_context(item: Any) -> Context:
+    if isinstance(item, Context):
+        return item
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], int | float):
+        return replace(_as_context(item[0]), score=float(item[1]))
+    if isinstance(item, str):
+        return Context(text=item)
+    text = next((text for name in _TEXTS if isinstance(text := _part(item, name), str)), None)
+    if text is None:
+        return Context(text=text_of(item))
+    return Context(text=text, id=_part(item, "id"), score=_part(item, "score"))
+
+
+def _part(item: Any, name: str) -> Any:
+    try:
+        return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+    except Exception:  # noqa: BLE001 - an object of the application's own may raise anything
+        return None
 
 
 def _contexts(texts: Sequence[Any] | None, ids: Sequence[object] | None = None) -> tuple[Context, ...]:
