@@ -61,3 +61,8 @@ def test_time_grows_with_the_length_only() -> None:
 
     small = min(seconds(20) for _ in range(3))
     assert min(seconds(80) for _ in range(3)) < 12 * small
+
+
+def test_of_two_keys_of_which_one_begins_the_other_nothing_is_left() -> None:
+    for keys in (["plain-words", "plain-words-and-more"], ["plain-words-and-more", "plain-words"]):
+        assert redacted("plain-words-and-more, plain-words", secrets=keys) == "***, ***"

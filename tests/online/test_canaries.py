@@ -218,12 +218,13 @@ def test_a_damaged_file_is_said_and_learned_anew(
     monitor.close()
 
 
-def test_another_judge_is_learned_anew(tmp_path: Path) -> None:
+def test_another_judge_or_wording_is_learned_anew(tmp_path: Path) -> None:
     file = tmp_path / "canaries.json"
     options = Canaries(share=0.0001, probes=20, file=file)
-    for name in ("one", "two"):
+    for name, version in (("one", "1"), ("two", "1"), ("two", "2")):
         script = Knowing()
-        monitor = monitor_of(ScriptedJudge(script, name=name), canaries=options)
+        judge = ScriptedJudge(script, name=name, prompt_version=version)
+        monitor = monitor_of(judge, canaries=options)
         assert learned(monitor).state == "watching"
         assert script.probes == 80, "20 probes, four times each"
         monitor.close()

@@ -294,6 +294,23 @@ def test_a_refusal_by_name_is_final_at_once(tmp_path: Path, cause: str) -> None:
     monitor.close()
 
 
+def test_without_a_spool_a_result_whose_trace_has_not_come_is_refused_by_name() -> None:
+    class Knows(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            if any(one.record_id == "early" for one in evaluations):
+                raise SinkError("there is no such trace", cause="trace_not_found")
+            await super().write(evaluations)
+
+    sink = Knows()
+    monitor = Monitor(metrics=[], sinks=[sink])
+    for name in ("a", "early", "b"):
+        monitor.submit(turn(name))
+    assert monitor.flush(60) == 0
+    counts = monitor.stats().sinks[sink.name]
+    assert (counts.written, counts.refused, counts.lost) == (2, {"trace_not_found": 1}, 0)
+    monitor.close()
+
+
 def test_failures_of_an_outage_do_not_count_against_a_result_that_fails_alone_later(tmp_path: Path) -> None:
     began, judged = threading.Event(), threading.Event()
 
