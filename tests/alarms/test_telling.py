@@ -152,6 +152,13 @@ def test_a_target_that_hangs_holds_up_no_other(tmp_path: Path, ear: Ear) -> None
         ear.release.set()
 
 
+def test_two_hooks_of_one_server_are_both_told(tmp_path: Path, ear: Ear) -> None:
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}/one", f"webhook:{ear.url}/two")
+    watcher.take(FALL)
+    watcher.tell()
+    assert sorted(path for path, _ in ear.heard) == ["/one", "/two"]
+
+
 def test_what_was_not_told_is_told_after_a_restart(tmp_path: Path, ear: Ear) -> None:
     watcher_of(tmp_path, f"webhook:{ear.url}").take(FALL)
     assert ear.heard == []
@@ -183,6 +190,7 @@ def test_an_event_is_emitted_through_opentelemetry(tmp_path: Path, monkeypatch: 
     from opentelemetry import _logs
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+    from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
     exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     provider = LoggerProvider()
@@ -190,8 +198,12 @@ def test_an_event_is_emitted_through_opentelemetry(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", provider)
     watcher = watcher_of(tmp_path, "opentelemetry")
     watcher.take(FALL)
-    watcher.tell()
+    current = SpanContext(trace_id=1, span_id=1, is_remote=False, trace_flags=TraceFlags(1))
+    with use_span(NonRecordingSpan(current)):
+        watcher.tell()
     (emitted,) = exporter.get_finished_logs()
+    # The span that is current where it is told has nothing to do with the turns that fell.
+    assert not emitted.log_record.trace_id
     assert emitted.log_record.event_name == "steelyard.alarm"
     attributes = emitted.log_record.attributes or {}
     assert attributes["gen_ai.evaluation.name"] == "faithfulness"

@@ -331,6 +331,16 @@ def test_spans_without_model_work_leave_nothing_in_the_journal(running: Running)
     until(lambda: running.journal.bytes == 0)
 
 
+def test_pieces_of_a_settled_trace_that_came_later_stay_in_the_journal(tmp_path: Path) -> None:
+    journal = SpanJournal(tmp_path / "spans")
+    journal.add([{"a": b"first", "b": b"other"}, {"a": b"second"}])
+    (upto, _, _), *_ = journal.after(0)
+    journal.forget(["a"], upto=upto)
+    assert [(trace, body) for _, trace, body in journal.after(0)] == [("b", b"other"), ("a", b"second")]
+    assert journal.bytes == len(b"othersecond")
+    journal.close()
+
+
 def test_nothing_of_settled_spans_stays_in_the_journal(tmp_path: Path) -> None:
     """Whether they are short or lie in pages of their own."""
     journal = SpanJournal(tmp_path / "spans")

@@ -129,7 +129,6 @@ def _post(address: str, body: Mapping[str, Any]) -> None:
 
 def _emit(event: AlarmEvent) -> None:
     from opentelemetry._logs import SeverityNumber, get_logger
-    from opentelemetry.context import Context
 
     from steelyard.sinks import OpenTelemetrySink  # noqa: F401 - says which extra is missing
 
@@ -154,8 +153,6 @@ def _emit(event: AlarmEvent) -> None:
         attributes["steelyard.alarm.target"] = event.target
     get_logger(_SCOPE).emit(
         timestamp=round(event.at * 1e9),
-        # Of no span: the one that is current here has nothing to do with the turns that fell.
-        context=Context(),
         severity_number=SeverityNumber.WARN if fallen else SeverityNumber.INFO,
         event_name=EVENT,
         body=event.text,
