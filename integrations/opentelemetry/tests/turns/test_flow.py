@@ -120,3 +120,16 @@ def test_a_turn_that_was_given_its_passages_is_joined_with_their_look_up(
     (record,) = receiver.records
     assert (record.question, record.answer) == ("When is plant 3 due?", "After 43 hours.")
     assert [one.id for one in record.contexts] == ["d1"]
+
+
+def test_a_look_up_for_somebody_else_is_not_joined_because_its_passage_is_like_the_prompt(
+    provider: TracerProvider, tracer: Tracer, receiver: Receiver
+) -> None:
+    """Two customers' passages may be the same but for a name; the first one's search used up nothing."""
+    anders, berger = (f"The invoice of {who} over 300 euros is due in June." for who in ("A12", "B34"))
+    look_up(tracer, "What does A12 owe?", anders)
+    answer(tracer, "What does B34 owe?", "It owes 300 euros.", berger)
+    provider.shutdown()
+    (record,) = receiver.records
+    assert record.answer == "It owes 300 euros."
+    assert not any("A12" in one.text for one in (*record.contexts, *record.retrieved))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
 from steelyard_opentelemetry.building._evidence import evidence_of
 from steelyard_opentelemetry.building._turn import Turn
@@ -32,9 +33,7 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
         piece: The model call.
     """
     texts = [[context.text for context in evidence_of(part).contexts] for part in parts]
-    every = list(dict.fromkeys(text for each in texts for text in each))
-    pairs = zip(every, find_passages(every, piece.prompts), strict=True)
-    new = {text for text, sighting in pairs if sighting.found}
+    new = _shown(list(dict.fromkeys(text for each in texts for text in each)), piece.prompts)
     prompts = " ".join(" ".join(piece.prompts).split())
     used: list[Turn] = []
     for part, each in zip(reversed(parts), reversed(texts), strict=True):
@@ -45,6 +44,11 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
             used.append(part)
             new.difference_update(each if _is_elsewhere(part, piece) else ())
     return used[::-1]
+
+
+def _shown(texts: Sequence[str], prompts: Sequence[str]) -> set[str]:
+    pairs = zip(texts, find_passages(texts, prompts), strict=True)
+    return {text for text, sighting in pairs if sighting.found and reaches(text, prompts)}
 
 
 def _is_elsewhere(part: Turn, piece: Turn) -> bool:
