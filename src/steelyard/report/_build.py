@@ -44,6 +44,7 @@ _HALF_LIFE = 7.0
 _FALSE_CHANGES = 0.02
 _BARS = 20
 _BRIEF = 12_000
+_BRIEF_CAUSES = 200_000
 _SCREENED = 1_000_000
 """Turns that screens saw; beyond so many, figures are those of the judge alone."""
 _BRIEFLY_SCREENED = 200_000
@@ -91,7 +92,7 @@ def build_figures(
         funnel=funnel,
         by=by,
         groups=_groups(reader, scope, by, scores, samples, turns),
-        causes=_causes(reader.causes(scope)),
+        causes=_causes(reader.causes(scope, every=totals.turns // _BRIEF_CAUSES + 1 if brief else 1)),
         every=max((one.every for one in scores.values()), default=1),
         notes=tuple(_notes(scope, totals, metrics, missing)),
     )

@@ -23,7 +23,6 @@ from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
 
 _LATEST: Final = 1_000
-_OF_TAG: Final = "SELECT turn FROM turn_keys WHERE kind = 'tag' AND value = :tag"
 
 
 _BY = {
@@ -37,7 +36,7 @@ _BY = {
 class SQLiteResults(ResultsReader):
     """A `ResultsReader` over a results file, which may still be written to."""
 
-    tagged = f"{{table}}.turn IN ({_OF_TAG})"
+    tagged = "{table}.turn IN (SELECT turn FROM turn_keys WHERE kind = 'tag' AND value = :tag {part})"
     tagged_alone = True
     among = "IN (SELECT value FROM json_each(:records))"
     # The number of a row is in every index, its explanation in none.

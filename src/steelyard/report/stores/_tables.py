@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
-
-import numpy as np
-import numpy.typing as npt
 
 from steelyard.errors import InvalidRecord
 from steelyard.report._funnel import funnel_of, run_of
@@ -25,8 +22,14 @@ from steelyard.report.queries import (
     StoredRun,
     Totals,
 )
+from steelyard.report.stores._columns import (
+    ScoreColumns,
+    by_metric,
+    groups_of,
+    seen_by_judge_alone,
+    seen_by_screen,
+)
 from steelyard.report.stores._lists import TurnLists
-from steelyard.report.stores._screened import by_metric, seen_by_judge_alone, seen_by_screen
 from steelyard.report.stores._turns import THINNED, WITH_EVIDENCE, Row
 from steelyard.scores import Evaluation
 
@@ -34,7 +37,6 @@ CHUNK = 50_000
 """Rows that are added up at a time: some 10 MB of them, whatever the size of the database."""
 UNIT = "coalesce(e.user_hash, e.session)"
 """What turns are alike by: a user comes back in several sessions."""
-_JOINED = "scores s JOIN evaluations e ON e.record_id = s.record_id"
 SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 """The scores that have a value."""
 _OF_SCORE = "s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability, s.threshold, s.direction"
@@ -48,7 +50,7 @@ class ResultsReader(TurnLists):
     """
 
     tagged: ClassVar[str]
-    """A condition on `evaluations e`, or on `{table}`: that a turn has the tag `:tag`."""
+    """A condition on `evaluations e`, or on `{table}`: that a turn has the tag `:tag` and is in `{part}`."""
     tagged_alone: ClassVar[bool] = False
     """Whether scores tell their turn's tags without `evaluations`."""
     metadata = "e.metadata"
@@ -97,21 +99,25 @@ class ResultsReader(TurnLists):
         alone = scope.evidence is None and (scope.tag is None or self.tagged_alone)
         return "" if alone else "JOIN evaluations e ON e.record_id = s.record_id"
 
-    def of_turns(self, scope: Scope) -> tuple[str, dict[str, Any]]:
-        """The scope as a condition on `evaluations e`, and its values."""
-        of_metric = "e.turn IN (SELECT turn FROM scores WHERE metric = :metric)"
-        return self._conditions("e", of_metric, scope)
+    def of_turns(self, scope: Scope, every: int = 1) -> tuple[str, dict[str, Any]]:
+        """The scope as a condition on `evaluations e`, with its values; of a part of the turns, if asked."""
+        of_metric = f"e.turn IN (SELECT turn FROM scores WHERE metric = :metric {_thinned('scores', every)})"
+        return self._conditions("e", of_metric, scope, every)
 
     def of_scores(self, scope: Scope) -> tuple[str, dict[str, Any]]:
         """The scope as a condition on `scores s` (`evaluations e` for tag and evidence), and its values."""
         return self._conditions("s", "s.metric = :metric", scope)
 
-    def _conditions(self, table: str, of_metric: str, scope: Scope) -> tuple[str, dict[str, Any]]:
+    def _conditions(
+        self, table: str, of_metric: str, scope: Scope, every: int = 1
+    ) -> tuple[str, dict[str, Any]]:
         conditions = {
             f"{table}.happened_at >= :since": scope.since,
             f"{table}.happened_at < :until": scope.until,
             # What screens said does not name its turn.
-            self.tagged.format(table="e" if table == "q" else table): scope.tag,
+            self.tagged.format(
+                table="e" if table == "q" else table, part=_thinned("turn_keys", every)
+            ): scope.tag,
             WITH_EVIDENCE: scope.evidence,
             of_metric: scope.metric,
         }
@@ -123,8 +129,7 @@ class ResultsReader(TurnLists):
         group, join, name = self.grouping(by)
         where, values = self.of_turns(scope)
         query = f"SELECT e.record_id, {group} FROM evaluations e {join} WHERE {where}"
-        with self.reading() as connection:
-            return groups_of(connection.execute(self.statement(query), {**values, "by": name}))
+        return groups_of(self._rows(query, {**values, "by": name}))
 
     def missing(self, scope: Scope) -> list[Missing]:
         """Counts of scores without a value, most frequent first."""
@@ -148,14 +153,18 @@ class ResultsReader(TurnLists):
                 ).fetchall()
             ]
 
-    def causes(self, scope: Scope) -> dict[str, tuple[int, str]]:
-        """How many turns suffer from what, most frequent first, and one of them; `fine` are the good ones."""
-        where, values = self.of_turns(scope)
+    def causes(self, scope: Scope, *, every: int = 1) -> dict[str, tuple[int, str]]:
+        """How many turns suffer from what, most frequent first, and one of them; `fine` are the good ones.
+
+        Args:
+            scope: Which turns.
+            every: Look at every so many-th only, and count it so many times.
+        """
+        where, values = self.of_turns(scope, every)
         query = f"""SELECT e.diagnosis, count(*), max(e.record_id) FROM evaluations e
-            WHERE e.diagnosis IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1"""
-        with self.reading() as connection:
-            found = connection.execute(self.statement(query), values).fetchall()
-        return {cause: (count, record) for cause, count, record in found}
+            WHERE e.diagnosis IS NOT NULL {_thinned("e", every)} AND {where} GROUP BY 1 ORDER BY 2 DESC, 1"""
+        found = self._rows(query, {**values, "every": every})
+        return {cause: (count * every, record) for cause, count, record in found}
 
     def made(self, scope: Scope) -> list[Made]:
         """How the scores were made, most frequent first."""
@@ -164,8 +173,7 @@ class ResultsReader(TurnLists):
             coalesce(s.calibrated, 0), count(*)
             FROM scores s {self.with_turns(scope)} WHERE s.judge IS NOT NULL AND {where}
             GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC"""
-        with self.reading() as connection:
-            rows = connection.execute(self.statement(query), values).fetchall()
+        rows = self._rows(query, values)
         return [
             Made(judge=judge, embedder=embedder, prompt_version=prompt, calibrated=bool(known), scores=count)
             for judge, embedder, prompt, known, count in rows
@@ -175,15 +183,13 @@ class ResultsReader(TurnLists):
         """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
         query = """SELECT started_at, updated_at, counts FROM ledger
             WHERE updated_at >= coalesce(:since, updated_at) AND started_at < coalesce(:until, 1e300)"""
-        with self.reading() as connection:
-            return funnel_of(connection.execute(self.statement(query), values_of(scope)))
+        return funnel_of(self._rows(query, values_of(scope)))
 
     def runs(self, *, limit: int) -> list[StoredRun]:
         """The Monitors that stored their counts, the one that did so last first."""
         query = """SELECT run, host, pid, started_at, updated_at, counts FROM ledger
             ORDER BY updated_at DESC, run LIMIT :limit"""
-        with self.reading() as connection:
-            rows = connection.execute(self.statement(query), {"limit": limit}).fetchall()
+        rows = self._rows(query, {"limit": limit})
         return [found for row in rows if (found := run_of(*row)) is not None]
 
     def evaluation(self, record_id: str) -> Evaluation | None:
@@ -243,38 +249,29 @@ class ResultsReader(TurnLists):
     def sample(self, scope: Scope, metric: str, *, limit: int, every: int = 1) -> list[SampledScore]:
         """The latest scores of a metric, in order of time; only every so many-th turn, if asked."""
         where, values = self.of_scores(scope)
-        thinned = f"AND {THINNED.format(table='s')}" if every > 1 else ""
-        query = f"""SELECT s.value, s.inclusion_probability, s.happened_at, {self._of_turn}
-            FROM scores s JOIN evaluations e ON e.record_id = s.record_id
-            WHERE s.metric = :sampled AND {SCORED} AND {where} {thinned}
-            ORDER BY s.happened_at DESC, s.record_id LIMIT :limit"""
-        with self.reading() as connection:
-            rows = connection.execute(
-                self.statement(query), {**values, "sampled": metric, "limit": limit, "every": every}
-            ).fetchall()
-        return self._sampled(rows[::-1])
+        columns = "s.value, s.inclusion_probability, s.happened_at"
+        source = f"""scores s JOIN evaluations e ON e.record_id = s.record_id
+            WHERE s.metric = :sampled AND {SCORED} AND {where} {_thinned("s", every)}
+            ORDER BY s.happened_at DESC, s.record_id"""
+        values |= {"sampled": metric, "limit": limit, "every": every}
+        return self._sampled(columns, source, values, judged=True)
 
     def unjudged(self, scope: Scope, metric: str, *, limit: int, every: int = 1) -> list[SampledScore]:
         """The latest turns of a metric that only a screen has scored; see `sample`."""
         where, values = self._conditions("q", "q.metric = :metric", scope)
-        thinned = f"AND {THINNED.format(table='e')}" if every > 1 else ""
-        query = f"""SELECT 0.0, 1.0, q.happened_at, {self._of_turn}
-            FROM screened q JOIN evaluations e ON e.record_id = q.record_id
-            WHERE q.metric = :sampled AND q.value IS NOT NULL AND {where} {thinned} AND NOT EXISTS (
-            SELECT 1 FROM scores s WHERE s.record_id = q.record_id AND s.metric = q.metric AND {SCORED})
-            ORDER BY q.happened_at DESC, q.record_id LIMIT :limit"""
-        with self.reading() as connection:
-            rows = connection.execute(
-                self.statement(query), {**values, "sampled": metric, "limit": limit, "every": every}
-            ).fetchall()
-        return self._sampled(rows[::-1], judged=False)
+        source = f"""screened q JOIN evaluations e ON e.record_id = q.record_id
+            WHERE q.metric = :sampled AND q.value IS NOT NULL AND {where} {_thinned("e", every)}
+            AND NOT EXISTS (SELECT 1 FROM scores s
+            WHERE s.record_id = q.record_id AND s.metric = q.metric AND {SCORED})
+            ORDER BY q.happened_at DESC, q.record_id"""
+        values |= {"sampled": metric, "limit": limit, "every": every}
+        return self._sampled("0.0, 1.0, q.happened_at", source, values, judged=False)
 
-    @property
-    def _of_turn(self) -> str:
-        return f"""substr(coalesce(e.question, ''), 1, 500), {UNIT}, e.record_id, e.diagnosis, e.tenant,
-            e.tags, e.framework, {self.metadata}"""
-
-    def _sampled(self, rows: Sequence[Sequence[Any]], *, judged: bool = True) -> list[SampledScore]:
+    def _sampled(
+        self, columns: str, source: str, values: Mapping[str, Any], *, judged: bool
+    ) -> list[SampledScore]:
+        query = f"""SELECT {columns}, substr(coalesce(e.question, ''), 1, 500), {UNIT}, e.record_id,
+            e.diagnosis, e.tenant, e.tags, e.framework, {self.metadata} FROM {source} LIMIT :limit"""
         attributes = self.attributes_reader()
         return [
             SampledScore(
@@ -289,7 +286,9 @@ class ResultsReader(TurnLists):
                 attributes={**({"tenant": [tenant]} if tenant else {}), **attributes(*of_turn)},
                 judged=judged,
             )
-            for value, inclusion, when, question, unit, record, diagnosis, tenant, *of_turn in rows
+            for value, inclusion, when, question, unit, record, diagnosis, tenant, *of_turn in reversed(
+                self._rows(query, values)
+            )
         ]
 
     def scores(
@@ -307,7 +306,7 @@ class ResultsReader(TurnLists):
         query = (
             f"SELECT {_OF_SCORE}, {UNIT}, {owner} FROM {{}} AND {SCORED} ORDER BY s.happened_at, s.record_id"
         )
-        found: defaultdict[str, _Columns] = defaultdict(_Columns)
+        found: defaultdict[str, ScoreColumns] = defaultdict(ScoreColumns)
         with self.reading() as connection:
             for source, values, every in self._parts(connection, scope, turns, most):
                 for rows in self.chunks(connection, query.format(source), {**values, "every": every}):
@@ -325,8 +324,8 @@ class ResultsReader(TurnLists):
         if scope.tag is not None or scope.evidence is not None:
             every = _every(turns, most)
             # So written, no index is taken that leads to all scores of the metric for each turn.
-            where, values = self._conditions("e", "s.metric || '' = :metric", scope)
-            joined = f"evaluations e CROSS JOIN scores s WHERE {_thinned('e', every)} {where}"
+            where, values = self._conditions("e", "s.metric || '' = :metric", scope, every)
+            joined = f"evaluations e CROSS JOIN scores s WHERE true {_thinned('e', every)} AND {where}"
             yield f"{joined} AND s.record_id = e.record_id", values, every
             return
         where, values = self.of_scores(scope)
@@ -334,7 +333,7 @@ class ResultsReader(TurnLists):
         for metric, count in self.rows(connection)(query, values):
             every = _every(count, most)
             where, values = self.of_scores(replace(scope, metric=metric))
-            joined = f"scores s JOIN evaluations e ON e.turn = s.turn WHERE {_thinned('s', every)} {where}"
+            joined = f"scores s JOIN evaluations e ON e.turn = s.turn WHERE {where} {_thinned('s', every)}"
             yield joined, values, every
 
     def spent(self, scope: Scope) -> list[tuple[bool, bool, float, float | None]]:
@@ -344,8 +343,7 @@ class ResultsReader(TurnLists):
             EXISTS (SELECT 1 FROM scores s WHERE s.record_id = e.record_id AND {SCORED}) AS judged,
             EXISTS (SELECT 1 FROM screened q WHERE q.record_id = e.record_id) AS seen,
             e.requests AS requests, e.cost AS cost FROM evaluations e WHERE {where}) AS turns GROUP BY 1, 2"""
-        with self.reading() as connection:
-            rows = connection.execute(self.statement(query), values).fetchall()
+        rows = self._rows(query, values)
         return [(bool(judged), bool(seen), float(asked), cost) for judged, seen, asked, cost in rows]
 
     def screened(self, scope: Scope, *, limit: int) -> dict[str, ScreenedTurns]:
@@ -364,59 +362,13 @@ class ResultsReader(TurnLists):
         return by_metric(rows)
 
 
-class _Columns:
-    """The columns of one metric's scores, chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._numbers: list[npt.NDArray[np.float64]] = []
-        self._units: list[str | None] = []
-        self._owners: list[str | None] = []
-        self._last: Row = ()
-        self._every = 1
-
-    def add(self, rows: Sequence[Row], every: int) -> None:
-        """Rows of `_OF_SCORE`, unit and owner."""
-        _, times, values, passed, inclusion, _, _, units, owners = zip(*rows, strict=True)
-        self._numbers.append(np.array([times, values, passed, inclusion], float))
-        self._units += units
-        self._owners += owners
-        self._last, self._every = rows[-1], every
-
-    def joined(self) -> MetricScores:
-        """All of them."""
-        times, values, passed, inclusion = np.concatenate(self._numbers, axis=1)
-        return MetricScores(
-            times=times,
-            # A metric of somebody's own may go beyond 0..1, which intervals do not.
-            values=np.clip(values, 0.0, 1.0),
-            passed=passed,
-            inclusion=inclusion / self._every,
-            units=self._units,
-            owners=self._owners,
-            threshold=self._last[5],
-            direction=self._last[6],
-            every=self._every,
-        )
-
-
 def _every(count: int, most: int | None) -> int:
     return 1 if most is None else max(math.ceil(count / most), 1)
 
 
 def _thinned(table: str, every: int) -> str:
-    return f"{THINNED.format(table=table)} AND" if every > 1 else ""
-
-
-def groups_of(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
-    """The groups of each record; those that are the same are one object."""
-    found: dict[str, tuple[str, ...]] = {}
-    same: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for record, group in rows:
-        if isinstance(group, str) and group:
-            groups = (*found.get(record, ()), group)
-            # Millions of turns share a few combinations of tags.
-            found[record] = same.setdefault(groups, groups)
-    return found
+    """The rest of a condition: only every so many-th turn."""
+    return f"AND {THINNED.format(table=table)}" if every > 1 else ""
 
 
 def values_of(scope: Scope) -> dict[str, Any]:

@@ -159,7 +159,10 @@ def prepare(connection: Connection[Any], schema: str, *, shown: str, create: boo
         )
     if version < VERSION and not create:
         raise ConfigurationError(
-            f"there are no results in {shown!r} yet; PostgresSink makes the tables; "
+            f"the tables in {shown!r} are of an earlier version; start your application once with this one, "
+            "and PostgresSink brings them up to date"
+            if version
+            else f"there are no results in {shown!r} yet; PostgresSink makes the tables; "
             "run your application first"
         )
     for number in range(version + 1, VERSION + 1):

@@ -1,16 +1,65 @@
-"""Turns that a screen saw, with what the judge said of those that it saw too, out of SQL tables."""
+"""Rows of SQL tables as columns: the scores of a metric, turns that a screen saw, groups by record."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from steelyard.report.queries import ScreenedTurns
+from steelyard.report.queries import MetricScores, ScreenedTurns
+from steelyard.report.stores._turns import Row
 
 _JUDGED: Final = "s.status, s.value, s.passed, s.inclusion_probability, s.judge"
+
+
+class ScoreColumns:
+    """The columns of one metric's scores, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._numbers: list[npt.NDArray[np.float64]] = []
+        self._units: list[str | None] = []
+        self._owners: list[str | None] = []
+        self._last: Row = ()
+        self._every = 1
+
+    def add(self, rows: Sequence[Row], every: int) -> None:
+        """Rows of metric, time, value, passed, inclusion, threshold, direction, unit and owner."""
+        _, times, values, passed, inclusion, _, _, units, owners = zip(*rows, strict=True)
+        self._numbers.append(np.array([times, values, passed, inclusion], float))
+        self._units += units
+        self._owners += owners
+        self._last, self._every = rows[-1], every
+
+    def joined(self) -> MetricScores:
+        """All of them."""
+        times, values, passed, inclusion = np.concatenate(self._numbers, axis=1)
+        return MetricScores(
+            times=times,
+            # A metric of somebody's own may go beyond 0..1, which intervals do not.
+            values=np.clip(values, 0.0, 1.0),
+            passed=passed,
+            inclusion=inclusion / self._every,
+            units=self._units,
+            owners=self._owners,
+            threshold=self._last[5],
+            direction=self._last[6],
+            every=self._every,
+        )
+
+
+def groups_of(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """The groups of each record; those that are the same are one object."""
+    found: dict[str, tuple[str, ...]] = {}
+    same: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for record, group in rows:
+        if isinstance(group, str) and group:
+            groups = (*found.get(record, ()), group)
+            # Millions of turns share a few combinations of tags.
+            found[record] = same.setdefault(groups, groups)
+    return found
 
 
 def seen_by_screen(where: str, unit: str) -> str:
