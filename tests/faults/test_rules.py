@@ -122,6 +122,12 @@ def test_a_passage_that_was_cut() -> None:
     assert made.strength == pytest.approx(0.6)
 
 
+def test_of_an_answer_without_an_end_its_beginning_says_whether_it_evades() -> None:
+    answer = "It costs 11 crowns. " * 1_000 + "I do not know. " * 200_000
+    made = diagnose(turn(answer=answer), [faithful(claim(True), passed=True), sufficient(4.0, 1.0)])
+    assert made is not None and made.backing == "earned"
+
+
 def _conflict() -> tuple[Record, tuple[Score, ...]]:
     exclude = Verdict(about="It costs 12 crowns.", kind="contradicted", value=True, probability=0.8)
     other = Score(metric="hallucination", status="scored", value=1.0, passed=False, verdicts=(exclude,))
