@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llama_index.core.llms import ChatMessage
 from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 from llama_index.core.schema import MetadataMode, NodeWithScore
 
@@ -47,6 +48,16 @@ def retrieve_then_complete(config: Any) -> str:
     found = index(FERRY).as_retriever(similarity_top_k=1).retrieve(SUNDAY)
     context = "\n".join(each.node.get_content(metadata_mode=MetadataMode.NONE) for each in found)
     return str(SPEAKS.complete(f"Context:\n{context}\nQuestion: {SUNDAY}"))
+
+
+@script(ONE, framework="llamaindex", rootless=True, allowed_notes=ROOTLESS)
+def retrieve_then_stream(config: Any) -> str:
+    """A page streams what the model says to messages of its own, the passages in the system's."""
+    found = Shelf(FERRY).retrieve(SUNDAY)
+    context = "\n\n".join(f"[{at}] {each.node.get_content()}" for at, each in enumerate(found, 1))
+    system = ChatMessage(role="system", content=f"Answer from the sources.\n\n### Sources ###\n{context}")
+    stream = SPEAKS.stream_chat([system, ChatMessage(role="user", content=SUNDAY)])
+    return "".join(piece.delta or "" for piece in stream)
 
 
 @script(

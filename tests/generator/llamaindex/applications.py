@@ -9,6 +9,7 @@ from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
     CondenseQuestionChatEngine,
     ContextChatEngine,
+    SimpleChatEngine,
 )
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
@@ -208,7 +209,7 @@ def workflow(choices: Choices) -> Application:
 
 
 def separate(choices: Choices) -> Application:
-    """A retriever, then a synthesizer or a model, called by plain code."""
+    """A retriever, then a synthesizer, a model or an engine that is sent a prompt, called by plain code."""
     look, keep, join = retriever(choices), kept(choices), JOINERS[choices["joining"]]
     template = prompt_template(choices)
 
@@ -220,6 +221,19 @@ def separate(choices: Choices) -> Application:
             synthesizer = get_response_synthesizer(llm=speaker(choices), response_mode=ResponseMode.COMPACT)
             return str(synthesizer.synthesize(turn.question, nodes=found))
         text = turn.came(join([getattr(each.node, "text", "") for each in found]))
-        return str(speaker(choices).complete(template.format(context_str=text, query_str=turn.question)))
+        filled = template.format(context_str=text, query_str=turn.question)
+        if choices["outside"] == "yes":
+            return str(await SimpleChatEngine.from_defaults(llm=Chats()).achat(filled))
+        return await completed(speaker(choices), choices["way"], filled)
 
     return always(answer)
+
+
+async def completed(model: Any, way: str, prompt: str) -> str:
+    """What a model replies to a prompt that no engine sent it, in a way."""
+    messages = [ChatMessage(role="user", content=prompt)]
+    if way == "stream":
+        return "".join(piece.delta for piece in model.stream_chat(messages))
+    if way == "astream":
+        return "".join([piece.delta async for piece in await model.astream_chat(messages)])
+    return str(await model.acomplete(prompt) if way == "ainvoke" else model.complete(prompt))
