@@ -294,6 +294,30 @@ def one_span_with_everything() -> Trace:
     return trace
 
 
+@shape(Turn(one_text=True, without="no_prompt_seen"))
+def one_span_with_everything_around_a_call() -> Trace:
+    """The same, with the model's client instrumented: the call's prompt shows what was used."""
+    trace = Trace("my.service")
+    told = {"rag.question": QUESTION, "rag.context": "\n---\n".join(PASSAGES), "rag.answer": ANSWER}
+    with trace.span("rag.pipeline", told):
+        trace.leaf(
+            "chat small-model", chat(prompt(), ANSWER), scope="opentelemetry.instrumentation.genai.openai"
+        )
+    return trace
+
+
+@shape(Turn(without="guessed"))
+def operation_that_is_called_retrieve() -> Trace:
+    """The GenAI conventions by hand, with an operation and a query named a little otherwise."""
+    found = compact([{"id": f"d{n}", "content": text} for n, text in enumerate(PASSAGES)])
+    told = {"gen_ai.operation.name": "retrieve", "gen_ai.retrieval.query": QUESTION}
+    trace = Trace("my.service")
+    with trace.span("GET /ask"):
+        trace.leaf("kb.retrieve", {**told, "gen_ai.retrieval.documents": found})
+        trace.leaf("chat small-model", chat(prompt(), ANSWER))
+    return trace
+
+
 @shape(Gap(cause="unlinked", switch="instrument the model client"))
 def one_span_whose_output_is_its_passages() -> Trace:
     """What a step puts out is the passages once more, as one text: it is no answer."""

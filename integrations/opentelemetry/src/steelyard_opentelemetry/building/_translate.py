@@ -95,7 +95,7 @@ def _with_parents(turn: Turn, calls: Container[int]) -> Iterator[tuple[Node, Ste
         step = None
         if parsed is not None and (parsed.kind != "llm" or id(node) in calls):
             step = Step(
-                kind=_KINDS[parsed.kind],
+                kind="chain" if _asks_within(node) else _KINDS[parsed.kind],
                 name=parsed.tool or node.span.name,
                 parent=parent,
                 at=float(node.span.start),
@@ -105,6 +105,14 @@ def _with_parents(turn: Turn, calls: Container[int]) -> Iterator[tuple[Node, Ste
         for child in node.children:
             above[id(child)] = step or parent
         yield node, step
+
+
+def _asks_within(node: Node) -> bool:
+    """Whether a span tells passages and an answer, and the model call that made it stands below."""
+    parsed = node.parsed
+    if parsed is None or parsed.kind != "retrieval" or not parsed.answer:
+        return False
+    return any(below.parsed and below.parsed.kind == "llm" for below in node.below())
 
 
 def _told(step: Step, node: Node, parsed: ParsedSpan, known: _Known) -> None:

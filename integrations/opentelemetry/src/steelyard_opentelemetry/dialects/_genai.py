@@ -25,7 +25,7 @@ _NAME = "genai"
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("chat", "text_completion", "completion", "generate_content", "fetch_response"), "llm"),
     **dict.fromkeys(("chat.completions", "text.completions", "text_completions"), "llm"),
-    "retrieval": "retrieval",
+    **dict.fromkeys(("retrieval", "retrieve", "retrieve_documents"), "retrieval"),
     "execute_tool": "tool",
     "invoke_agent": "agent",
     "invoke_workflow": "chain",
@@ -76,7 +76,7 @@ def read(span: Span) -> ParsedSpan | None:
 
 
 def _as_retrieval(attributes: Mapping[str, Any]) -> ParsedSpan:
-    query = attributes.get("gen_ai.retrieval.query.text")
+    query = attributes.get("gen_ai.retrieval.query.text", attributes.get("gen_ai.retrieval.query"))
     listed = decode(attributes.get("gen_ai.retrieval.documents"))
     broken = listed.cause if isinstance(listed, Broken) else ""
     return ParsedSpan(

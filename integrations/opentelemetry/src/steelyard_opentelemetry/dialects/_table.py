@@ -318,7 +318,7 @@ _GENAI = Dialect(
     read=_genai.read,
     scopes=("opentelemetry.instrumentation.genai", "opentelemetry.util.genai"),
     signs=(_OPERATION, "gen_ai.request.model", "llm.request.type"),
-    retrieval_kinds=(_OPERATION, frozenset({"retrieval", "rerank"})),
+    retrieval_kinds=(_OPERATION, frozenset({"retrieval", "retrieve", "retrieve_documents", "rerank"})),
     retrieval_attributes=("gen_ai.retrieval.",),
 )
 
