@@ -20,15 +20,14 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard_opentelemetry.building._build import record_of
-from steelyard_opentelemetry.building._call_duplicates import CallDeduplicator
 from steelyard_opentelemetry.building._candidates import (
     Candidates,
     candidates_in,
     is_judgeable,
 )
 from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
+from steelyard_opentelemetry.building._duplicates import CallDeduplicator, TurnFingerprint
 from steelyard_opentelemetry.building._evidence import evidence_of, follow
-from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
 from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
 from steelyard_opentelemetry.building._joining import is_before, root_of, used_by
