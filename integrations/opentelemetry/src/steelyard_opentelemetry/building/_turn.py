@@ -29,7 +29,7 @@ from steelyard_opentelemetry.building._translate import (
 )
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import answer_in_form, loaded
+from steelyard_opentelemetry.spans._payload import answer_in, answer_in_form, loaded
 from steelyard_opentelemetry.spans._tree import Node
 
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
@@ -282,11 +282,23 @@ class Turn:
     def _last_reply(self) -> str:
         """The last reply of those that may be answers."""
         last = max(self.answering, key=lambda found: found[0].span.end, default=None)
-        if last is None:
-            return ""
-        # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
+        form = self._form(last[0].span.end if last else 0)
+        if form or last is None:
+            # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
+            return form
         reasoned = _REASONED.match(last[1].answer)
         return reasoned[1].strip() if reasoned else last[1].answer
+
+    def _form(self, since: int) -> str:
+        """The answer in a form that a model filled in last, after which no tool ran."""
+        tools = [node.span.start for node, _ in self.seen("tool")]
+        filled = [
+            # A tool that ran after the form was filled in had it as its arguments.
+            parsed.arguments[-1]
+            for node, parsed in self.seen("llm")
+            if parsed.arguments and node.span.end > since and node.span.end >= max(tools, default=0)
+        ]
+        return answer_in(filled[-1]) if filled else ""
 
     @property
     def question(self) -> str:
