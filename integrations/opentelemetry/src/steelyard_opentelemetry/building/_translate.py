@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.record import Context
 from steelyard.recording import unique
-from steelyard.recording.building import Step, StepKind, revised, said_last
+from steelyard.recording.building import Step, StepKind, is_telling, revised, said_last
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import Words, answer_in, loaded, shows_object
+from steelyard_opentelemetry.spans._payload import (
+    Words,
+    answer_in,
+    answer_in_form,
+    decode,
+    loaded,
+    shows_object,
+)
 from steelyard_opentelemetry.spans._results import has_failed, unwrapped
 from steelyard_opentelemetry.spans._tree import Node
 
@@ -258,6 +265,8 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     if parsed.kind not in ("chain", "agent") or len(parsed.passing) < 2:
         return parsed.answer
     returned = loaded(parsed.passing[-1])
+    if whole := _whole_reply(parsed, turn):
+        return whole
     if parsed.answer:
         texts = [text for _, text in strings_in(returned)]
         return revised(parsed.answer, texts, turn.told_calls) if len(texts) > 1 else parsed.answer
@@ -267,6 +276,17 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     if last is not None and any(last.text.strip() == call.reply.strip() != "" for call in turn.told_calls):
         return last.text  # a node puts what a model said among the messages, as whoever's
     return _new_text(loaded(parsed.passing[0]), returned, turn)
+
+
+def _whole_reply(parsed: ParsedSpan, turn: Turn) -> str:
+    """The model's reply that a step returned, if that object says more than the answer that is read of it."""
+    came = parsed.passing[-1]
+    if not isinstance(came, Mapping) or not parsed.answer:
+        return ""
+    said = (call.reply for call in turn.told_calls if call.reply.lstrip().startswith("{"))
+    reply = next((one for one in said if decode(one.strip()) == came), "")
+    more = (text for _, text in strings_in(came) if text.strip() != parsed.answer and is_telling(text))
+    return reply if answer_in_form(reply) == reply and any(more) else ""
 
 
 def _new_text(given: Any, returned: Any, turn: Turn) -> str:

@@ -166,7 +166,8 @@ def _literal(source: str) -> str:
 
 def answer_in(value: object, depth: int = _DEPTH) -> str:
     """The answer in an output payload; nothing where none is found."""
-    value = decode(value)
+    # A text within an object is what was said, whatever it looks like.
+    value = decode(value) if depth == _DEPTH else value
     if depth <= 0 or isinstance(value, Broken):
         return ""
     if isinstance(value, str):
