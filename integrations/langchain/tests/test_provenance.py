@@ -230,3 +230,34 @@ def test_a_question_that_a_model_wrote_is_not_taken_from_the_prompt(receiver: Re
     RunnableLambda(run).invoke({}, config)
     assert receiver.record.question == ""
     assert receiver.record.notes[0].startswith("question: not found")
+
+
+WINDOW = "It lies on the Seine. {} Its mayor is chosen for six years, and its parks are open to all."
+"""What stands around a passage in its book."""
+
+
+def ask(context: str) -> str:
+    return str(says("Paris.").invoke(f"You help.\n\nContext:\n{context}\n\nQuestion: {QUESTION}").content)
+
+
+@pytest.mark.parametrize("around", [WINDOW, "[book.md, page 3]\n{}"])
+def test_a_window_around_a_passage_that_code_wrote_is_noted_and_a_label_is_not(
+    receiver: Receiver, config: Any, around: str
+) -> None:
+    def answer(question: str) -> str:
+        return ask(around.format(Shelf(documents=[PARIS]).invoke(question)[0].page_content))
+
+    RunnableLambda(answer).invoke(QUESTION, config)
+    record = receiver.record
+    assert texts(record.contexts) == [PARIS.page_content]
+    assert any("place that was not seen" in note for note in record.notes) == (around is WINDOW)
+
+
+def test_what_models_wrote_on_the_way_is_not_even_guessed(receiver: Receiver, config: Any) -> None:
+    notes = ["In Norway six in ten homes have a pump.", "Finland counted a million pumps last year."]
+
+    def answer(question: str) -> str:
+        return ask("\n".join(str(says(note).invoke("Sum up what was found.").content) for note in notes))
+
+    RunnableLambda(answer).invoke(QUESTION, config)
+    assert (texts(receiver.record.contexts), receiver.record.contexts_source) == ([], "retrieved")

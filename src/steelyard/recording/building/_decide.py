@@ -13,7 +13,8 @@ from steelyard.recording.building._parts import is_telling, parts_of
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._templates import TEMPLATES
-from steelyard.recording.building._texts import may_be_passages, shown_texts
+from steelyard.recording.building._texts import MORE, may_be_passages, shown_texts, surrounds
+from steelyard.recording.building._written import is_written
 from steelyard.recording.provenance import (
     Origin,
     find_passages,
@@ -24,6 +25,10 @@ from steelyard.recording.provenance import (
     trace_provenance,
 )
 from steelyard.recording.reading import passages_of
+
+_LONGEST_DIVIDED = 100_000  # characters
+_LEAST_BESIDE = 0.3
+"""From this share of what the known passages take, the rest of a prompt may be their surroundings."""
 
 
 def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Origin:
@@ -46,6 +51,8 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     if texts:
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
+        if MORE not in notes and _is_widened(origin, prompts, question):
+            notes = [*notes, MORE]
         return replace(_without_copies(origin, sources), notes=(*origin.notes, *notes))
     if (brought := _brought(trace)) is not None:
         return brought
@@ -59,6 +66,22 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     if texts and (shown := trace(texts)).contexts_source == "in_prompt":
         return shown
     return _from_template(nothing, turn, question=question, doubtful=doubtful)
+
+
+def _is_widened(origin: Origin, prompts: Sequence[str], question: str) -> bool:
+    """Whether a part of a prompt that is named as passages are holds much beside the known ones."""
+    texts = [one.text for one in origin.contexts]
+    if not all(any(text in prompt for prompt in prompts) for text in texts):
+        return False  # they are written in another form, as all around them may be
+    for prompt in prompts:
+        room = len(prompt) - sum(len(text) for text in texts if text in prompt)
+        # Mostly the rest is a few lines of a template, and no part of it is looked at.
+        if len(prompt) > _LONGEST_DIVIDED or room < _LEAST_BESIDE * (len(prompt) - room):
+            continue
+        parts = (plain(text) for text in guessed_passages(prompt, question))
+        if any(surrounds(part, [plain(text) for text in texts]) for part in parts):
+            return True
+    return False
 
 
 def _from_template(origin: Origin, turn: Turn, *, question: str, doubtful: bool) -> Origin:
@@ -163,8 +186,11 @@ def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
     beside = [prompt for prompt in prompts if question and question in prompt]
     cut = _cut(beside, question) or _cut(prompts, question)
     said = [plain(reply) for call in turn.earlier for reply in call.replies]
+    # What calls before the answer's replied is theirs, and no passage.
+    before = turn.calls[: min(origin.calls.made, default=0)]
     found = (one.text for text in cut for one in passages_of(text) if one.text != turn.answer.strip())
-    texts = dict.fromkeys(text for text in found if not any(plain(text) in reply for reply in said))
+    left = (text for text in found if not any(plain(text) in reply for reply in said))
+    texts = dict.fromkeys(text for text in left if not is_written(text, before))
     return _guessed(origin, texts) if texts else origin
 
 

@@ -20,13 +20,14 @@ from steelyard.recording.provenance import (
     json_strings,
     names_passages,
     plain,
-    word_count,
 )
 from steelyard.recording.reading import ANSWERS, earlier_messages, messages_in, state_of
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
-_MUCH = 12
-_MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
+_MUCH = 8  # words that no label has
+_MUCH_SHARE = 0.4
+MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
+"""Note of a prompt that shows more than the known passages: a window around them, a neighbour, a parent."""
 _GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"
 
 
@@ -92,7 +93,7 @@ def shown_texts(
     counted = _chosen(found, has_documents=has_documents, is_asked=bool(question))
     chosen, is_left = _smallest(counted), bool(question) and len(counted) < len(found)
     passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
-    return passages, [note for note, is_so in ((_MORE, has_more), (_GIVEN, is_left)) if is_so]
+    return passages, [note for note, is_so in ((MORE, has_more), (_GIVEN, is_left)) if is_so]
 
 
 def may_be_passages(
@@ -146,7 +147,7 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
             continue
         if not shown.knows(text):
             able.append(one)
-        elif _has_more(text, shown.known):
+        elif surrounds(text, shown.known):
             has_more = has_more or any(text in prompt for prompt in shown.prompts)
     return able, has_more
 
@@ -239,12 +240,21 @@ def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:
     return not any(text in prompt and asked in prompt.replace(text, " ", 1) for prompt in prompts)
 
 
-def _has_more(text: str, known: Sequence[str]) -> bool:
-    """Whether a text that holds known passages holds much else besides."""
+def surrounds(text: str, known: Sequence[str]) -> bool:
+    """Whether a text that holds known passages says much besides: a window around them, say.
+
+    Labels repeat each other, and say little beside what they stand before.
+
+    Args:
+        text: The text, as `plain` writes it.
+        known: The passages, as `plain` writes them.
+    """
+    inside = [one for one in known if one and one in text]
     rest = text
-    for one in sorted(known, key=len, reverse=True):
-        rest = rest.replace(one, "\0") if one else rest
-    return "\0" in rest and max(word_count(piece) for piece in rest.split("\0")) >= _MUCH
+    for one in sorted(inside, key=len, reverse=True):
+        rest = rest.replace(one, " ")
+    more, told = set(rest.split()), {word for one in inside for word in one.split()}
+    return bool(inside) and len(more - told) >= max(_MUCH, _MUCH_SHARE * len(told))
 
 
 def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:

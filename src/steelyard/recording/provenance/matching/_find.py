@@ -17,7 +17,7 @@ from steelyard.recording.provenance.matching._sighting import (
 )
 
 _SMALL = 50_000
-"""Characters of passages and prompts that are compared as strings first."""
+"""Characters of passages and prompts that are compared as strings first, however many passages there are."""
 _HEAD = 60
 _PRINTED = re.compile(r"[\[({][\s\S]{2,198}[\])}]")
 _LEAST = 4
@@ -46,9 +46,9 @@ def find_passages(
     unique, read = _within(passages, MOST_PASSAGES), _cut(prompts)
     if not unique:
         return (UNDECIDED,) * len(passages)
-    # Above this, the search seldom ends well, and takes as long as comparing shingles.
-    is_small = sum(map(len, (*unique, *read))) <= _SMALL and _begin_in(read, unique)
-    if is_small and (whole := _whole(unique, read, question)) is not None:
+    # Each passage is looked for in all of the prompts: with many, comparing shingles is faster.
+    is_fast = len(unique) <= MOST_PLACES or sum(map(len, (*unique, *read))) <= _SMALL
+    if is_fast and _begin_in(read, unique) and (whole := _whole(unique, read, question)) is not None:
         return tuple(whole.get(text) or _short(text, unique, read, question) for text in passages)
     sightings = decide(unique, read, question)
     found = _with_short(sightings, unique, read, question)
