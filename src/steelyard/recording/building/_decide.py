@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -73,15 +73,15 @@ def _is_widened(origin: Origin, prompts: Sequence[str], question: str) -> bool:
     texts = [one.text for one in origin.contexts]
     if not all(any(text in prompt for prompt in prompts) for text in texts):
         return False  # they are written in another form, as all around them may be
-    for prompt in prompts:
-        room = len(prompt) - sum(len(text) for text in texts if text in prompt)
-        # Mostly the rest is a few lines of a template, and no part of it is looked at.
-        if len(prompt) > _LONGEST_DIVIDED or room < _LEAST_BESIDE * (len(prompt) - room):
-            continue
-        parts = (plain(text) for text in guessed_passages(prompt, question))
-        if any(surrounds(part, [plain(text) for text in texts]) for part in parts):
-            return True
-    return False
+    known = list(map(plain, texts))
+    roomy = (prompt for prompt in prompts if _has_room(prompt, texts))
+    return any(surrounds(plain(part), known) for one in roomy for part in guessed_passages(one, question))
+
+
+def _has_room(prompt: str, texts: Sequence[str]) -> bool:
+    """Whether there may be much beside known passages: mostly the rest is a few lines of a template."""
+    size = sum(len(text) for text in texts if text in prompt)
+    return len(prompt) <= _LONGEST_DIVIDED and len(prompt) - size >= _LEAST_BESIDE * size
 
 
 def _from_template(origin: Origin, turn: Turn, *, question: str, doubtful: bool) -> Origin:
@@ -185,13 +185,18 @@ def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
     # What stands beside the question, and only if there is nothing, what stands in another message.
     beside = [prompt for prompt in prompts if question and question in prompt]
     cut = _cut(beside, question) or _cut(prompts, question)
-    said = [plain(reply) for call in turn.earlier for reply in call.replies]
-    # What calls before the answer's replied is theirs, and no passage.
-    before = turn.calls[: min(origin.calls.made, default=0)]
-    found = (one.text for text in cut for one in passages_of(text) if one.text != turn.answer.strip())
-    left = (text for text in found if not any(plain(text) in reply for reply in said))
-    texts = dict.fromkeys(text for text in left if not is_written(text, before))
+    texts = dict.fromkeys(_unsaid(cut, origin, turn))
     return _guessed(origin, texts) if texts else origin
+
+
+def _unsaid(cut: Iterable[str], origin: Origin, turn: Turn) -> Iterator[str]:
+    """The passages in what was cut out of a prompt that are neither the answer nor what a model replied."""
+    said = [plain(reply) for call in turn.earlier for reply in call.replies]
+    before = turn.calls[: min(origin.calls.made, default=0)]
+    for text in (one.text for block in cut for one in passages_of(block)):
+        is_said = text == turn.answer.strip() or any(plain(text) in reply for reply in said)
+        if not (is_said or is_written(text, before)):
+            yield text
 
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:

@@ -203,7 +203,7 @@ def _by_lines(text: str, *, is_last: bool = False) -> Iterator[Section]:
     yield from part.ended(is_last=is_last)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Part:
     """A section whose end was not seen yet."""
 
