@@ -115,6 +115,20 @@ def test_a_passage_that_was_retrieved_and_not_shown() -> None:
     assert (made.cause, made.stage, made.lost) == ("passage_lost", "", (0,))
 
 
+def test_a_passage_that_several_steps_had_was_lost_after_the_last_of_them() -> None:
+    had = (Context(text=FERRY), Context(text=PRICE))
+    stages = (
+        Stage(name="index", query="q", contexts=had),
+        Stage(name="ranked", query="q", contexts=had[::-1]),
+    )
+    bad = (faithful(claim(False)), sufficient(1.0, 0.0))
+    made = found(turn(contexts=[FERRY], stages=stages), *bad)
+    assert (made.cause, made.stage, made.lost) == ("passage_lost", "ranked", (0,))
+    # What was retrieved in the end is that of no step.
+    made = found(turn(contexts=[FERRY], stages=stages, retrieved=[FERRY, PRICE]), *bad)
+    assert (made.cause, made.stage, made.lost) == ("passage_lost", "", (1,))
+
+
 def test_a_passage_that_was_cut() -> None:
     cut = [Context(text=FERRY, seen=1.0), Context(text=PRICE, seen=0.4)]
     made = found(turn(contexts=cut, answer="I do not know."), sufficient(3.0, 1.0))

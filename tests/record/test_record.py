@@ -73,3 +73,25 @@ def test_what_json_has_no_form_for_is_written_out_within_its_list() -> None:
 
     found = clean(Record(question="q", metadata={"list": ["a", Odd(), {"b": [1.5, Odd()]}]})).metadata
     assert found == {"list": ["a", "odd", {"b": [1.5, "odd"]}]}
+
+
+def _nested(depth: int) -> list[Any]:
+    return [_nested(depth - 1)] if depth else []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_cut"),
+    [
+        ({"a": [[1]]}, False),
+        # Deeper than six, more than 200 entries, and brackets without anything between them.
+        ({"a": _nested(10)}, True),
+        ({"a": list(range(300))}, True),
+        ({"a": [[[] for _ in range(150)] for _ in range(150)]}, True),
+    ],
+    ids=["whole", "deep", "many", "empty"],
+)
+def test_metadata_that_does_not_come_whole_is_named(metadata: dict[str, Any], is_cut: bool) -> None:
+    made = clean(Record(question="q", answer="a", metadata=metadata))
+    assert ("metadata" in made.truncated) == is_cut
+    # Two brackets, a comma and a blank count as one.
+    assert len(str(made.metadata)) < 4 * 16_000
