@@ -367,3 +367,31 @@ def test_who_listens_hears_of_every_turn_that_is_not_judged(tmp_path: Path) -> N
         twice[1]: "duplicate",
     }
     storing.close(0)
+
+
+def test_a_callback_may_flush_its_own_monitor() -> None:
+    monitor, flushed = Monitor(metrics=[], sinks=[]), threading.Event()
+
+    def waits(_: object) -> None:
+        monitor.flush(3600)
+        flushed.set()
+
+    monitor.on_evaluation(waits)
+    monitor.submit(turn())
+    assert flushed.wait(120)
+    monitor.close()
+
+
+def test_an_interrupt_in_a_decision_is_the_main_threads_and_nobody_elses() -> None:
+    def strikes(trace: object, reason: str) -> None:
+        raise KeyboardInterrupt
+
+    monitor = Monitor(metrics=[], sinks=[], sample_rate=0.0)
+    monitor.on_decision(strikes)
+    with pytest.raises(KeyboardInterrupt):
+        monitor.submit(turn())
+    other = threading.Thread(target=monitor.submit, args=(turn(),))
+    other.start()
+    other.join(120)
+    assert monitor.stats().skipped == {"sampled_out": 2}
+    monitor.close()
