@@ -304,3 +304,10 @@ def test_few_and_many_kinds_of_escapes_are_read_alike(mark: str) -> None:
     for tail in ("", many):
         (there,) = find_passages([text], [f"Pages: {text} .{tail}"])
         assert (there.found, there.seen) == (True, 1.0)
+
+
+def test_data_under_a_label_is_one_passage_and_not_two() -> None:
+    bare = '{"name": "Soruzen", "text": "In the trial the dose was halved for 40 of the patients."}'
+    labelled = f"Source 1:\n{bare}"
+    prompt = f"Answer from the sources.\n------\n{labelled}\n------\nQuery: How long does it take?\nAnswer: "
+    assert [seen.found for seen in find_passages([bare, labelled], [prompt])] == [False, True]

@@ -61,12 +61,17 @@ def _with_short(
     """The sightings, those of texts of too few words looked at again."""
     found = {text: sightings.get(text, UNDECIDED) for text in passages}
     for text, one in found.items():
-        # Data as a database prints it is set off by its own brackets, wherever it stands.
-        is_missed = one.found is False and is_printed(text)
+        # Data as a database prints it is set off by its own brackets, wherever it stands by itself.
+        is_missed = one.found is False and is_printed(text) and not _is_shown_within(text, sightings)
         if one.found is None or is_missed or (one.found and _is_part_of_another(text, passages)):
             again = _short(text, passages, prompts, question)
             found[text] = one if is_missed and not again.found else again
     return found
+
+
+def _is_shown_within(text: str, sightings: Mapping[str, PassageMatch]) -> bool:
+    """Whether a passage that was found holds a text, such as the same under a label."""
+    return any(seen.found and text != one and text.strip() in one for one, seen in sightings.items())
 
 
 def _is_part_of_another(text: str, passages: Sequence[str]) -> bool:
