@@ -24,7 +24,7 @@ from steelyard_langchain._feedback import remember
 from steelyard_langchain._memory_stores import watch_memory_stores
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
-from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
+from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, end_chain
 from steelyard_langchain._vector_stores import watch_vector_stores
 from steelyard_langchain.building._calls import answer_message
 
@@ -196,7 +196,7 @@ class CallbackHandler(BaseCallbackHandler):
             elif kind.__name__ == "Command":  # what a node of a graph updates, with where to go on
                 turn.results.append((time.perf_counter(), outputs.update, False))
             if turn.chains is not None:
-                _end_chain(turn, key, outputs, None, kwargs.get("inputs"))
+                end_chain(turn, key, outputs, None, kwargs.get("inputs"))
         except Exception as problem:  # noqa: BLE001
             self._unreadable("on_chain_end", problem, (run_id, parent_run_id), outputs, **kwargs)
 
@@ -215,7 +215,7 @@ class CallbackHandler(BaseCallbackHandler):
             if type(error).__name__ in INTERRUPTS:
                 turn.interrupted = True
             if turn.chains is not None:
-                _end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
+                end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
         except Exception as problem:  # noqa: BLE001
             self._unreadable("on_chain_error", problem, (run_id, parent_run_id), error, **kwargs)
 
@@ -399,11 +399,3 @@ def _parsed(run_id: Any, parent_run_id: Any) -> tuple[UUID, UUID | None] | None:
         return UUID(str(run_id)), None if parent_run_id is None else UUID(str(parent_run_id))
     except ValueError:
         return None
-
-
-def _end_chain(turn: Turn, key: int, outputs: Any, error: BaseException | None, inputs: Any) -> None:
-    chain = turn.chains.get(key) if turn.chains else None
-    if chain is not None:
-        chain.ended, chain.outputs, chain.error = time.perf_counter(), outputs, error
-        if inputs is not None:
-            chain.inputs = inputs

@@ -281,3 +281,12 @@ def inner_turns(turn: Turn) -> list[Chain]:
                     candidates[top] = turn.chains[top]
     nested = {run for key in candidates for run in above(turn, key)}
     return [chain for key, chain in candidates.items() if key not in nested]
+
+
+def end_chain(turn: Turn, key: int, outputs: Any, error: BaseException | None, inputs: Any) -> None:
+    """Keep how an inner chain ended, where inner chains are kept."""
+    chain = turn.chains.get(key) if turn.chains else None
+    if chain is not None:
+        chain.ended, chain.outputs, chain.error = time.perf_counter(), outputs, error
+        if inputs is not None:
+            chain.inputs = inputs
