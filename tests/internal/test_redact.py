@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from steelyard._internal.redact import error_words, redacted, redacted_url
+from steelyard._internal.redact import error_place, error_words, redacted, redacted_url
 
 KEY = "planted-key-93f1"
 
@@ -66,3 +66,14 @@ def test_time_grows_with_the_length_only() -> None:
 def test_of_two_keys_of_which_one_begins_the_other_nothing_is_left() -> None:
     for keys in (["plain-words", "plain-words-and-more"], ["plain-words-and-more", "plain-words"]):
         assert redacted("plain-words-and-more, plain-words", secrets=keys) == "***, ***"
+
+
+def test_an_error_of_a_user_is_shown_by_where_it_was_raised() -> None:
+    def raises() -> None:
+        raise ValueError(KEY)
+
+    with pytest.raises(ValueError) as caught:
+        raises()
+    line = raises.__code__.co_firstlineno + 1
+    assert error_place(caught.value) == f"ValueError ({__file__}, line {line})"
+    assert error_place(ValueError(KEY)) == "ValueError"
