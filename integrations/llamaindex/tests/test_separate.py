@@ -21,14 +21,14 @@ from steelyard_llamaindex import record
 
 
 class Kept(BaseRetriever):
-    """Finds the node that it was given."""
+    """Finds the nodes that it was given."""
 
-    def __init__(self, node: NodeWithScore) -> None:
+    def __init__(self, *nodes: NodeWithScore) -> None:
         super().__init__()
-        self.node = node
+        self.nodes = list(nodes)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [self.node]
+        return self.nodes
 
 
 async def _streamed(way: str, prompt: str) -> str:
@@ -128,3 +128,11 @@ def test_a_stream_that_says_nothing_is_noted(receiver: Receiver) -> None:
     answer: Any = query.query(QUESTION)
     assert list(answer.response_gen) == [""]
     assert receiver.record.notes == ("answer: the stream said nothing",)
+
+
+def test_a_prompt_around_what_was_searched_for_in_vain_is_noted(receiver: Receiver) -> None:
+    Kept().retrieve(QUESTION)
+    SimpleChatEngine.from_defaults(llm=Scripted()).chat(
+        f"QUESTION: {QUESTION}\n=====\n\n=====\nFINAL ANSWER:"
+    )
+    assert any(note.startswith("question_whole_prompt") for note in receiver.record.notes)

@@ -14,6 +14,7 @@ from steelyard.recording.building import (
     asked_of,
     decide,
     is_conversation,
+    is_telling,
     said_last,
     sources_of,
     told,
@@ -31,7 +32,14 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import is_question, strings_in
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Turn, unused
-from steelyard_llamaindex.building._extract import NO_ANSWER, answer_of, reply_of, result_of, trouble_of
+from steelyard_llamaindex.building._extract import (
+    NO_ANSWER,
+    answer_of,
+    question_of,
+    reply_of,
+    result_of,
+    trouble_of,
+)
 from steelyard_llamaindex.building._translate import turn_of
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
@@ -228,6 +236,7 @@ def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: As
         notes.append(f"{sources.look_ups.silent} retrieved nodes have no text")
     if "question" not in (turn.given or ()):
         notes += map(sentence, asked.notes)
+        notes += [sentence("question_whole_prompt")] * _holds_a_search(turn, asked.question)
     if steps.answer and turn.status != "error" and "contexts" not in (turn.given or ()):
         notes += origin.notes
     if turn.is_alone:
@@ -239,6 +248,13 @@ def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: As
         found=[one.text for one in (*origin.contexts, *origin.retrieved)],
         in_conversation=turn.root.kind == "chat" or is_conversation(steps, steps.models),
     )
+
+
+def _holds_a_search(turn: Turn, question: str) -> bool:
+    """Whether what a run was asked holds what was searched for just before it, so that it may be a prompt."""
+    asked = plain(question)
+    queries = (plain(question_of(span.asked)) for span in unused(turn) if not turn.is_alone)
+    return any(is_telling(one) and one in asked and one != asked for one in queries)
 
 
 def _doubts(turn: Turn, answer: str) -> list[str]:
