@@ -148,6 +148,12 @@ def _conflict() -> tuple[Record, tuple[Score, ...]]:
     return turn(), (faithful(claim(True), passed=True), other, sufficient(3.0, 1.0))
 
 
+def _contradiction(chance: float) -> tuple[Record, tuple[Score, ...]]:
+    exclude = Verdict(about="It costs 12 crowns.", kind="contradicted", value=True, probability=chance)
+    other = Score(metric="hallucination", status="scored", value=1.0, passed=False, verdicts=(exclude,))
+    return turn(), (other, sufficient(3.0, 1.0))
+
+
 def _evasion(chance: float) -> tuple[Record, tuple[Score, ...]]:
     verdict = Verdict(about="", kind="noncommittal", value=True, probability=chance)
     score = Score(metric="answer_relevancy", status="scored", value=0.0, passed=False, verdicts=(verdict,))
@@ -173,6 +179,8 @@ def _invented(*chances: float) -> tuple[Record, tuple[Score, ...]]:
         ((turn(contexts=[FERRY]), (faithful(claim(False)), sufficient(0.0, 0.0))), "outside_collection", 1.0),
         ((turn(contexts=[FERRY]), (faithful(claim(False)), sufficient(1.0, 0.3))), "passage_not_found", 0.4),
         (_conflict(), "passages_conflict", 0.8),
+        # A yes that speaks against the answer.
+        (_contradiction(0.9), "contradicted", 0.9),
         # No surer than either of what it rests on.
         (_evasion(0.6), "evasive", 0.6),
         (_evasion(0.95), "evasive", 0.8),

@@ -77,7 +77,7 @@ def test_a_file_of_schema_1_is_migrated_whole(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
         assert tables >= {"bodies", "evaluations", "ledger", "scores"} and "old" not in "".join(tables)
-        assert connection.execute("PRAGMA user_version").fetchone() == (7,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (8,)
 
 
 def test_a_file_of_schema_1_is_read_by_bringing_it_up_to_date(tmp_path: Path) -> None:
