@@ -49,7 +49,9 @@ def think(request: Received) -> Any:
         if "claims" in answer:
             assert line in ("claims of the answer", "claims of the reference")
             answer["claims"] = [sentence.text for sentence in sentences(TEXTS[0])]
-        elif "reason" in answer:
+    # Also of the question whose answer is known.
+    for answer in reply.values():
+        if "reason" in answer:
             answer["reason"] = "the third context says so in nearly the same words"
     return reply
 
