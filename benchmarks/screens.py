@@ -1,6 +1,6 @@
 """What a screen saves, and whether its intervals hold, on recorded verdicts beside labels of people.
 
-    python benchmarks/screens.py FOLDER [--runs 200] [--learnt | --alarms]
+    python benchmarks/screens.py FOLDER [--runs 200] [--learnt | --labels | --alarms]
 
 FOLDER holds `halubench_judged.jsonl` (answers with recorded verdicts of several judges) and
 `grounding_dev.jsonl` (answers labelled by people), each row with `question`, `contexts` and `answer`; nothing
@@ -14,7 +14,7 @@ import argparse
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,17 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=200)
     options.add_argument("--only", default="", help="only cases with these words in their name")
     options.add_argument("--learnt", action="store_true", help="what a screen learns, in place of the cases")
+    options.add_argument(
+        "--labels", action="store_true", help="labels in the judge's place, in place of cases"
+    )
     options.add_argument("--alarms", action="store_true", help="when a fall is told, in place of the cases")
     given = options.parse_args()
     if given.alarms:
         return alarms(given.runs)
     if given.learnt:
         return learnt(given.folder)
+    if given.labels:
+        return labels(given.folder)
     heads = ("rows", "corr", "AUROC", "covered", "alone", "calls", "wider")
     print(f"{'case':<58}", *(f"{head:>7}" for head in heads))
     for case in cases(given.folder):
@@ -270,6 +275,52 @@ def learnt(folder: Path) -> None:
 
 
 _DRAWS = 60
+
+
+def labels(folder: Path) -> None:
+    """What a screen learns if people's labels take the place of the judge's verdicts on a share of turns.
+
+    Correlation with the judge decides how wide intervals are, AUROC is against people; both on answers over
+    documents that the map has not seen. A map that is refused leaves the screen's own value, as in a Monitor.
+    """
+    rows = [json.loads(line) for line in (folder / "halubench_judged.jsonl").open()]
+    scores = asyncio.run(local_scores(rows))
+    for judge in ("base_gpt-4o_numsamples1", "base_3.5sonnet_numsamples1", "ragas_faithfulness"):
+        for subset in ("", "RAGTruth"):
+            turns, people = [], []
+            for one, score in zip(rows, scores, strict=True):
+                verdict = _verdict(one, judge)
+                if score.value is not None and np.isfinite(verdict) and subset in ("", one["subset"]):
+                    turns.append(Turn(one, score, verdict))
+                    people.append(_supported(one))
+            count = min(200, len(turns) * 6 // 10)
+            print(f"{judge}, {subset or 'all'}: {len(turns)} answers, {_DRAWS} draws of {count}")
+            for share in (0.0, 0.1, 0.3, 1.0):
+                found = [_with_labels(turns, np.array(people), count, share, seed) for seed in range(_DRAWS)]
+                corr, area, refused = np.mean(found, axis=0)
+                print(
+                    f"  {share:4.0%} labels: corr {corr:.3f}, AUROC {area:.3f}, refused {refused:.2f}",
+                    flush=True,
+                )
+
+
+def _with_labels(
+    turns: Sequence[Turn], people: _Array, count: int, share: float, seed: int
+) -> tuple[float, float, bool]:
+    """Correlation with the judge, AUROC against people, and whether the map was refused."""
+    draw = np.random.default_rng(seed)
+    order = np.argsort(_of_documents(turns, draw.permutation), kind="stable")
+    taught, labelled = order[:count].tolist(), draw.random(len(turns)) < share
+    lessons = [
+        replace(turns[at].lesson, judged=float(people[at])) if labelled[at] else turns[at].lesson
+        for at in np.resize(taught, LEAST).tolist()
+    ]
+    known = fit_screen(lessons)
+    seen = {turns[at].document for at in taught}
+    rest = [at for at, turn in enumerate(turns) if turn.document not in seen]
+    said = [turns[at].found["value"] if known is None else known.expected(turns[at].found) for at in rest]
+    corr = np.corrcoef([turns[at].judged for at in rest], said)[0, 1]
+    return float(corr), auroc(said, (people[rest] >= 0.5).tolist()).value, known is None
 
 
 def _labelled(one: Mapping[str, Any]) -> float:
