@@ -52,7 +52,10 @@ class Traffic:
         nu = 1 / self.alike - 1 if self.alike and self.size > 1 else 0.0
         rates = draw.beta(self.mean * nu, (1 - self.mean) * nu, count) if nu else np.full(count, self.mean)
         week = np.arange(count) / self.a_day / 7
-        rate = np.clip(rates[sessions] + self.swing * np.sin(2 * np.pi * week), 0, 1)
+        swing = self.swing * np.sin(2 * np.pi * week)
+        # A share of good answers goes wrong, or of bad ones right: the mean over sessions swings by no more.
+        room = np.where(swing > 0, (1 - rates[sessions]) / (1 - self.mean), rates[sessions] / self.mean)
+        rate = rates[sessions] + swing * room
         values = (draw.random(count) < rate).astype(float)
         return Turns(values, self._inclusion(draw, values), sessions)
 

@@ -145,6 +145,30 @@ def test_of_paired_zeros_and_ones_the_one_look_is_mcnemars() -> None:
         assert test.decision == expected
 
 
+def test_too_few_cases_decide_nothing_at_once() -> None:
+    for cases, expected in ((4, None), (5, "pass")):
+        test = GateTest(earlier={case: [0.8 + case / 1000] for case in range(cases)}, once=True)
+        for case in range(cases):
+            test.add(case, 0.8)
+        assert test.decision == expected
+    assert plan_gate(4, noise=0.1, earlier=1).undecided == 1
+
+
+def test_a_few_heavy_cases_tell_little_of_the_noise() -> None:
+    """Of applications that fell by .05, .15 passed when each case counted as one that tells of it."""
+    rng, passed = np.random.default_rng(5), 0
+    weights = dict.fromkeys((0, 1), 10.0)
+    for _ in range(200):
+        before, now = rng.normal(0.8, 0.1, (2, 20))
+        test = GateTest(
+            earlier={case: [value] for case, value in enumerate(before)}, once=True, weights=weights
+        )
+        for case, value in enumerate(now):
+            test.add(case, value - 0.05)
+        passed += test.decision == "pass"
+    assert passed <= 200 * 0.1
+
+
 def test_a_case_that_weighs_more_counts_more() -> None:
     test = GateTest(least=0.5, weights={"heavy": 9.0}, exact=True)
     test.add("heavy", 0.4)

@@ -22,7 +22,7 @@ _PRIOR = 12.0
 Found by simulation (benchmarks/golden_gate.py): the noise of the first few repeats is often underestimated,
 and who looks after each of them stops when it is; with 4, false passes reach 14 % where 10 % are promised.
 """
-_MARGINS = 0.85, 0.75
+MARGINS = 0.85, 0.75
 """Of the error rates, in one look: the rest is for what Student's t does not know of lopsided scores."""
 _LEAST_SPREAD = 0.05
 """The spread between cases is taken for at least this: a few equal scores do not show that none wavers."""
@@ -45,7 +45,7 @@ class GateTest:
 
     With `once`, there is one look and no more: it fails if a mean so low has at most the probability
     `false_failures` at the bar (by `sign_flip_p` where cases are paired), and passes if one so high has at
-    most 1 - `power` after the fall.
+    most 1 - `power` after the fall. Fewer cases than `fewest` are not decided so.
 
     >>> test = GateTest(least=0.8, fall=0.05)
     >>> for case in [*range(20), *range(20)]:
@@ -53,6 +53,9 @@ class GateTest:
     >>> test.decision
     'fail'
     """
+
+    fewest = 5
+    """One look at fewer cases decides nothing: of two and three, .15 and .12 pass after a fall."""
 
     def __init__(
         self,
@@ -212,22 +215,27 @@ class GateTest:
 
     def _at_once(self) -> Decision | None:
         error, above = self.standard_error, self._above
-        if math.isinf(error):
+        if math.isinf(error) or len(self._sums) < self.fewest:
             return None
-        freedom = max(len(self._sums) - 1, 1)
+        freedom = self._freedom()
         failed, passed = (
-            t_quantile(1 - margin * rate, freedom) for margin, rate in zip(_MARGINS, self._rates, strict=True)
+            t_quantile(1 - margin * rate, freedom) for margin, rate in zip(MARGINS, self._rates, strict=True)
         )
         cautious = self._error(0.0, passing=True)
         low = above <= -failed * error
         if self._least is None and all(values is not None and len(values) == 1 for values in self._known()):
-            low = sign_flip_p(self._changes() * self._shares()) / 2 <= _MARGINS[0] * self._rates[0]
+            low = sign_flip_p(self._changes() * self._shares()) / 2 <= MARGINS[0] * self._rates[0]
         if low and above < -self.fall / 2:
             return "fail"
         # A mean that is surely below the bar, and surely not as far as the fall, is fine.
         if above >= passed * cautious - self.fall:
             return "pass"
         return "fail" if low and above < 0 and above <= -failed * cautious else None
+
+    def _freedom(self) -> float:
+        """Of the noise: a few heavy cases tell little of it (Satterthwaite, Biometrics Bulletin 2, 1946)."""
+        parts = self._shares() ** 2
+        return max(float(parts.sum() ** 2 / (parts @ parts)) - 1, 1.0)
 
     @property
     def _above(self) -> float:

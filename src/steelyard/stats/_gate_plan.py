@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.stats._gate import MARGINS, GateTest
 from steelyard.stats._quantiles import normal_cdf, normal_quantile
 
 _PATHS = 4_000
@@ -34,7 +35,7 @@ class GatePlan:
     undecided: float
     """or is not decided."""
     false_failures: float
-    """The probability of a failure with the mean on the bar."""
+    """The probability of a failure with the mean on the bar; once asked, a little below that promised."""
     undecided_unchanged: float
     """And of no decision there."""
     finds: float | None
@@ -68,12 +69,14 @@ def plan_gate(
         ValueError: If a number is out of range.
 
     >>> plan_gate(50, noise=0.3, fall=0.05, earlier=1).cases_needed
-    617
+    650
     """
     if cases < 1 or noise < 0 or not fall > 0 or passes < 1 or (earlier is not None and earlier < 1):
         raise ValueError("cases, passes and earlier must be at least 1, noise at least 0 and fall above 0")
 
     def rates(count: int, size: float) -> tuple[float, float, float, float]:
+        if passes == 1 and count < GateTest.fewest:
+            return 0.0, 0.0, 0.0, 1.0
         if not noise:
             return 0.0, 1.0, 0.0, 0.0
         # All that matters is how many standard errors the fall is.
@@ -119,8 +122,8 @@ def _rates(
     if passes == 1:
         error = math.sqrt(1 + known)
         # As `GateTest` with one look: the pass and the failure may overlap, and are then cut in the middle.
-        fail = min(-normal_quantile(1 - false_failures) * error, -1e-12)
-        ok = normal_quantile(power) * error - scale
+        fail = min(-normal_quantile(1 - MARGINS[0] * false_failures) * error, -1e-12)
+        ok = normal_quantile(1 - MARGINS[1] * (1 - power)) * error - scale
         fail, ok = (-scale / 2, -scale / 2) if ok < -scale / 2 < fail else (min(fail, -scale / 2), ok)
         ok = max(ok, fail)
         at = [normal_cdf((edge + shift) / error) for shift in (0.0, scale) for edge in (fail, ok)]

@@ -269,6 +269,11 @@ class GateCheck:
                 f"{test.calls} scores, one for each case, compared as they are; whether another run would "
                 "come out alike is not known: --repeat app asks again, --baseline RUN.json knows earlier runs"
             )
+        if self._repeat == "nothing" and test.cases < test.fewest:
+            return (
+                f"{test.calls} scores, one for each case, cannot tell a fall from chance: it takes "
+                f"{test.fewest} cases, or --repeat app"
+            )
         rates = (
             f"false failures at most {gate.false_failures:.0%}, a fall of {gate.fall:g} passes in at most "
             f"{1 - gate.power:.0%}"

@@ -22,7 +22,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.golden import Gate, GoldenSet, Run, junit_xml, markdown_summary, run_golden
 from steelyard.golden.gates import EarlierScores, gates_from
 from steelyard.golden.running import HOW_TO_ASK, NOTHING_ASKED, App, app_from
-from steelyard.stats import plan_gate
+from steelyard.stats import GateTest, plan_gate
 
 _NOT_PROMISED = (
     "Without --repeat app or --baseline the gate only compares the answers at hand: these rates do not hold."
@@ -76,7 +76,10 @@ def _words(gate: Gate, noise: float | None) -> str:
     source = "supposed: no earlier run tells" if noise is None else "measured in earlier runs"
     return (
         f"Noise: standard deviation of a case's score from one answer to the next, {source}. Finds: the "
-        f"smallest fall that fails with {gate.power:.0%}. Cases for it: so many find {gate.fall:g}."
+        f"smallest fall that fails with {gate.power:.0%}. Cases for it: so many find {gate.fall:g}. "
+        f"Promised: it fails with at most {gate.false_failures:.0%} on the bar, and passes with at most "
+        f"{1 - gate.power:.0%} after a fall of {gate.fall:g}. Asked once, fewer than {GateTest.fewest} cases "
+        "decide nothing."
     )
 
 
