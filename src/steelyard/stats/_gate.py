@@ -207,7 +207,7 @@ class GateTest:
             # A mean that is on the bar but for rounding passes.
             return "fail" if self._above < -1e-9 else "pass"
         if self._once:
-            return self._at_once()
+            return self._at_once() if len(self._sums) >= self.fewest else None
         evidence = self.evidence
         if evidence >= -math.log(self._rates[0]):
             return "fail"
@@ -215,7 +215,7 @@ class GateTest:
 
     def _at_once(self) -> Decision | None:
         error, above = self.standard_error, self._above
-        if math.isinf(error) or len(self._sums) < self.fewest:
+        if math.isinf(error):
             return None
         freedom = self._freedom()
         failed, passed = (
