@@ -18,7 +18,8 @@ from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, M
 from steelyard.judge._replies import named_error
 from steelyard.judge.chat._asked import asked
 from steelyard.judge.chat._kinds import KINDS
-from steelyard.judge.chat._parse import answers_in, judged
+from steelyard.judge.chat._obedience import Obedience
+from steelyard.judge.chat._parse import answers_in
 from steelyard.judge.chat._prompts import Reasoning, reasoning_of, render, schema, version_of
 from steelyard.questions import Capabilities, Reply, Request
 from steelyard.recording import unrecorded
@@ -133,6 +134,7 @@ class ModelJudge(ABC):
     ) -> None:
         self._calls = _Calls(timeout=timeout, concurrency=concurrency)
         self._reasoning = reasoning_of(reasons, reasoning)
+        self._obedience = Obedience()
         self.name = name
         self.prompt_version = version_of(self._reasoning)
         self.capabilities = Capabilities(
@@ -155,7 +157,9 @@ class ModelJudge(ABC):
         started = time.perf_counter()
         text, counted = await self._calls.run(lambda: self.complete(prompt.system, user), self.name)
         answers, _ = answers_in(text, made.request, nonce=made.nonce)
-        return Reply(answers=judged(answers), usage=counted + _one_request(started))
+        return Reply(
+            answers=self._obedience.judged(answers, made.request), usage=counted + _one_request(started)
+        )
 
     async def aclose(self) -> None:  # noqa: B027 - most have nothing to do here
         """Nothing to release: the model belongs to whoever made it."""

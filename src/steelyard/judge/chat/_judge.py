@@ -9,7 +9,8 @@ from steelyard.judge.chat._asked import PreparedRequest, asked
 from steelyard.judge.chat._completions import Completion, Completions
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._logprobs import with_probabilities
-from steelyard.judge.chat._parse import answers_in, judged
+from steelyard.judge.chat._obedience import Obedience
+from steelyard.judge.chat._parse import answers_in
 from steelyard.judge.chat._prompts import Reasoning, reasoning_of, render, schema, version_of
 from steelyard.judge.endpoint import Endpoint
 from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
@@ -109,6 +110,7 @@ class _Chat:
         self.capabilities = capabilities
         self._completions = completions
         self._reasoning = reasoning
+        self._obedience = Obedience()
 
     async def answer(self, request: Request) -> Reply:
         """Ask the model."""
@@ -126,7 +128,7 @@ class _Chat:
         """The answers in a reply. A refusal or nonsense answers every question with its own name."""
         if completion.refused:
             refused = Unanswered(cause="refused", detail="the model refused")
-            return judged(dict.fromkeys(made.request.questions, refused))
+            return self._obedience.judged(dict.fromkeys(made.request.questions, refused), made.request)
         content = completion.content
         answers, found = answers_in(content, made.request, nonce=made.nonce)
         if found is None:
@@ -134,7 +136,7 @@ class _Chat:
         elif completion.logprobs is not None:
             assert isinstance(content, str)
             answers = with_probabilities(answers, made.request, content, found, completion.logprobs)
-        return judged(answers)
+        return self._obedience.judged(answers, made.request)
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""

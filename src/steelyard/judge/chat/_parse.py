@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard._internal.json_pieces import PiecewiseDecoder
-from steelyard.judge.chat._asked import KNOWN_ANSWERS, obeyed, shown
+from steelyard.judge.chat._asked import shown
 from steelyard.judge.chat._kinds import KINDS, RepliedValue, malformed
 from steelyard.judge.chat._prompts import THOUGHTS
 from steelyard.questions import Answer, Request, Unanswered
@@ -86,15 +86,6 @@ def answers_in(
         nonsense = Unanswered(cause="malformed_reply", detail="the reply has no JSON with answers in it")
         return dict.fromkeys(request.questions, nonsense), None
     return read(request, found), found
-
-
-def judged(answers: dict[str, Answer]) -> dict[str, Answer]:
-    """The answers without those that were known beforehand; `instructed` if one of these is wrong."""
-    own = {key: answer for key, answer in answers.items() if key not in KNOWN_ANSWERS}
-    if not obeyed(answers):
-        return own
-    detail = "the judge did what the judged text told it to"
-    return dict.fromkeys(own, Unanswered(cause="instructed", detail=detail))
 
 
 def find(text: str, request: Request, *, nonce: str = "") -> ParsedReply | None:
