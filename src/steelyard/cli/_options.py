@@ -48,7 +48,7 @@ KeyVariable = Annotated[
 ]
 Since = Annotated[str, typer.Option(metavar="TIME", help="Only turns since then: 24h, 7d, 2026-11-01.")]
 Until = Annotated[str, typer.Option(metavar="TIME", help="Only turns before then.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Go on after the plan and its price.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Continue after the plan and its price.")]
 Results = Annotated[
     str, typer.Option("--db", metavar="FILE", help="The results: a file, or the address of a database.")
 ]

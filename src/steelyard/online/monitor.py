@@ -124,14 +124,14 @@ class Monitor:
                 judge, sinks and callbacks. Where it raises, the turn is dropped.
             mask_timeout: Seconds that a mask may take.
             store_content: Whether results carry the turn's texts; without, they have numbers and positions.
-            score_guesses: Whether passages that were guessed from a prompt are judged by.
+            score_guesses: Whether turns are judged by passages that were guessed from a prompt.
             sample_key: The key of the hash that picks turns; empty: callers can choose what is picked.
             user_key: The key under which users are hashed; empty: who asked is not stored.
             fuse: How questions share requests: `view`, `record` or `off`.
             concurrency: Turns judged at the same time.
             deadline: Seconds for judging one turn.
             sink_timeout: Seconds for one write to a sink.
-            max_queue: Turns that may wait; the newest is dropped where there are more.
+            max_queue: Turns that may wait; the newest is dropped if there are more.
             max_queue_bytes: Roughly how many bytes they may keep alive.
             exit_timeout: Seconds that `close` and the end of the program wait for what is pending.
             throttle: Turns judged per minute at most; 0 for no limit.

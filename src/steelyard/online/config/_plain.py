@@ -24,7 +24,7 @@ class PlainOptions:
     store_content: bool = True
     """Whether results carry the turn's texts; without, they have numbers and positions."""
     score_guesses: bool = False
-    """Whether passages that were guessed from a prompt are judged by."""
+    """Whether turns are judged by passages that were guessed from a prompt."""
     user_key: str = field(default="", repr=False)
     """The key under which users are hashed; empty: who asked is not stored."""
     sample_key: str = field(default="", repr=False)
@@ -40,7 +40,7 @@ class PlainOptions:
     sink_timeout: float = 10.0
     """Seconds for one write to a sink."""
     max_queue: int = 10_000
-    """Turns that may wait; the newest is dropped where there are more."""
+    """Turns that may wait; the newest is dropped if there are more."""
     max_queue_bytes: int = 64 * 1024 * 1024
     """Roughly how many bytes they may keep alive."""
     exit_timeout: float = 5.0

@@ -37,11 +37,11 @@ class Settings(PlainOptions):
     """Who judges: `local` needs no key and no network; else `openai:MODEL`, `decisions:MODEL` or
     `pair:FILE`."""
     base_url: str = ""
-    """Where the judge's server is, for one that speaks OpenAI's language elsewhere."""
+    """The address of the judge's server, if it is another than OpenAI's and speaks its language."""
     screen: str = ""
     """A second judge, by name, that sees every turn, so that the judge need see only a share; empty: none."""
     metrics: list[str] = field(default_factory=list)
-    """Names of metrics; the judge's default suite where there are none."""
+    """Names of metrics; the judge's default suite if there are none."""
     metric_rates: dict[str, float] = field(default_factory=dict)
     """By metric: the share of picked turns that it scores."""
     sample_rate: float = 1.0
@@ -57,7 +57,7 @@ class Settings(PlainOptions):
     alarm: list[dict[str, Any]] = field(default_factory=list)
     """Tells you when scores fall: entries of `Alarm`, one `[[alarm]]` each."""
     alarm_file: str = DEFAULT_FILE
-    """Keeps what alarms know and what has still to be told."""
+    """Keeps what alarms know and what they have still to report."""
     budget: dict[str, Any] = field(default_factory=dict)
     """What judging may use up: entries of `Budget`; `price` is a table with `input` and `output`, or the name
     of a model."""
@@ -67,7 +67,7 @@ class Settings(PlainOptions):
     calibration: str = ""
     """A file that `steelyard calibrate` wrote: scores then carry calibrated values beside their own."""
     canaries: dict[str, Any] = field(default_factory=dict)
-    """Entries of `Canaries`: probes with a known answer that tell when the judge changes; none at all means
+    """Entries of `Canaries`: probes with a known answer that show when the judge changes; none at all means
     no canaries."""
 
 

@@ -44,11 +44,11 @@ def doctor(
 ) -> None:
     """Check the set-up; or look at a program, at spans or at files of traces.
 
-    Alone, it checks in this order what a score needs: packages, settings, the judge (which scores a made-up
-    turn: with a remote judge that is a few requests), the sinks, whoever else traces, and whether a turn has
-    arrived. Exit status 0 if all is well, 1 if something is to be mended; each line says how.
+    Without options, it checks what a score needs, in this order: packages, settings, the judge (which scores
+    a made-up turn: with a remote judge that is a few requests), the sinks, other tracers, and whether a turn
+    has arrived. Exit status 0 if all is well, 1 if something is to be mended; each line says how.
 
-    With `--live` and a program, with `--otlp`, or with `--turns` of files, it prints of each turn the texts,
+    With `--live` and a program, with `--otlp`, or with `--turns` of files, it prints the texts of each turn,
     which step they came from, how they are known, what is doubtful, and the one option that settles it. With
     files, one line for each trace says why it gives no record. With `--live` alone, one line for each
     instrumentor that is installed and each environment variable that keeps content out of the spans. For all

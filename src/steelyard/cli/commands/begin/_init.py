@@ -54,7 +54,7 @@ def init(
 
     It asks three questions: your framework, the judge, and where results go. In a script, give the answers as
     options; what you leave out has its default. Then it prints the lines to add to your application, and
-    has a made-up turn scored by the judge that you chose. That turn is not stored.
+    scores a made-up turn with the judge that you chose. That turn is not stored.
 
     **Examples**
 

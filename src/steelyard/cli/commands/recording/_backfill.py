@@ -83,10 +83,10 @@ class BackfillOptions:
 
 @takes(BackfillOptions)
 def backfill(job: BackfillOptions) -> int:
-    """Score stored turns, and write the scores where a Monitor writes them: also back onto the old traces.
+    """Score stored turns, and write the scores where a Monitor writes them, onto the old traces, too.
 
     First it says what there is to do and what that costs. What the results file has already is left out, so
-    that a run which was stopped goes on where it was, and turns that were scored live are not paid for twice.
+    that a run which was stopped resumes where it was, and turns that were scored live are not paid for twice.
 
     Exit status: 0 done; 1 some input was bad, or the run ended early; 2 wrong usage.
 

@@ -20,7 +20,7 @@ def config(
     """Show the options of a Monitor as `STEELYARD_*` variables and `steelyard.toml` set them here.
 
     Code comes first: what a program passes to `Monitor(...)` is not seen by this command. `metrics` are those
-    that run, also where the judge's default suite does. No secret is shown: keys are read by judges
+    that run, even those of the judge's default suite. No secret is shown: keys are read by judges
     themselves, from their own variables, and are not options; those inside addresses are left out.
 
     **Examples**

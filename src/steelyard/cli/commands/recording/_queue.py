@@ -32,7 +32,7 @@ def queue(
     queue: Annotated[
         str | None, typer.Option(metavar="URL", help="The broker: `nats://HOST:4222`, `amqp://HOST`.")
     ] = None,
-    cause: Annotated[str, typer.Option(help="Only letters that died of this.")] = "",
+    cause: Annotated[str, typer.Option(help="Only dead letters with this cause.")] = "",
     sink: Annotated[str, typer.Option(help="With `drop` and `move`: the results that wait for it.")] = "",
     to: Annotated[str, typer.Option(help="With `move`: the sink that gets them.")] = "",
     most: Annotated[int, typer.Option(min=1, help="Letters to look at, the oldest first.")] = 1000,
@@ -43,8 +43,8 @@ def queue(
     turn that could not be evaluated; `replay` has it judged again, `drop` deletes its text. A file keeps the
     texts of dead letters within a tenth of its bound.
 
-    Results wait for a sink by its name. If it has another one now, or is no more, `move --sink OLD --to NEW`
-    hands them on and `drop --sink OLD` deletes them.
+    Results wait for a sink by its name. If the sink has another one now, or is gone, `move --sink OLD --to
+    NEW` hands them on and `drop --sink OLD` deletes them.
 
     **Examples**
 

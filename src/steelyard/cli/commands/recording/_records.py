@@ -17,8 +17,8 @@ def records(
 ) -> None:
     """Print one JSON record for every RAG turn in OpenTelemetry traces.
 
-    The files are what a Collector's file exporter writes. They are read together, so that a trace may go on
-    in the next one. What gives no record is counted on standard error; `steelyard doctor` says why.
+    The files are what a Collector's file exporter writes. They are read together, so that a trace may
+    continue in the next one. What gives no record is counted on standard error; `steelyard doctor` says why.
 
     **Examples**
 

@@ -41,7 +41,7 @@ def run(options: RunOptions) -> int:
     """Run a program with its RAG turns recorded and judged.
 
     Every installed framework that there is a recorder for is watched. Results go where a Monitor's go: into
-    `steelyard.db` in the working directory and, where OpenTelemetry is set up, onto the trace. When the
+    `steelyard.db` in the working directory and, if OpenTelemetry is set up, onto the trace. When the
     program ends, what is pending is judged, within some seconds.
 
     **Examples**

@@ -56,7 +56,7 @@ def worker(
     at most, to see what they suffer from; `steelyard explain` shows what was tried.
 
     A queue that fails (a full disk, a broker that is away) is tried again until it works, and so is a sink:
-    its results wait in the queue. At its end the worker tells what was written, waits and was lost for each
+    its results wait in the queue. At its end the worker reports what was written, waits and was lost for each
     sink. The exit status is 1 if the queue did not work at the end, and 3 if results were lost; with --once
     the worker gives up after a minute in which nothing moved.
 

@@ -17,11 +17,11 @@ _MESSAGES: Final = 5
 
 
 def alarms(
-    test: Annotated[bool, typer.Option("--test", help="Tell every target now that this is a test.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Send every target a test message now.")] = False,
 ) -> None:
-    """Show the alarms of `steelyard.toml`, where each stands, and what was told.
+    """Show the alarms of `steelyard.toml`, the state of each, and what it reported.
 
-    Exit status 1 if a metric has fallen, or with `--test` if a target was not told.
+    Exit status 1 if a metric has fallen, or with `--test` if a target was not reached.
 
     **Examples**
 

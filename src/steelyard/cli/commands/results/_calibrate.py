@@ -38,7 +38,7 @@ def calibrate(
     For each metric and judge that has labels: how far judge and people agree, a map from the score to the
     probability that people call the turn good, the share of good turns corrected by the labels, and how many
     more labels would halve its interval. Nothing is calibrated on fewer than 30 labels, on fewer than 8 good
-    or 8 bad ones, or where the judge's scores do not go along with the labels; the page says so.
+    or 8 bad ones, or if the judge's scores do not follow the labels; the page says so.
 
     Give the file to a Monitor: `Monitor(calibration="steelyard-calibration.json")`, or `calibration` in
     steelyard.toml. Scores then carry the calibrated value beside their own.

@@ -26,7 +26,7 @@ def gaps(
     since: Since = "",
     most: Annotated[int, typer.Option("--most", min=1, help="Groups to show.")] = 20,
     jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="One JSON object a line, for whoever writes.")
+        bool, typer.Option("--jsonl", help="One JSON object a line, for those who write documents.")
     ] = False,
     name_by: Annotated[
         str, typer.Option(metavar="openai:MODEL", help="A model that names the groups, one request each.")
@@ -34,11 +34,11 @@ def gaps(
     base_url: BaseUrl = "",
     api_key_env: KeyVariable = "",
 ) -> None:
-    """List the questions that found nothing, alike ones together, the most frequent first.
+    """List the questions that found nothing, similar ones together, the most frequent first.
 
-    Turns count whose diagnosis is `outside_collection`, `passage_not_found` or `nothing_retrieved`. Questions
-    are compared on this machine; no text leaves it. With `--name-by` a model is sent up to twenty questions
-    of each group that is shown, and what it took is said at the end.
+    It counts turns whose diagnosis is `outside_collection`, `passage_not_found` or `nothing_retrieved`.
+    Questions are compared on this machine; no text leaves it. With `--name-by` a model is sent up to twenty
+    questions of each group that is shown, and the use of that is printed at the end.
 
     **Examples**
 

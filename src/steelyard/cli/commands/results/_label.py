@@ -30,14 +30,14 @@ def label(
         typer.Option("--metric", "-m", metavar="M", help="Label the claims of this metric, not whole turns."),
     ] = "",
     who: Annotated[
-        str, typer.Option(metavar="NAME", help="Who labels; your login name where none is given.")
+        str, typer.Option(metavar="NAME", help="Who labels; your login name if none is given.")
     ] = "",
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many turns to label now.")] = 20,
     only_list: Annotated[
         bool, typer.Option("--next", help="Only list the turns that come next, the most useful first.")
     ] = False,
 ) -> None:
-    """Say of turns whether they are good; the turns whose labels tell the most come first.
+    """Label turns as good or bad; those whose labels tell the most come first.
 
     Without `--metric` a turn as a whole is good or bad; with it, each claim the metric judged is supported or
     not. What the judge said is shown only afterwards, so that it does not sway you. Labels are stored at

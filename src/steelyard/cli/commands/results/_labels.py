@@ -33,7 +33,7 @@ def export(file: _File, db: Results = "steelyard.db") -> None:
 
 @app.command("import")
 def import_(file: _File, db: Results = "steelyard.db") -> None:
-    """Read labels from a CSV or JSONL file; a person's later word on the same thing stays.
+    """Read labels from a CSV or JSONL file; a person's later label replaces the earlier one.
 
     Exit status 1 if a line holds no label; the others are stored.
 

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 def plan(
     db: Results = "steelyard.db",
     width: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="The half-width wished: .02 for a mean of .84 to .88.")
+        float, typer.Option(min=0.001, max=0.5, help="The half-width to reach: .02 for a mean of .84 to .88.")
     ] = 0.02,
-    days: Annotated[float, typer.Option(min=0.04, help="Days that the mean is to be of.")] = 7.0,
+    days: Annotated[float, typer.Option(min=0.04, help="Days that the mean covers.")] = 7.0,
     since: Since = "",
 ) -> None:
     """Say what an interval costs a day: turns judged, requests, money; alone and with a screen.
 
-    It goes by what is in the results: how much scores vary, what a turn took, and what the screen explains.
-    Nothing is asked. A few hundred judged turns are enough to go by.
+    It uses what is in the results: how much scores vary, what a turn took, and what the screen explains.
+    Nothing is asked. A few hundred judged turns are enough.
 
     **Examples**
 

@@ -21,7 +21,7 @@ def prune(
 ) -> None:
     """Delete the oldest results beyond an age, a size or a number of turns, and give their space back.
 
-    Applications may go on writing. To have it done all the time: `SQLiteSink(path, keep="30d")`, and the
+    Applications may keep writing. To do it all the time: `SQLiteSink(path, keep="30d")`, and the
     same for `PostgresSink`.
 
     **Examples**

@@ -45,8 +45,8 @@ def serve(
 ) -> None:
     """Show the results in a browser: figures, turns, claims with their evidence, labels.
 
-    New turns appear by themselves. On an address other than 127.0.0.1 a token is required: set
-    `STEELYARD_VIEW_TOKEN` to at least 16 characters; where it is set, it is asked for on 127.0.0.1 too.
+    New turns appear automatically. On an address other than 127.0.0.1 a token is required: set
+    `STEELYARD_VIEW_TOKEN` to at least 16 characters; if it is set, 127.0.0.1 asks for it, too.
 
     **Examples**
 

@@ -28,16 +28,16 @@ def compare(
     least: Annotated[int, typer.Option(min=2, help="A slice needs at least so many cases.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
     fail_on_worse: Annotated[
-        bool, typer.Option("--fail-on-worse", help="Exit with 1 where a metric is worse beyond chance.")
+        bool, typer.Option("--fail-on-worse", help="Exit with 1 if a metric is worse beyond chance.")
     ] = False,
 ) -> None:
     """Compare two runs case by case.
 
     Shows the difference of each metric with a 95 % interval, over all cases and by slice, and the cases that
-    changed sides. What is marked as worse or better is so beyond chance, by an exact test. With nothing
+    changed sides. A metric is marked as worse or better only beyond chance, by an exact test. With nothing
     changed, anything at all is marked in at most 5 % of calls, however many metrics and slices there are.
 
-    Exit status: 0 fine; 1 with `--fail-on-worse` where a metric is worse; 2 wrong usage.
+    Exit status: 0 fine; 1 with `--fail-on-worse` if a metric is worse; 2 wrong usage.
 
     **Examples**
 

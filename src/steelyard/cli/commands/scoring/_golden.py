@@ -158,7 +158,7 @@ def review(
 ) -> None:
     """Look at the cases that nobody has reviewed, one by one.
 
-    Every decision is written at once; stop when you like, and go on another day.
+    Every decision is written at once; stop when you like, and continue another day.
 
     **Examples**
 
@@ -288,7 +288,7 @@ def make(options: MakeOptions) -> int:
     carries the sentences that it rests on, found word for word in the documents; a critic sees only these.
 
     The plan and its price come first; nothing is sent without `--yes`. Replies are kept in OUT.jsonl.replies:
-    interrupted work goes on where it stopped.
+    interrupted work resumes where it stopped.
 
     Exit status: 0 fine; 1 fewer cases than asked for (the reasons are listed); 2 wrong usage, or no `--yes`.
 

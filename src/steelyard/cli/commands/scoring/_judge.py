@@ -203,7 +203,7 @@ class CheckOptions(JudgeOptions):
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 16
     fail_under: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="X", help="Exit with 1 where fewer than this share are right."),
+        typer.Option(min=0, max=1, metavar="X", help="Exit with 1 if fewer than this share are right."),
     ] = None
     db: Annotated[
         str,

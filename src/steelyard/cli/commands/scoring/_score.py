@@ -71,7 +71,7 @@ class ScoreOptions(JudgeOptions):
     ] = ""
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(metavar="METRIC=X", help="Exit with 1 where a mean is worse than this; repeatable."),
+        typer.Option(metavar="METRIC=X", help="Exit with 1 if a mean is worse than this; repeatable."),
     ] = None
     concurrency: Annotated[int, typer.Option(min=1, help="Records, and requests, in flight.")] = 16
     deadline: Annotated[
@@ -92,7 +92,7 @@ def score(options: ScoreOptions) -> int:
     """Score the records of a file.
 
     A record is a JSON object with `question`, `contexts` (strings, or objects with `text`, `id`, `score`),
-    `answer`, and where known `id`, `reference` and `reference_contexts`. The names of Ragas
+    `answer`, and, if known, `id`, `reference` and `reference_contexts`. The names of Ragas
     (`user_input`, `retrieved_contexts`, `response`, `ground_truth`), of DeepEval, and `query`, `documents`,
     `output` work too.
 

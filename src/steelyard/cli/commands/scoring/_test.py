@@ -136,8 +136,8 @@ class TestOptions(JudgeOptions):
         list[Path] | None,
         typer.Option(
             metavar="RUN.json",
-            help="An earlier run: the bar of gates without a number, and what the application's wavering is "
-            "known from; repeatable.",
+            help="An earlier run: the bar of gates without a number, and the measure of how much "
+            "the application wavers; repeatable.",
         ),
     ] = None
     measure: Annotated[bool, typer.Option("--measure", help="Only measure: no bar is wanted.")] = False
@@ -191,7 +191,7 @@ def test(options: TestOptions) -> int:
     A gate is decided with stated error rates. How much the application wavers is measured by asking it again
     (`--repeat app`) or known from earlier runs (`--baseline`); without either, a gate only compares the
     answers at hand, and says so. `--plan` says beforehand what a gate can find. A mined set without any bar
-    is held against what production scored on its cases.
+    is compared with what production scored on its cases.
 
     Exit status: 0 passed; 1 a case was not answered or not judged, missed a threshold, or a gate did not
     pass; 2 wrong usage; 3 nothing was asked: no threshold, no gate, no bar of the set, and not `--measure`.
