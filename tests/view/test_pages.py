@@ -20,7 +20,7 @@ from report.parts import DAY, NOON, by_judge, results, turn
 from steelyard.alarms import AlarmWatcher, alarms_from
 from steelyard.online import Settings
 from steelyard.probing import CheckRun, baselines, load_probes
-from steelyard.report import Label, Scope, open_labels, open_results
+from steelyard.report import Label, Scope, _build, open_labels, open_results
 from steelyard.report.compare import Side, compare
 from steelyard.scores import Diagnosis, Evaluation, Trial, Usage
 from steelyard.view import app
@@ -218,6 +218,23 @@ def tried(tmp_path: Path) -> Path:
     screen = tuple(replace(score, value=0.77) for score in one.scores)
     one = one.replace(diagnosis=Diagnosis(cause="invented", trials=trials), screen=screen)
     return results(tmp_path / "tried.db", [one, turn(1, 0.9)])
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    invented = Diagnosis(cause="invented")
+    return results(tmp_path / "s.db", [turn(n, 0.2).replace(diagnosis=invented) for n in range(60)])
+
+
+async def test_the_first_page_says_that_causes_are_counted_in_a_part_of_the_turns(
+    many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with client(many) as http:
+        exact = (await http.get("/")).text
+        monkeypatch.setattr(_build, "_BRIEF_CAUSES", 30)
+        page = (await http.get("/")).text
+    assert "invented" in exact and "the causes of one turn in" not in exact
+    assert "invented" in page and "the causes of one turn in 3 were counted" in page
 
 
 async def test_a_turn_shows_what_was_tried_with_it_and_what_the_screen_said(tried: Path) -> None:

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -151,6 +152,9 @@ def conversations(tmp_path: Path) -> str:
         turn(n, value, at=NOON + n, question=f"question {n}").replace(session="a/b <i>")
         for n, value in enumerate(values)
     ]
+    # Without a score of the others' metric.
+    late = turn(7, None, at=NOON + 7, question="question 6").replace(session="a/b <i>")
+    turns.append(late.replace(scores=(replace(late.scores[0], metric="answer_relevancy"),)))
     other = turn(9, 0.0, at=NOON + 3, question="of another").replace(session="other")
     return str(results(tmp_path / "s.db", [*turns[::-1], other]))
 
@@ -163,7 +167,7 @@ async def test_a_conversation_is_shown_in_order_with_its_worst_turn_and_where_it
         link = re.search('href="(/session[?][^"]+)"', turned)
         assert link is not None
         page = (await http.get(link[1])).text
-        assert re.findall("question (\\d)", page) == list("012345")
+        assert re.findall("question (\\d)", page) == list("0123456")
         assert "of another" not in page and "<i>" not in page
         assert re.findall("(turned bad here|worst turn)</b> .*?question (\\d)", page) == [
             ("turned bad here", "3"),
@@ -247,6 +251,12 @@ async def test_however_much_there_is_a_page_stays_small_and_harmless(overfull: s
                 assert "<img" not in page.text and "\u202e" not in shown
             closer = await http.get("/api/closer")
             assert closer.status_code == 200 and "<img" not in closer.text
+            tagged = next(
+                link
+                for link in re.findall('href="([^"]+)"', (await http.get("/turns")).text)
+                if "tag=" in link and "xxx" in link
+            )  # a tag has 1,000 characters at most
+            assert len(re.findall('class="open"', (await http.get(tagged)).text)) == 50
 
 
 @pytest.fixture(params=[[], [turn(1, 0.5)], [turn(1, None)], [turn(1, 0.5, content=False)]])
@@ -390,6 +400,42 @@ async def test_a_database_that_goes_and_comes_back_is_said_and_shown(db: str, tm
         assert gone.status_code == 503 and "there is no results file" in gone.text
         os.rename(tmp_path / "away.db", db)
         assert (await http.get("/turns")).status_code == 200
+
+
+async def test_a_locked_file_is_said_and_what_was_a_label_is_not_lost_silently(
+    db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with client(db) as http:
+        own = await csrf(http)
+        real = sqlite3.connect
+        monkeypatch.setattr(
+            sqlite3, "connect", lambda *args, **more: real(*args, **{**more, "timeout": 0.05})
+        )
+        with closing(sqlite3.connect(db, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # who writes keeps nobody from reading
+            assert (await http.get("/turn?id=r1")).status_code == 200
+            refused = await http.post("/api/labels", json=label(), headers=own)
+            assert refused.status_code == 503 and "another program has locked it: try again" in refused.text
+            other.execute("ROLLBACK")
+            other.execute("PRAGMA journal_mode = DELETE")
+            other.execute("BEGIN EXCLUSIVE")
+            for path in ("/", "/turns", "/turn?id=r1", "/coverage"):
+                page = await http.get(path)
+                assert page.status_code == 503 and "is locked by another program" in page.text
+        assert (await http.post("/api/labels", json=label(), headers=own)).status_code == 200
+
+
+async def test_a_file_of_an_earlier_version_is_shown_on_every_page(tmp_path: Path) -> None:
+    old = tmp_path / "old.db"
+    dump = Path(__file__).parent.parent / "sinks" / "schema1.sql"
+    with closing(sqlite3.connect(old)) as connection:
+        connection.executescript(dump.read_text())
+    async with client(str(old)) as http:
+        for path in ("/", "/turns", "/sessions", "/compare", "/coverage", "/judges", "/alarms", "/label"):
+            assert (await http.get(path)).status_code == 200, path
+        opened = re.search('class="open" href="([^"]+)"', (await http.get("/turns")).text)
+        assert opened is not None
+        assert (await http.get(opened[1].replace("&amp;", "&"))).status_code == 200
 
 
 async def test_new_turns_are_given_after_a_key(db: str) -> None:

@@ -45,6 +45,7 @@ _FALSE_CHANGES = 0.02
 _BARS = 20
 _BRIEF = 12_000
 _BRIEF_CAUSES = 200_000
+"""Of how many turns about the causes are counted, at the most."""
 _SCREENED = 1_000_000
 """Turns that screens saw; beyond so many, figures are those of the judge alone."""
 _BRIEFLY_SCREENED = 200_000
@@ -81,6 +82,7 @@ def build_figures(
     funnel = reader.funnel(scope)
     missing = tuple(reader.missing(scope))
     axis = _axis(totals, len(scores))
+    causes_every = totals.turns // _BRIEF_CAUSES + 1 if brief else 1
     metrics = _metrics(scores, samples, axis, funnel, missing, turns)
     figures = ReportFigures(
         source=reader.name,
@@ -92,7 +94,8 @@ def build_figures(
         funnel=funnel,
         by=by,
         groups=_groups(reader, scope, by, scores, samples, turns),
-        causes=_causes(reader.causes(scope, every=totals.turns // _BRIEF_CAUSES + 1 if brief else 1)),
+        causes=_causes(reader.causes(scope, every=causes_every)),
+        causes_every=causes_every,
         every=max((one.every for one in scores.values()), default=1),
         notes=tuple(_notes(scope, totals, metrics, missing)),
     )

@@ -277,6 +277,8 @@ class ReportFigures:
     """What a reader must know before believing a figure."""
     every: int = 1
     """1, or how many scores each one that was read stands for, of the metric that has the most."""
+    causes_every: int = 1
+    """1, or how many turns each one stands for whose cause was counted."""
     made: tuple[Made, ...] = ()
     """How the scores were made."""
     worst: tuple[WorstTurns, ...] = ()

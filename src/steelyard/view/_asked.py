@@ -15,8 +15,8 @@ from steelyard.report import TurnFilter
 from steelyard.report.period import moment
 from steelyard.report.queries import CHOSEN, STATUSES
 
-LONGEST: Final = 200
-"""Characters of a value in an address; what is longer is nobody's."""
+LONGEST: Final = 1_000
+"""Characters of a value in an address, as many as a tag has at most."""
 _MOST: Final = 20
 """Values of one name."""
 _OWN: Final = "in."
@@ -82,6 +82,12 @@ def times_of(asked: Mapping[str, str]) -> tuple[float | None, float | None]:
 def parameter_of(name: str) -> str:
     """How a facet is named in an address."""
     return name if name in (*CHOSEN, "noted") else f"{_OWN}{name}"
+
+
+def of_metric(name: str) -> Pairs:
+    """The parameters of a metric's turns, the worst first; none of a name too long for an address."""
+    sort = f"metric:{name}"
+    return [("metric", name), ("sort", sort)] if len(sort) <= LONGEST else []
 
 
 def changed(pairs: Pairs, *, drop: Iterable[str] = (), **values: str) -> str:

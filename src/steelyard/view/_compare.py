@@ -15,6 +15,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.report import ResultsReader, Scope
 from steelyard.report.compare import Compared, Side, compare
 from steelyard.report.period import moment
+from steelyard.view._asked import LONGEST
 from steelyard.view._site import Site
 
 _KINDS: Final = {
@@ -27,14 +28,13 @@ _KINDS: Final = {
 }
 _LISTED: Final = ("version", "judge", "tag", "route")
 """What the list of turns can be cut to."""
-_LONGEST: Final = 200
 _TIMES: Final = {"a_since": "14d", "a_until": "7d", "b_since": "7d", "b_until": ""}
 """The week before this one, and this one."""
 
 
 def compared(site: Site, request: Request) -> Response:
     """Two groups, the difference of each metric with its interval, and the turns that moved most."""
-    asked = {name: value[:_LONGEST] for name, value in request.query_params.items()}
+    asked = {name: value[:LONGEST] for name, value in request.query_params.items()}
     with site.open() as results:
         by, groups = _groups(results, asked)
         asked = _filled(asked, by, groups)

@@ -226,7 +226,7 @@ def _columns(pairs: Pairs, facets: Facets, sort: str) -> list[Column]:
 
 
 def _column(name: str, title: str, pairs: Pairs, sort: str) -> Column:
-    if name not in ("time", "cost", "duration") and not name.startswith("metric:"):
+    if len(name) > LONGEST or (name not in ("time", "cost", "duration") and not name.startswith("metric:")):
         return Column(name=name, title=title)
     other = f"-{name}" if sort == name else name
     direction = {name: "descending", f"-{name}": "ascending"}.get(sort, "")
@@ -251,9 +251,11 @@ def _views(facets: Facets, pairs: Pairs) -> list[FacetView]:
                 chosen=(parameter, value) in kept,
             )
             for value, count in found[name].items()
+            if len(value) <= LONGEST
         ]
         choices.sort(key=lambda one: (not one.chosen, -one.turns))
-        views.append(FacetView(title=_NAMES.get(name, name), parameter=parameter, choices=tuple(choices)))
+        if choices:
+            views.append(FacetView(title=_NAMES.get(name, name), parameter=parameter, choices=tuple(choices)))
     return views
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -13,7 +14,16 @@ from steelyard.report import Scope, build_figures
 from steelyard.report.figures import MetricFigure, ReportFigures
 from steelyard.report.page import Light, MetricNews, chart_of, lights_of, verdict_of
 from steelyard.view._alarms import went_off
-from steelyard.view._asked import Pairs, changed, in_address, pairs_of, parameter_of, ranges, times_of
+from steelyard.view._asked import (
+    Pairs,
+    changed,
+    in_address,
+    of_metric,
+    pairs_of,
+    parameter_of,
+    ranges,
+    times_of,
+)
 from steelyard.view._pages import Closer
 from steelyard.view._site import Site
 
@@ -48,7 +58,8 @@ def overview(site: Site, request: Request) -> Response:
         chips=_chips(pairs),
         ranges=ranges(pairs),
         query=urlencode(pairs),
-        time=_time(pairs),
+        turns_of=partial(_metrics_turns, pairs),
+        kept=urlencode(_without_metric(pairs)),
         state=state,
     )
 
@@ -89,14 +100,13 @@ def _answer(
 
 def _turns_of(light: Light, told: MetricNews, pairs: Pairs) -> str:
     """The list of what is told: those turns alone, since then, the worst first."""
-    kept = [pair for pair in pairs if pair[0] != "metric"]
+    kept = [*_without_metric(pairs)]
     if told.since is not None:
         kept = [*(pair for pair in kept if pair[0] != "since"), ("since", in_address(told.since))]
     # Clusters of questions are made while looking; nothing in the results tells which turns they hold.
     if told.slice is not None and told.slice[0] != "questions about":
         kept.append((parameter_of(told.slice[0]), told.slice[1]))
-    name = light.metric.metric
-    return urlencode([*kept, ("metric", name), ("sort", f"metric:{name}")])
+    return urlencode([*kept, *of_metric(light.metric.metric)])
 
 
 def _axis(figures: ReportFigures, scope: Scope) -> tuple[float, float]:
@@ -119,7 +129,10 @@ def _chips(pairs: Pairs) -> list[tuple[str, str, str]]:
     return found
 
 
-def _time(pairs: Pairs) -> str:
-    """The time that is asked for and the tag, to be put behind a query; with the `&` as a page has it."""
-    kept = urlencode([pair for pair in pairs if pair[0] != "metric"])
-    return f"&{kept}" if kept else ""
+def _metrics_turns(pairs: Pairs, metric: str) -> str:
+    """The list of a metric's turns of the time and the tag that are asked for, the worst first."""
+    return urlencode([*of_metric(metric), *_without_metric(pairs)])
+
+
+def _without_metric(pairs: Pairs) -> Pairs:
+    return [pair for pair in pairs if pair[0] != "metric"]

@@ -12,12 +12,11 @@ from starlette.responses import Response
 
 from steelyard.report import ResultsReader, TurnFilter, TurnRow
 from steelyard.scores import Evaluation
-from steelyard.view._asked import filter_of, pairs_of
+from steelyard.view._asked import LONGEST, filter_of, pairs_of
 from steelyard.view._list import number_of, order_of
 from steelyard.view._site import Site
 from steelyard.view._turn_view import turn_page
 
-_LONGEST: Final = 200
 _SESSION: Final = 50
 FIRST: Final = (float("-inf"), "")
 """Before every turn."""
@@ -54,7 +53,7 @@ def turn(site: Site, request: Request) -> Response:
     page = turn_page(
         found,
         site.labels.of(record_id),
-        metric=given.get("show", given.get("metric", ""))[:_LONGEST],
+        metric=given.get("show", given.get("metric", ""))[:LONGEST],
         focus=focus,
     )
     listed = [pair for pair in pairs_of(request) if pair[0] not in _OWN]

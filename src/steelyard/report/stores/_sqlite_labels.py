@@ -126,7 +126,7 @@ def _writable(path: str) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)) as connection:
             yield connection
     except sqlite3.Error as error:
-        raise ConfigurationError(
-            f"{path!r} cannot be written: {error_words(error)}; "
-            "give it the right to be written, and its folder too"
-        ) from None
+        said, mend = error_words(error), "give it the right to be written, and its folder too"
+        if "SQLITE_BUSY" in said:
+            mend = "another program has locked it: try again"
+        raise ConfigurationError(f"{path!r} cannot be written: {said}; {mend}") from None
