@@ -225,7 +225,13 @@ LONG = "\u202eשלום <img src=x>" + "x" * 100_000
 def overfull(tmp_path: Path) -> str:
     """400 versions, 5,000 tags, and names of 100,000 characters from right to left."""
     turns = [
-        turn(n, n % 10 / 10, at=NOON + 60 * n, version=f"v{n}" if n else LONG, customer=LONG)
+        turn(
+            n,
+            n % 10 / 10,
+            at=NOON + 60 * n,
+            version=f"v{n}" if n else LONG,
+            **{'a "field"': "xy"[n % 2], "a field": "xy"[n % 2], "customer": LONG},
+        )
         for n in range(400)
     ]
     tags = [(LONG, *(f"tag {number}" for number in range(n, 5_000, 400))) for n in range(400)]
@@ -251,11 +257,11 @@ async def test_however_much_there_is_a_page_stays_small_and_harmless(overfull: s
                 assert "<img" not in page.text and "\u202e" not in shown
             closer = await http.get("/api/closer")
             assert closer.status_code == 200 and "<img" not in closer.text
-            tagged = next(
-                link
-                for link in re.findall('href="([^"]+)"', (await http.get("/turns")).text)
-                if "tag=" in link and "xxx" in link
-            )  # a tag has 1,000 characters at most
+            listed = (await http.get("/turns")).text
+            # No address can ask for a name with a quotation mark.
+            assert "in.a+field=x" in listed and "in.a+%22field" not in listed
+            links = re.findall('href="([^"]+)"', listed)
+            tagged = next(link for link in links if "tag=" in link and "xxx" in link)  # cut at 1,000
             assert len(re.findall('class="open"', (await http.get(tagged)).text)) == 50
 
 

@@ -243,6 +243,8 @@ def _views(facets: Facets, pairs: Pairs) -> list[FacetView]:
     views = []
     for name in sorted(found, key=lambda one: order.get(one, order["judge"] - 0.5)):
         parameter = parameter_of(name)
+        if '"' in name or len(parameter) > LONGEST:
+            continue  # no address can ask for it
         choices = [
             FacetValue(
                 value=_shown(name, value),
