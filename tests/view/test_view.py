@@ -224,26 +224,14 @@ LONG = "\u202eשלום <img src=x>" + "x" * 100_000
 @pytest.fixture
 def overfull(tmp_path: Path) -> str:
     """400 versions, 5,000 tags, and names of 100,000 characters from right to left."""
-    turns = [
-        turn(
-            n,
-            n % 10 / 10,
-            at=NOON + 60 * n,
-            version=f"v{n}" if n else LONG,
-            **{'a "field"': "xy"[n % 2], "a field": "xy"[n % 2], "customer": LONG},
-        )
-        for n in range(400)
-    ]
-    tags = [(LONG, *(f"tag {number}" for number in range(n, 5_000, 400))) for n in range(400)]
-    return str(
-        results(
-            tmp_path / "s.db",
-            [
-                one.replace(record=one.record and one.record.replace(tags=own))
-                for one, own in zip(turns, tags, strict=True)
-            ],
-        )
-    )
+    made = []
+    for n in range(400):
+        one = turn(n, n % 10 / 10, at=NOON + 60 * n, version=f"v{n}" if n else LONG, customer=LONG)
+        assert one.record is not None
+        tags = (LONG, *(f"tag {number}" for number in range(n, 5_000, 400)))
+        fields = {"a field": "xy"[n % 2], 'a "field"': "xy"[n % 2], **one.record.metadata}
+        made.append(one.replace(record=one.record.replace(tags=tags, metadata=fields)))
+    return str(results(tmp_path / "s.db", made))
 
 
 async def test_however_much_there_is_a_page_stays_small_and_harmless(overfull: str) -> None:
