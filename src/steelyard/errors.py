@@ -137,7 +137,7 @@ class JudgeError(SteelyardError):
         cause: A short stable word for it (`"timeout"`, `"unauthorized"`), used on Scores and in counts.
         requests: How many requests it took to find out; retries add to it, so that the bill stays whole.
         transient: Whether asking again later may help.
-        retry_after: Seconds the server asked us to wait before that, or None where it did not say.
+        retry_after: Seconds the server asked us to wait before that, or None if it did not say.
     """
 
     transient: ClassVar[bool] = False

@@ -40,7 +40,7 @@ class WorstTurn:
     record_id: str
     """Its id."""
     trace_id: str
-    """Its trace; empty where it has none."""
+    """Its trace; empty if it has none."""
     value: float
     """What it scored."""
     quality: float
@@ -49,7 +49,7 @@ class WorstTurn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlarmEvent:
-    """Something that was told, or is to be."""
+    """Something that was reported, or is to be."""
 
     alarm: str
     """The alarm's name."""

@@ -15,7 +15,7 @@ from steelyard.sinks import ObservedMonitor
 
 
 class AlarmSink:
-    """Looks at every scored turn as it is delivered, and tells of a fall within that turn.
+    """Looks at every scored turn as it is delivered, and reports a fall within that turn.
 
     Example:
         >>> import tempfile
@@ -32,7 +32,7 @@ class AlarmSink:
 
         Args:
             alarms: What to watch.
-            file: Keeps what alarms know and what has still to be told; several processes may share it.
+            file: Keeps what alarms know and what they have still to report; several processes may share it.
 
         Raises:
             ConfigurationError: If the file cannot be used, or two alarms have one name.
@@ -52,7 +52,7 @@ class AlarmSink:
             observe_alarms(self.watcher)
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
-        """Take turns into account; telling goes on in the background.
+        """Take turns into account; messages are sent in the background.
 
         Raises:
             sqlite3.Error: If the file cannot be written.

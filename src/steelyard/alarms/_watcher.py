@@ -63,7 +63,7 @@ class AlarmStatus:
 
 
 class AlarmWatcher:
-    """Takes scored turns, keeps what each alarm knows in a file, and tells of what happened.
+    """Takes scored turns, keeps what each alarm knows in a file, and reports what happened.
 
     One file may be shared by several processes: each turn is counted once, whoever brings it, and each event
     told once. Nothing here raises for what a target or the file does later; it is logged and tried again.
@@ -80,7 +80,7 @@ class AlarmWatcher:
 
         Args:
             alarms: What to watch.
-            file: The file with what alarms know; made where it does not exist.
+            file: The file with what alarms know; made if it does not exist.
             clock: The time, as Unix time.
 
         Raises:

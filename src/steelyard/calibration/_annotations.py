@@ -49,7 +49,7 @@ def read_annotations(
         data: The reply, or the list in its `data`.
         records: Record ids by trace id and by span id.
         metrics: Names of metrics there are.
-        problems: Where annotations that cannot be used are told of.
+        problems: Where annotations that cannot be used are reported.
 
     Returns:
         One label for each annotation that could be used; of the same person on the same thing the last one.

@@ -102,7 +102,7 @@ class Calibration:
         return tuple(entry.key for entry in self.entries)
 
     def chance(self, key: Key, judged: Judged) -> float | None:
-        """The probability that people call a judged turn good; None where there is no map for it."""
+        """The probability that people call a judged turn good; None if there is no map for it."""
         for entry in self.entries:
             if entry.key == key:
                 number = judged.signal(entry.signal)
@@ -110,7 +110,7 @@ class Calibration:
         return None
 
     def apply(self, evaluation: Evaluation) -> Evaluation:
-        """The Evaluation with calibrated values beside the raw ones, where there are maps. Never raises."""
+        """The Evaluation with calibrated values beside the raw ones, if there are maps. Never raises."""
         scores = tuple(self._calibrated(evaluation.record_id, score) for score in evaluation.scores)
         return evaluation if scores == evaluation.scores else evaluation.replace(scores=scores)
 

@@ -178,7 +178,7 @@ def fit(labelled: Sequence[Labelled]) -> Fit | Refusal:
 
     The candidates are the score as it is, and Platt's curve over the score and over the probability of its
     worst verdict; from 200 labels with 50 of each kind on also steps (isotonic). The one with the smallest
-    cross-validated squared error is taken, and a simpler one where the difference is within a standard error
+    cross-validated squared error is taken, and a simpler one if the difference is within a standard error
     (Breiman et al., Classification and regression trees, 1984, section 3.4.3).
     """
     good = np.array([pair.good for pair in labelled], bool)

@@ -107,11 +107,11 @@ def app(
         token: What senders must give as `Authorization: Bearer ...`, 16 characters at least. None: whoever
             can reach the server may send, so serve it on 127.0.0.1 only.
         hosts: Names this server goes by; requests for other names are refused. None: those of this machine
-            itself, and any name where a token is needed.
+            itself, and any name if a token is needed.
         max_body: The most bytes of a request, before and after unpacking.
         max_requests: How many requests of the largest size may be in memory at once. Of smaller ones there
             may be 32 times as many, half of them from one address.
-        retry_after: Seconds that senders are asked to wait where there is no room.
+        retry_after: Seconds that senders are asked to wait if there is no room.
 
     Raises:
         ConfigurationError: If the token is too short.

@@ -213,7 +213,7 @@ class Run:
     def estimate(self, metric: str) -> Estimate | None:
         """The mean of a metric, each case weighing as many turns as it stands for, with an interval.
 
-        For a set drawn from production this estimates production; None where nothing was scored, or where the
+        For a set drawn from production this estimates production; None if nothing was scored, or if the
         metric's values are not in 0..1.
         """
         values, weights = self._scored(metric)

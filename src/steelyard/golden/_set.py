@@ -72,7 +72,7 @@ class Case:
 
     @property
     def weight(self) -> float:
-        """How many turns of production it stands for; 1 where it was not drawn."""
+        """How many turns of production it stands for; 1 if it was not drawn."""
         return 1 / self.inclusion_probability if self.inclusion_probability else 1.0
 
     @property
@@ -81,7 +81,7 @@ class Case:
         return self.kind in ("unanswerable", "false_premise")
 
     def record(self, *, answer: str | None = None, contexts: tuple[Context, ...] | None = None) -> Record:
-        """The case as a Record, with an application's answer and contexts where they are given."""
+        """The case as a Record, with an application's answer and contexts if they are given."""
         found = tuple(Context(text=text, rank=rank) for rank, text in enumerate(self.contexts))
         expected = tuple(Context(text=text, rank=rank) for rank, text in enumerate(self.reference_contexts))
         return Record(

@@ -24,7 +24,7 @@ def judge_from(
     Args:
         spec: `local`, `openai:MODEL` (also `chat:MODEL`), `decisions:MODEL` (also `decisions` alone),
             `pair:FILE` for an ONNX model; or a judge, which is handed back.
-        model: The model, where the name has none.
+        model: The model, if the name has none.
         base_url: Where the server is.
         api_key: Its key.
         concurrency: Requests in flight at most; a judge that runs in this process has no requests.

@@ -162,7 +162,7 @@ def _material(request: Request) -> tuple[FencedMaterial, str]:
 class DecisionsJudge(Wrapper):
     """A judge on OpenAI's Decisions endpoint: up to 400 typed questions about one input, with probabilities.
 
-    Every question is answered by itself, so independent repeats share a request. A yes is a probability of at
+    Each question is answered separately, so independent repeats share a request. A yes is a probability of at
     least one half. The endpoint writes no text: what has to be extracted goes to `extractor`. Without one,
     the claims of a text are its sentences, which makes a whole evaluation one request, and metrics that need
     generated questions or entities are not applicable.
@@ -173,7 +173,7 @@ class DecisionsJudge(Wrapper):
         base_url: Where the server is; as for `ChatJudge`.
         api_key: The key; as for `ChatJudge`, a key in the environment is not sent to a `base_url`.
         timeout: Seconds until a request is given up.
-        retries: Requests after the first, where the failure may pass.
+        retries: Requests after the first, if the failure may pass.
         concurrency: Requests in flight, and connections, at most; fewer for a while after a 429 or a timeout.
         max_questions: Questions in one request, 400 at most.
         max_characters: Characters of material and questions in one request.
@@ -217,7 +217,7 @@ class DecisionsJudge(Wrapper):
 
     @property
     def name(self) -> str:
-        """`decisions:` and the model, and the extractor's name where there is one."""
+        """`decisions:` and the model, and the extractor's name if there is one."""
         return f"{self.judge.name}+{self._extractor.name}" if self._extractor else self.judge.name
 
     @property

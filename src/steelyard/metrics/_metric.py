@@ -103,7 +103,7 @@ class Metric(ABC):
 
     @property
     def options_text(self) -> str:
-        """Its options in words, e.g. `variant=entailment, claims=extracted`; empty where it has none."""
+        """Its options in words, e.g. `variant=entailment, claims=extracted`; empty if it has none."""
         return ", ".join(f"{name}={value}" for name, value in self.options.items())
 
     @abstractmethod
@@ -158,7 +158,7 @@ class Metric(ABC):
 
         Args:
             value: What the formula comes to on the judge's verdicts.
-            expected: Its expectation under the judge's probabilities, where it gave any: then this is the
+            expected: Its expectation under the judge's probabilities, if it gave any: then this is the
                 value, and the other the `hard_value`.
             details: Further fields of the Score.
         """
@@ -169,7 +169,7 @@ class Metric(ABC):
         )
 
     def not_applicable(self, cause: str, explanation: str) -> Score:
-        """A Score without a value, for `questions` to return where the formula has nothing to work on."""
+        """A Score without a value, for `questions` to return if the formula has nothing to work on."""
         return Score.not_applicable(self.name, cause=cause, explanation=explanation)
 
 

@@ -115,7 +115,7 @@ def default_metrics(judge: Judge) -> list[Metric]:
 
 
 def parse_metrics(names: Sequence[str | Metric], judge: Judge) -> list[Metric]:
-    """Metrics by name, in the variants of `default_metrics` where it has them; `all` means every one.
+    """Metrics by name, in the variants of `default_metrics` if it has them; `all` means every one.
 
     What is a Metric already stays as it is.
 

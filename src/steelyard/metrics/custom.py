@@ -102,7 +102,7 @@ class AspectCritique(Metric):
 class CustomJudge(Metric):
     """A rating on a scale of whole numbers, normalised to 0..1.
 
-    Source: G-Eval (Liu et al. 2023, arXiv:2303.16634), section 2: where the judge gives the probability of
+    Source: G-Eval (Liu et al. 2023, arXiv:2303.16634), section 2: if the judge gives the probability of
     each level, the value is their weighted mean, sum p_i s_i, and the standard error its standard deviation;
     else it is the level that was chosen.
     """

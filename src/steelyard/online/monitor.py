@@ -225,7 +225,7 @@ class Monitor:
         return self._run.flush(timeout)
 
     def close(self, timeout: float | None = None) -> int:
-        """Flush, then stop; turns that come later are skipped. The end of the program does this by itself.
+        """Flush, then stop; turns that come later are skipped. The end of the program does this, too.
 
         Args:
             timeout: Seconds to wait for what is pending; `exit_timeout` by default.

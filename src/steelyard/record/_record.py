@@ -180,7 +180,7 @@ class Record:
 
     @property
     def asked(self) -> str:
-        """The question as metrics use it: the stand-alone form where there is one."""
+        """The question as metrics use it: the stand-alone form if there is one."""
         return self.standalone_question or self.question
 
     @property
@@ -193,7 +193,7 @@ class Record:
 
     @property
     def trace_id(self) -> str | None:
-        """The W3C trace id, where the turn has one."""
+        """The W3C trace id, if the turn has one."""
         return self.trace.trace_id if self.trace else None
 
     def replace(self, **changes: Any) -> Record:

@@ -22,8 +22,8 @@ class ManualTurn(ABC):
     What the block is given, or sets while it is open, wins over what is seen in it.
 
     Args:
-        question: What the user asked; what is seen of it counts where it is None.
-        reference: The expected answer, where one is known.
+        question: What the user asked; what is seen of it counts if it is None.
+        reference: The expected answer, if one is known.
         tags: Tags of the Record.
         metadata: Metadata of the Record.
         session: The conversation that the turn belongs to.

@@ -53,7 +53,7 @@ class Verdict:
     value: bool | float | str | None
     """The answer; None where the judge gave none."""
     probability: float | None = None
-    """The judge's probability of "yes", in 0..1, where it gave one."""
+    """The judge's probability of "yes", in 0..1, if it gave one."""
     reason: str = field(default="", repr=False)
     """The judge's words for it."""
     evidence: tuple[Evidence, ...] = ()
@@ -66,13 +66,13 @@ class Verdict:
 
     @property
     def good(self) -> bool | None:
-        """Whether it speaks for the answer; None where it is not a yes or no."""
+        """Whether it speaks for the answer; None if it is not a yes or no."""
         # Ratings and levels have no yes and no.
         return self.value != self._bad_when_true if isinstance(self.value, bool) else None
 
     @property
     def probability_of_good(self) -> float | None:
-        """The judge's probability that it speaks for the answer, in 0..1, where it gave one."""
+        """The judge's probability that it speaks for the answer, in 0..1, if it gave one."""
         if self.probability is None:
             return None
         return 1 - self.probability if self._bad_when_true else self.probability

@@ -24,7 +24,7 @@ def sink_from(name: str) -> list[Sink]:
 
     | name | sinks |
     |---|---|
-    | `auto` | SQLite (in memory where the folder cannot be written) and, where installed, OpenTelemetry |
+    | `auto` | SQLite (in memory if the folder cannot be written) and, if installed, OpenTelemetry |
     | `sqlite` or `sqlite:FILE` | `SQLiteSink`, by default `steelyard.db` |
     | `jsonl:FILE` | `JSONLSink` |
     | `opentelemetry` | `OpenTelemetrySink` |

@@ -85,7 +85,7 @@ class OpenTelemetrySink:
         new_trace: bool = True,
         expected: bool = True,
     ) -> None:
-        """Providers not given here are the global ones, also where they are set later.
+        """Providers not given here are the global ones, even if they are set later.
 
         Args:
             tracer_provider: For evaluation spans.

@@ -65,8 +65,8 @@ def find_changes(
     that leaves the least squares around the two means (Bai, Journal of Time Series Analysis 15, 1994). Its
     interval holds for all borders together (Bonferroni), with sessions as the units that vary, so that a
     steady stream is said to have changed with a probability of at most 1 - `level`. Further changes are
-    looked for on both sides of a clear one. If a straight line explains as much as the steps, it is told as a
-    drift.
+    looked for on both sides of a clear one. If a straight line explains as much as the steps, it is reported
+    as a drift.
 
     Days of the week are compared with their like if each was seen in two weeks, hours of the day if each was
     seen on two days: their own means are taken out together with the step, which widens its interval by what

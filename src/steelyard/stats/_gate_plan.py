@@ -63,7 +63,7 @@ def plan_gate(
         false_failures: As for `GateTest`.
         power: As for `GateTest`.
         passes: How often a case is answered at most; 1 decides once.
-        earlier: Answers to each case that the bar rests on; None where it is a number.
+        earlier: Answers to each case that the bar rests on; None if it is a number.
 
     Raises:
         ValueError: If a number is out of range.

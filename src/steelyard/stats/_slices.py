@@ -56,7 +56,7 @@ def find_slices(
         inclusion: The probability with which each turn was picked; 1 if None.
         sessions: The session of each turn (see `weighted_mean`); independent turns if None. An attribute that
             is the same in all turns of a session varies from session to session only.
-        than_rest: Which slices are told: lower ones, higher ones, or both.
+        than_rest: Which slices are reported: lower ones, higher ones, or both.
         level: The false discovery rate that is accepted (Benjamini & Hochberg).
         minimum: Slices, and rests, of fewer turns or sessions are left out.
     """

@@ -33,18 +33,18 @@ def app(
     """An ASGI application that shows a results database, to be served or mounted.
 
     Args:
-        db: The path of a file that `SQLiteSink` wrote, or the address of another database; applications may
-            go on writing to it.
+        db: The path of a file that `SQLiteSink` wrote, or the address of another database; applications
+            may keep writing to it.
         token: Whoever opens a page must give this, 16 characters at least. None: whoever can reach the
             server sees everything, so serve it on 127.0.0.1 only, or behind a check of your own.
         read_only: Accept no labels.
         hosts: Names this server goes by; requests for other names are refused. None: those of this machine
-            itself, and any name where a token is needed.
+            itself, and any name if a token is needed.
         monitor: A Monitor of this process, whose ledger the overview shows as it is now; those of others are
             shown as they last stored them beside the results, every five seconds.
         spool: A spool file, whose ledger the overview shows.
         trace_url: Where a turn's trace is, to link to: an address with `{trace_id}`, and `{span_id}` or
-            `{record_id}` where the tool wants them.
+            `{record_id}` if the tool wants them.
         settings: What `steelyard.toml` says, as `load_settings().settings`: its alarms and its calibration
             are shown.
 

@@ -58,7 +58,7 @@ def import_labels(
     Args:
         file: The file, opened with `newline=""`.
         form: What it holds.
-        problems: Where lines that hold no label are told of; without it, the first of them raises.
+        problems: Where lines that hold no label are reported; without it, the first of them raises.
 
     Raises:
         InvalidRecord: If a line holds no label, and `problems` is not given.

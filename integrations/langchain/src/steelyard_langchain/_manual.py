@@ -42,7 +42,7 @@ def record(
         tags: For the record.
         metadata: For the record.
         session: The conversation that the turn belongs to.
-        user: Who asks; stored as a keyed hash, and only where the Monitor has a `user_key`.
+        user: Who asks; stored as a keyed hash, and only if the Monitor has a `user_key`.
         tenant: The customer that the turn belongs to.
 
     Example:

@@ -30,11 +30,11 @@ def replay_of(application: Any, *, key: str = "") -> Callable[[str, Sequence[Con
 
     Args:
         application: A chain, agent or graph: anything with `invoke`.
-        key: The name under which it takes the question, where its input is a mapping. Found out where it is
+        key: The name under which it takes the question, where its input is a mapping. Found out if it is
             one of `messages`, `question`, `input` and `query`, or the only one.
 
     Returns:
-        `replay(question, contexts)`. It raises LookupError where the application searched for nothing, since
+        `replay(question, contexts)`. It raises LookupError if the application searched for nothing, since
         its answer then does not come from the passages.
 
     Raises:

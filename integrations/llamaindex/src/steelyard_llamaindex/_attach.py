@@ -90,7 +90,7 @@ def attach(monitor: TurnTarget) -> None:
     """Record into a monitor; called by `steelyard run`.
 
     Raises:
-        MissingDependency: If LlamaIndex is not installed; `steelyard run` then goes on without it.
+        MissingDependency: If LlamaIndex is not installed; `steelyard run` then continues without it.
     """
     instrument(monitor)
 

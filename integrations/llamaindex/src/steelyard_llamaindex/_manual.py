@@ -32,11 +32,11 @@ def record(
 
     Args:
         question: What the user asked.
-        reference: The expected answer, where it is known.
+        reference: The expected answer, if it is known.
         tags: Tags of the record.
         metadata: Metadata of the record.
         session: The conversation that the turn belongs to.
-        user: Who asks; stored as a keyed hash, and only where the Monitor has a `user_key`.
+        user: Who asks; stored as a keyed hash, and only if the Monitor has a `user_key`.
         tenant: The customer that the turn belongs to.
 
     Example:

@@ -102,7 +102,7 @@ _ENOUGH = 0.9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gate:
-    """Fails where the mean of a metric over the set's cases has fallen below a bar.
+    """Fails if the mean of a metric over the set's cases has fallen below a bar.
 
     The bar is the number given, or what earlier runs or production measured on the same cases. Because
     applications and judges waver, cases are measured again until it is decided, or held against how they

@@ -122,10 +122,10 @@ def make(
     Args:
         passages: What to ask about, see `read_passages`.
         writer: Who writes and criticises.
-        n: How many cases; fewer come back where nothing more can be made, with counts by reason.
+        n: How many cases; fewer come back if nothing more can be made, with counts by reason.
         shares: Of kinds of question, see `KINDS`.
         seed: The same seed, passages and replies make the same set.
-        journal: A file for replies; with it, interrupted work goes on where it stopped.
+        journal: A file for replies; with it, interrupted work resumes where it stopped.
         concurrency: Requests in flight.
         name: What the set is called.
 

@@ -64,11 +64,11 @@ def mine(
 
     Args:
         db: A file that `SQLiteSink` wrote.
-        n: How many cases; all distinct questions where there are fewer.
+        n: How many cases; all distinct questions if there are fewer.
         metric: Only this metric decides what fails or is uncertain.
         since: Only turns evaluated at or after this Unix time.
         shares: Other shares than .3, .15 and .55.
-        mask: Applied to every case; where it raises, the case is left out.
+        mask: Applied to every case; if it raises, the case is left out.
         seed: The same seed and file draw the same cases.
         name: What the set is called.
 

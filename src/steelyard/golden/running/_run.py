@@ -84,7 +84,7 @@ async def arun_golden(
         judge: Who answers.
         embedder: Who embeds; local static vectors by default.
         thresholds: For a metric's name, what every case has to reach; others have none.
-        gates: What the means have to reach. Without gates and thresholds, a mined set is held against what
+        gates: What the means have to reach. Without gates and thresholds, a mined set is compared with what
             production scored on its cases.
         baseline: Earlier runs: the bar for gates without a number, and how the application wavers.
         measure: Only measure: no bar is wanted. With `repeat="app"`, every case is put five times.

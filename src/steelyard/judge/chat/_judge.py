@@ -36,7 +36,7 @@ class ChatJudge(Wrapper):
         api_key: The key. Without `base_url`, OPENAI_API_KEY where none is given. With `base_url`, a key in
             the environment is not sent: it was meant for another server. Servers without keys need none.
         timeout: Seconds until a request is given up, from its first byte to the last of the reply.
-        retries: Requests after the first, where the failure may pass. Retry-After is honoured; a server that
+        retries: Requests after the first, if the failure may pass. Retry-After is honoured; a server that
             asks for more than 20 seconds is not waited for.
         concurrency: Requests in flight, and connections, at most; fewer for a while after a 429 or a timeout.
         reasons: Whether each verdict comes with a short reason; without, replies are shorter and cheaper.

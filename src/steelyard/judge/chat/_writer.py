@@ -42,7 +42,7 @@ class ChatWriter:
         base_url: Where the server is, as for `ChatJudge`.
         api_key: The key, as for `ChatJudge`.
         timeout: Seconds until a request is given up.
-        retries: Requests after the first, where the failure may pass.
+        retries: Requests after the first, if the failure may pass.
         concurrency: Requests in flight at most.
         client: An `openai.AsyncOpenAI` of your own.
 

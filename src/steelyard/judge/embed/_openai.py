@@ -30,7 +30,7 @@ class OpenAIEmbedder:
         api_key: The key; as for `ChatJudge`, a key in the environment is not sent to a `base_url`.
         dimensions: Length of the vectors, for models that let one choose.
         timeout: Seconds until a request is given up.
-        retries: Requests after the first, where the failure may pass.
+        retries: Requests after the first, if the failure may pass.
         concurrency: Requests in flight, and connections, at most.
         batch: Texts in one request.
         client: An `openai.AsyncOpenAI` of your own; set its `max_retries=0`.
@@ -65,7 +65,7 @@ class OpenAIEmbedder:
 
     @property
     def name(self) -> str:
-        """`openai:` and the model, with the length where it was chosen."""
+        """`openai:` and the model, with the length if it was chosen."""
         length = self._options.get("dimensions")
         return f"openai:{self._options['model']}" + (f":{length}" if length else "")
 

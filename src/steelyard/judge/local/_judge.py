@@ -87,7 +87,7 @@ class LocalJudge:
         """Make a judge.
 
         Args:
-            max_share: Largest share of one core it may use while it works, in (0, 1]. Set it where the judge
+            max_share: Largest share of one core it may use while it works, in (0, 1]. Set it if the judge
                 runs inside an application that serves people; None to finish as soon as possible.
 
         Raises:

@@ -29,7 +29,7 @@ class CircuitBreaker(Wrapper):
     Args:
         judge: The judge.
         failures: Failures in a row that open it.
-        reset_after: Seconds until one request may try again. A server's own Retry-After wins where it is
+        reset_after: Seconds until one request may try again. A server's own Retry-After wins if it is
             longer.
         clock: Monotonic seconds, for tests.
     """

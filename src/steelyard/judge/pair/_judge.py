@@ -34,7 +34,7 @@ _MISSING = 0.49  # below one half, for no model of pairs reads numbers well enou
 class PairJudge:
     """A judge on a local model that reads a text and a claim together, such as a model of textual entailment.
 
-    Claims are checked against each passage, cut into windows where it is long; the window that entails one
+    Claims are checked against each passage, cut into windows if it is long; the window that entails one
     most decides. The probability is a weighted mean of that and of the local judge's score, which knows what
     such models overlook: a claim with a number that is nowhere in the passages stays a no. Everything else
     (claims of an answer, relevance, evasive answers) is answered by the local judge. Nothing leaves the

@@ -19,8 +19,8 @@ class Hallucination(Metric):
     """Claims of the answer that the contexts contradict / all claims of the answer, in 0..1, lower is better.
 
     Source: DeepEval's hallucination metric (contradicted / all), over claims of the answer; with
-    `over="contexts"` over whole contexts, as there: contexts that the answer contradicts / contexts. Held
-    against the expected contexts where the record has them, else against the retrieved ones, and the
+    `over="contexts"` over whole contexts, as there: contexts that the answer contradicts / contexts. Compared
+    with the expected contexts if the record has them, else with the retrieved ones, and the
     explanation says which.
     """
 

@@ -98,7 +98,7 @@ class PostgresSink(TablesSink):
         return found is not None
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
-        """Write them in one transaction: all, or where the database fails none.
+        """Write them in one transaction: all, or none if the database fails.
 
         Raises:
             ConfigurationError: If the tables are of a newer version.

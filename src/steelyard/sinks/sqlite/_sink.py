@@ -59,7 +59,7 @@ class SQLiteSink(TablesSink):
         """Nothing is opened yet; that happens at the first write, or with `open`.
 
         Args:
-            path: The file, seen from the folder the process is in now; it is created where it is missing, its
+            path: The file, seen from the folder the process is in now; it is created if it is missing, its
                 folder is not.
             keep: What to keep: an age (`"30d"`, `"12h"`), a size (`"2GB"`), a number of turns (`100_000`), or
                 several (`"30d, 2GB"`). The oldest turns beyond it are deleted while the sink writes, at most
@@ -129,7 +129,7 @@ class SQLiteSink(TablesSink):
                 time.sleep(0.02)
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
-        """Write them in one transaction: all, or where the file fails none.
+        """Write them in one transaction: all, or none if the file fails.
 
         Raises:
             ConfigurationError: If the file cannot be opened.

@@ -45,7 +45,7 @@ class HTTPError(SinkError):
     """A reply that is not a success.
 
     Attributes:
-        retry_after: Seconds the server asked us to wait, or None where it did not say.
+        retry_after: Seconds the server asked us to wait, or None if it did not say.
     """
 
     def __init__(self, message: str, *, cause: str, retry_after: float | None = None) -> None:

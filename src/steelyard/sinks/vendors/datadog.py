@@ -43,7 +43,7 @@ class DatadogSink(HTTPSink):
             ml_app: The application's name in Datadog; else `DD_LLMOBS_ML_APP`.
             api_key: Else `DD_API_KEY`.
             site: Datadog's site; else `DD_SITE`, else `datadoghq.com`.
-            url: The API itself, where it is not `https://api.<site>`.
+            url: The API itself, if it is not `https://api.<site>`.
             tracer: Who made the spans. `otel` tags the metrics so that Datadog waits until it has converted
                 the span; spans of `ddtrace` need no conversion.
             explanations: Whether to send the judges' words.

@@ -16,7 +16,7 @@ _MOST, _LARGEST = 100, 900_000
 
 
 class LangfuseSink(HTTPSink):
-    """Posts numeric scores to `/api/public/scores`, in batches where the server takes them.
+    """Posts numeric scores to `/api/public/scores`, in batches if the server takes them.
 
     Scores are keyed by result id and the time of the evaluation, so writing the same again replaces them.
     What has no value has no place among numeric scores and is left out.

@@ -42,7 +42,7 @@ class LangSmithSink(HTTPSink):
             api_key: Else `LANGSMITH_API_KEY`.
             project_id: The project's UUID (LangSmith's `session_id`), which newer servers ask for.
             extend_trace_retention: Whether LangSmith keeps traces with feedback for longer, which it charges
-                for. Its own client does so unless told otherwise; this sink does so only when told.
+                for. Its own client does so unless you say otherwise; this sink does so only if you ask.
             patience: Seconds to wait for a run that has not arrived yet.
             explanations: Whether to send the judges' words.
             timeout: Seconds for one request.

@@ -26,7 +26,7 @@ class MLflowSink(HTTPSink):
     """Posts assessments to the MLflow tracking server that the host's spans are exported to.
 
     MLflow has no key of ours to replace by. So the sink asks which results a trace has already, and sends the
-    others; where no reply came, it asks whether the result has arrived before it sends it again. Failures are
+    others; if no reply came, it asks whether the result has arrived before it sends it again. Failures are
     sent as feedback with an error; what does not apply is left out.
     """
 

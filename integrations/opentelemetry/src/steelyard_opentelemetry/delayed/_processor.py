@@ -90,7 +90,7 @@ class HoldingSpanProcessor(SpanProcessor):
             wrapped: The processor that exports, or an exporter, for which a batch processor is made.
             monitor: Whose Evaluations to write; without one, pass them to `attach`.
             max_hold: Seconds a root is held at most.
-            max_held: Roots held at the same time; the oldest leaves where there are more.
+            max_held: Roots held at the same time; the oldest leaves if there are more.
             max_bytes: Roughly how many bytes of attributes the held roots may keep alive.
             select: Which local roots to hold; by default those of traces in which something was retrieved.
             explanations: Whether to write the judges' words.
