@@ -139,6 +139,7 @@ def test_metrics_of_which_less_is_better_have_an_upper_bar(file: str) -> None:
     assert event.now is not None
     assert event.now.value == pytest.approx(4.5)
     assert event.worst[0].value == 4.5
+    assert "worse than 2.000 on average since" in event.text
 
 
 def test_it_says_whether_the_judge_changed_meanwhile(file: str) -> None:

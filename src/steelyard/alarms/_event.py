@@ -62,7 +62,7 @@ class AlarmEvent:
     slice: str = ""
     """The turns watched; empty for all."""
     since: float | None = None
-    """Since when, as far as can be told."""
+    """Since when the mean is worse than the target, as far as can be told; the fall may have come later."""
     target: float | None = None
     """The mean it was compared with."""
     learnt: str = ""
@@ -113,7 +113,10 @@ class AlarmEvent:
         """What there is to know, line by line."""
         lines = []
         if self.since is not None:
-            lines.append(f"since {time_words(self.since)}" + (", about" if self.kind == "fell" else ""))
+            since = f"since {time_words(self.since)}"
+            # Good and bad luck before a fall are in this mean: the day of the fall is not known so well.
+            worse = f"worse than {self.target or 0.0:.3f} on average {since}; the fall may have come later"
+            lines.append(worse if self.kind == "fell" else since)
         if self.kind in ("fell", "recovered"):
             lines += self._about_means()
         lines += [f"worst: {turn.value:.3f} {self.link_to(turn)}" for turn in self.worst]
