@@ -271,13 +271,7 @@ class CallbackHandler(BaseCallbackHandler):
             )
 
     def on_llm_start(
-        self,
-        serialized: Any,
-        prompts: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        self, serialized: Any, prompts: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Remember what the model is sent."""
         self.on_chat_model_start(serialized, prompts, run_id=run_id, parent_run_id=parent_run_id)

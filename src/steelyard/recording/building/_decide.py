@@ -71,17 +71,20 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
 def _is_widened(origin: Origin, prompts: Sequence[str], question: str) -> bool:
     """Whether a part of a prompt that is named as passages are holds much beside the known ones."""
     texts = [one.text for one in origin.contexts]
-    if not all(any(text in prompt for prompt in prompts) for text in texts):
-        return False  # they are written in another form, as all around them may be
+    short = [prompt for prompt in prompts if len(prompt) <= _LONGEST_DIVIDED]
+    shown = [{text for text in texts if text in prompt} for prompt in short]
+    roomy = [prompt for prompt, held in zip(short, shown, strict=True) if _has_room(prompt, held)]
+    # Passages that are written in another form may have it all around them, too.
+    if not roomy or not all(any(text in prompt for prompt in prompts) for text in texts):
+        return False
     known = list(map(plain, texts))
-    roomy = (prompt for prompt in prompts if _has_room(prompt, texts))
     return any(surrounds(plain(part), known) for one in roomy for part in guessed_passages(one, question))
 
 
-def _has_room(prompt: str, texts: Sequence[str]) -> bool:
-    """Whether there may be much beside known passages: mostly the rest is a few lines of a template."""
-    size = sum(len(text) for text in texts if text in prompt)
-    return len(prompt) <= _LONGEST_DIVIDED and len(prompt) - size >= _LEAST_BESIDE * size
+def _has_room(prompt: str, held: Iterable[str]) -> bool:
+    """Whether much may stand beside the passages it holds: mostly the rest is a few lines of a template."""
+    size = sum(map(len, held))
+    return size > 0 and len(prompt) - size >= _LEAST_BESIDE * size
 
 
 def _from_template(origin: Origin, turn: Turn, *, question: str, doubtful: bool) -> Origin:
@@ -110,9 +113,8 @@ class _Trace:
     question: str
 
     def __call__(self, candidates: Iterable[Context]) -> Origin:
-        asked = plain(self.question)
         return trace_provenance(
-            (_queried(one, asked) for one in candidates),
+            candidates,
             self.turn.calls,
             answer=self.answer,
             question=self.question,
@@ -162,11 +164,6 @@ def told(contexts: Sequence[Context], origin: Origin, turn: Turn, *, question: s
         replace(one, seen=None if seen.found is None else seen.seen if seen.found else 0.0)
         for one, seen in zip(contexts, sightings, strict=True)
     )
-
-
-def _queried(one: Context, asked: str) -> Context:
-    """The passage without its query if that only repeats the question."""
-    return replace(one, query=None) if one.query and plain(one.query) == asked else one
 
 
 def shows_nothing(turn: Turn, made: Sequence[int], *, question: str) -> bool:

@@ -199,9 +199,15 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
             return isinstance(turn.returned, list) or bool(documents_in(turn.returned))
         # What a state holds beside the documents may be an answer that cannot be read.
         return bool(documents_in(turn.returned)) and not _is_shown(texts, turn)
-    if not texts or calls_behind(turn.calls, answer).known or _is_shown(texts, turn):
+    if not texts or _is_replied(answer, turn) or _is_shown(texts, turn):
         return False
     return any(one.seen >= _MOSTLY for one in find_passages([answer], texts))
+
+
+def _is_replied(answer: str, turn: Turn) -> bool:
+    """Whether models said the answer: mostly one did, letter for letter."""
+    replies = [reply.strip() for call in turn.calls for reply in call.replies]
+    return answer.strip() in replies or calls_behind(turn.calls, answer).known
 
 
 def _is_shown(texts: list[str], turn: Turn) -> bool:
@@ -250,10 +256,7 @@ def _texts(turn: Turn) -> list[Text]:
                 seen[leaf.text] = _text(leaf, passed) if _counts(leaf) else None
                 until[leaf.text] = passed.until
             elif one is not None:
-                row = (passed.at, leaf.row) if leaf.row and one.row is None else one.row
-                # What a step is told to have been given came to a stream only as another step returned it.
-                is_late = passed.is_returned and one.at < passed.at <= until[leaf.text]
-                seen[leaf.text] = replace(one, row=row, at=passed.at if is_late else one.at)
+                seen[leaf.text] = _seen_again(one, leaf, passed, until[leaf.text])
     return [one for one in seen.values() if one is not None]
 
 
@@ -263,12 +266,19 @@ def _text(leaf: Leaf, passed: _Passed) -> Text:
     return Text(leaf.name, leaf.text, at, passed.is_given, column, (at, leaf.row) if leaf.row else None)
 
 
+def _seen_again(one: Text, leaf: Leaf, passed: _Passed, until: float) -> Text:
+    row = (passed.at, leaf.row) if leaf.row and one.row is None else one.row
+    # What a step is told to have been given came to a stream only as another step returned it.
+    at = passed.at if passed.is_returned and one.at < passed.at <= until else one.at
+    return one if row == one.row and at == one.at else replace(one, row=row, at=at)
+
+
 def _counts(leaf: Leaf) -> bool:
     is_named = names_passages(leaf.name) and word_count(leaf.text) > 1
     return is_telling(leaf.text) or is_named or is_printed(leaf.text)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False)
 class _Passed:
     """What went from step to step."""
 

@@ -143,11 +143,11 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
     has_more = False
     for one in texts:
         text = plain(one.text)
-        if shown.says(text) or is_history(one.text):
+        if shown.says(text):
             continue
         if not shown.knows(text):
-            able.append(one)
-        elif surrounds(text, shown.known):
+            able += [] if is_history(one.text) else [one]
+        elif surrounds(text, shown.known) and not is_history(one.text):
             has_more = has_more or any(text in prompt for prompt in shown.prompts)
     return able, has_more
 
@@ -249,12 +249,34 @@ def surrounds(text: str, known: Sequence[str]) -> bool:
         text: The text, as `plain` writes it.
         known: The passages, as `plain` writes them.
     """
-    inside = [one for one in known if one and one in text]
-    rest = text
-    for one in sorted(inside, key=len, reverse=True):
+    inside, rest = _parted(text, known)
+    more = set(rest.split())
+    if not inside or len(more) < _MUCH:
+        return False
+    told = {word for one in inside for word in one.split()}
+    return len(more - told) >= max(_MUCH, _MUCH_SHARE * len(told))
+
+
+def _parted(text: str, known: Sequence[str]) -> tuple[list[str], str]:
+    """The known passages that a text holds, and the rest of it."""
+    inside: list[str] = []
+    between: list[str] = []
+    others: list[str] = []
+    end = 0
+    # Mostly they stand there in their order, and one search through the text finds them all.
+    for one in filter(None, known):
+        at = text.find(one, end)
+        if at < 0:
+            others.append(one)
+            continue
+        inside.append(one)
+        between.append(text[end:at])
+        end = at + len(one)
+    rest = " ".join((*between, text[end:]))
+    held = [one for one in others if one in text]
+    for one in sorted((*inside, *held), key=len, reverse=True) if others else ():
         rest = rest.replace(one, " ")
-    more, told = set(rest.split()), {word for one in inside for word in one.split()}
-    return bool(inside) and len(more - told) >= max(_MUCH, _MUCH_SHARE * len(told))
+    return inside + held, rest
 
 
 def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:

@@ -63,7 +63,7 @@ class ModelCall:
     name: str = ""
     """The step or parent that made the call, where that is known."""
 
-    @property
+    @cached_property
     def replies(self) -> tuple[str, ...]:
         """Everything it said, in each form."""
         return tuple(text for text in (self.reply, self.structured, *self.arguments) if text.strip())

@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
+from steelyard.recording.provenance._lines import plain
 from steelyard.recording.provenance._notes import Note, sentence
 from steelyard.recording.provenance._words import word_count
-from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, PassageMatch, find_passages
+from steelyard.recording.provenance.matching import (
+    MOST_PASSAGES,
+    MOST_PROMPT,
+    UNDECIDED,
+    PassageMatch,
+    find_passages,
+)
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
 _TELLING = 4
@@ -63,7 +70,7 @@ def trace_provenance(
     for context in candidates:
         unique.setdefault(context.text, context)
     # A rewriter that changed nothing replied with the question, which stands in every prompt after it.
-    found = calls_behind(calls, answer, queries=(*queries, question))
+    found, asked = calls_behind(calls, answer, queries=(*queries, question)), plain(question)
     notes = [sentence(note) for note in found.notes]
     prompts = [text for at in found.all for text in calls[at].prompts if text]
     if not unique:
@@ -75,7 +82,7 @@ def trace_provenance(
             notes=(*notes, sentence("no_contexts")),
         )
     if not prompts:
-        every = tuple(replace(context, seen=None) for context in unique.values())
+        every = tuple(_seen(context, UNDECIDED, asked) for context in unique.values())
         return Origin(
             contexts=every,
             retrieved=(),
@@ -86,7 +93,8 @@ def trace_provenance(
     unique = _not_replied(unique, calls, found)
     sightings = find_passages(list(unique), prompts, question=question)
     too_large = sum(map(len, unique)) > MOST_PASSAGES or sum(map(len, prompts)) > MOST_PROMPT
-    return _decided(list(unique.values()), sightings, source, found, notes, too_large=too_large)
+    every = tuple(_seen(one, seen, asked) for one, seen in zip(unique.values(), sightings, strict=True))
+    return _decided(every, sightings, source, found, notes, too_large=too_large)
 
 
 def _not_replied(
@@ -110,7 +118,7 @@ def _not_replied(
 
 
 def _decided(
-    candidates: list[Context],
+    every: tuple[Context, ...],
     sightings: Sequence[PassageMatch],
     source: ContextsSource,
     calls: AnswerCalls,
@@ -118,7 +126,6 @@ def _decided(
     *,
     too_large: bool,
 ) -> Origin:
-    every = tuple(map(_seen, candidates, sightings))
     placed = [(s.position or 0, one) for one, s in zip(every, sightings, strict=True) if s.found]
     inside = tuple(one for _, one in sorted(placed, key=lambda pair: pair[0]))
     notes += _counted(inside, sightings)
@@ -151,6 +158,8 @@ def _counted(inside: Iterable[Context], sightings: Sequence[PassageMatch]) -> li
     return [sentence(note, count=count) for note, count in counts.items() if count]
 
 
-def _seen(context: Context, sighting: PassageMatch) -> Context:
+def _seen(context: Context, sighting: PassageMatch, asked: str) -> Context:
+    """The passage with the share of it that was there, and without a query that only repeats the question."""
     seen = None if sighting.found is None else (sighting.seen if sighting.found else 0.0)
-    return replace(context, seen=seen)
+    query = None if context.query and plain(context.query) == asked else context.query
+    return replace(context, seen=seen, query=query)

@@ -234,18 +234,14 @@ def _of_object(value: object) -> Message | None:
     role = getattr(role, "value", role)
     if not isinstance(role, str) or not isinstance(content, (str, list)):
         return None
-    result = attribute(value, "artifact")
-    return _message(
-        {
-            "role": role,
-            "content": content,
-            "tool_calls": attribute(value, "tool_calls"),
-            "tool_call_id": attribute(value, "tool_call_id"),
-            "name": attribute(value, "name"),
-            "status": attribute(value, "status"),
-            **({} if result is None else {"result": result}),
-        }
-    )
+    said = {"role": role, "content": content}
+    # Asking a pydantic object for what it lacks is slow, and a person's message has none of these.
+    if _role(role) == "assistant":
+        said["tool_calls"] = attribute(value, "tool_calls")
+    elif _role(role) == "tool":
+        result = attribute(value, "artifact")
+        said |= {"status": attribute(value, "status"), "result": content if result is None else result}
+    return _message(said)
 
 
 def _without_results(role: Role, content: object) -> tuple[Role, object]:

@@ -83,7 +83,7 @@ def leaves_in(value: Any) -> Iterator[Leaf]:
             waiting += _parts(part, len(waiting))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False)
 class _Part:
     name: str
     value: Any

@@ -121,7 +121,8 @@ def _as_shown(one: Context, document: Any, view: TurnPart) -> Context:
     def holds(text: str) -> bool:
         return any(plain(text) in prompt for prompt in view.prompts)
 
-    return replace(one, text=shown_instead(one.text, getattr(document, "metadata", None), holds))
+    text = shown_instead(one.text, getattr(document, "metadata", None), holds)
+    return one if text == one.text else replace(one, text=text)
 
 
 def _name_of(about: Any) -> str:

@@ -5,6 +5,11 @@ apart from each other, which a search for their words shows; the rest are compar
 """
 
 from steelyard.recording.provenance.matching._find import find_passages, is_printed
-from steelyard.recording.provenance.matching._sighting import MOST_PASSAGES, MOST_PROMPT, PassageMatch
+from steelyard.recording.provenance.matching._sighting import (
+    MOST_PASSAGES,
+    MOST_PROMPT,
+    UNDECIDED,
+    PassageMatch,
+)
 
-__all__ = ["MOST_PASSAGES", "MOST_PROMPT", "PassageMatch", "find_passages", "is_printed"]
+__all__ = ["MOST_PASSAGES", "MOST_PROMPT", "UNDECIDED", "PassageMatch", "find_passages", "is_printed"]

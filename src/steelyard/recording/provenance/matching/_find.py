@@ -17,7 +17,7 @@ from steelyard.recording.provenance.matching._sighting import (
 )
 
 _SMALL = 50_000
-"""Characters of passages and prompts that are compared as strings first, however many passages there are."""
+"""Characters of passages and prompts up to which passages are looked for in any order, however many."""
 _HEAD = 60
 _PRINTED = re.compile(r"[\[({][\s\S]{2,198}[\])}]")
 _LEAST = 4
@@ -46,10 +46,11 @@ def find_passages(
     unique, read = _within(passages, MOST_PASSAGES), _cut(prompts)
     if not unique:
         return (UNDECIDED,) * len(passages)
-    # Each passage is looked for in all of the prompts: with many, comparing shingles is faster.
-    is_fast = len(unique) <= MOST_PLACES or sum(map(len, (*unique, *read))) <= _SMALL
-    if is_fast and _begin_in(read, unique) and (whole := _whole(unique, read, question)) is not None:
-        return tuple(whole.get(text) or _short(text, unique, read, question) for text in passages)
+    is_large = len(unique) > MOST_PLACES and sum(map(len, (*unique, *read))) > _SMALL
+    if _begin_in(read, unique):
+        whole = _whole(unique, read, question, is_in_order=is_large)
+        if whole is not None:
+            return tuple(whole.get(text) or _short(text, unique, read, question) for text in passages)
     sightings = decide(unique, read, question)
     found = _with_short(sightings, unique, read, question)
     return tuple(found.get(text, UNDECIDED) for text in passages)
@@ -131,7 +132,9 @@ def _begin_in(prompts: Sequence[str], passages: Sequence[str]) -> bool:
     return all(any(head in text for text in prompts) for head in some)
 
 
-def _whole(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, PassageMatch] | None:
+def _whole(
+    passages: Sequence[str], prompts: Sequence[str], question: str, *, is_in_order: bool
+) -> dict[str, PassageMatch] | None:
     """The sightings where every passage stands whole in a prompt and apart from the others; else None.
 
     That is so for most turns, and takes a third of the time.
@@ -142,14 +145,18 @@ def _whole(passages: Sequence[str], prompts: Sequence[str], question: str) -> di
     row = "\0".join(f" {' '.join(words(text))} " for text in prompts)
     found: dict[str, int] = {}
     taken: list[tuple[int, int]] = []
+    end = 0
     for text in passages:
         own = words(text)
         looked_for = f" {' '.join(own)} "
-        at = _find(row, looked_for) if len(own) >= least else -1
+        # Many passages are looked for where the one before ends: each from the beginning would take too long.
+        start = end if is_in_order else 0
+        at = _find(row, looked_for, start) if len(own) >= least else -1
         if at < 0:
             return None
         found[text] = at
-        taken.append((at, at + len(looked_for) - 1))
+        end = at + len(looked_for) - 1
+        taken.append((at, end))
     taken.sort()
     # Passages that overlap in the prompt share words, and which of them was there takes the slow way.
     if any(start < end for (_, end), (start, _) in itertools.pairwise(taken)):
@@ -169,10 +176,10 @@ def _word_numbers(row: str, places: Sequence[int]) -> dict[int, int]:
     return numbers
 
 
-def _find(row: str, looked_for: str) -> int:
+def _find(row: str, looked_for: str, start: int) -> int:
     """Like `row.find`: a short needle is found without the preparations that a long one takes."""
     head = looked_for[:_HEAD]
-    at = row.find(head)
+    at = row.find(head, start)
     for _ in range(MOST_PLACES):
         if at < 0 or row.startswith(looked_for, at):
             return at
