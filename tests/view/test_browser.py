@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,33 @@ def test_a_time_that_is_dragged_over_a_chart_is_in_the_address_and_all_follows(
     view.locator(".facets a", has_text="t1").click()
     view.wait_for_url(re.compile("in.team=t1"))
     assert 0 < view.locator("#rows tr").count() < 50
+    assert errors == []
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Iterator[str]:
+    """A server over names and texts of 100,000 characters: markup, right to left, and without a space."""
+    long = HOSTILE + "\u05e9\u05dc\u05d5\u05dd \u202e" + "x" * 100_000
+    turns = []
+    for n in range(40):
+        one = turn(n, n % 10 / 10, question=long, answer=f"{long}. {long}", context=long, version=long)
+        one = by_judge(one.replace(happened_at=NOON + n * 600), long if n % 2 else "local")
+        assert one.record is not None
+        scores = (*one.scores, replace(one.scores[0], id=f"other {n}", metric=long))
+        record = one.record.replace(tags=(long, HOSTILE)[: 1 + n % 2])
+        turns.append(one.replace(record=record, session=long, scores=scores))
+    with serving(results(tmp_path / "odd.db", turns)) as server:
+        yield server.address
+
+
+@in_a_browser
+def test_whatever_names_and_texts_are_they_fit_a_phone_and_do_nothing(odd: str, browser: Any) -> None:
+    view, errors = opened(browser, 390, "light")
+    for page in ("/", "/turns", "/turn?id=r1", "/sessions", "/compare?by=judge", "/judges", "/label"):
+        view.goto(f"{odd}{page}")
+        view.wait_for_load_state("networkidle")
+        assert view.evaluate("document.documentElement.scrollWidth") <= 390, page
+        assert view.title() != "owned"
     assert errors == []
 
 

@@ -64,6 +64,14 @@ def db(tmp_path: Path) -> Path:
     return results(tmp_path / "s.db", fortnight(0.1))
 
 
+async def test_the_charts_say_what_their_lines_are(db: Path) -> None:
+    async with client(db) as http:
+        page = (await http.get("/")).text
+    shown = page.partition("Drag over a chart")[2].partition("</p>")[0]
+    assert "the dashed line the threshold" in shown and "worse from then on" in shown
+    assert "better from then on" not in shown and "v2 came into use" in shown
+
+
 async def test_two_versions_are_compared_with_an_interval_and_what_moved(db: Path) -> None:
     async with client(db) as http:
         page = (await http.get("/compare")).text
