@@ -230,9 +230,11 @@ def _of_object(value: object) -> Message | None:
     if isinstance(value, (str, bytes, int, float)) or value is None:
         return None
     content = attribute(value, "content")
+    if not isinstance(content, (str, list)):
+        return None
     role = attribute(value, "role") or attribute(value, "type")
     role = getattr(role, "value", role)
-    if not isinstance(role, str) or not isinstance(content, (str, list)):
+    if not isinstance(role, str):
         return None
     said = {"role": role, "content": content}
     # Asking a pydantic object for what it lacks is slow, and a person's message has none of these.
