@@ -86,6 +86,16 @@ def test_a_megabyte_takes_hardly_more_than_four_times_as_long_as_a_quarter_of_it
         assert {one.text for one in record.contexts} >= set(PASSAGES[1:])
 
 
+def test_many_passages_take_hardly_more_time_each_than_few() -> None:
+    rng = random.Random(7)
+    passages = [" ".join(f"word{rng.randrange(10**4)}" for _ in range(110)) for _ in range(2_000)]
+    small, large = (from_shelf(QUESTION, passages[:most], TEMPLATE, REPLY) for most in (250, 2_000))
+    # Eight times as many; each looked for in all of the prompt took 25 times as long.
+    ratios = [seconds(large) / seconds(small) for _ in range(5)]
+    assert min(ratios) < 16, ratios
+    assert [one.text for one in large.build().contexts] == passages
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["lines", "no blanks", "short lines"])
 def test_a_megabyte_takes_bounded_memory(shape: str) -> None:
