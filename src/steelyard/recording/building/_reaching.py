@@ -7,7 +7,6 @@ here: the passage has to stand in the prompt whole, as it was cut, or with most 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from steelyard.recording.provenance import plain
@@ -35,10 +34,11 @@ def _is_cut(text: str, prompt: str) -> bool:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if text[:middle] in prompt else (low, middle - 1)
-    return low >= _LEAST_CUT and any(
-        prompt.startswith(_CUT, at.end()) or at.end() == len(prompt)
-        for at in re.finditer(re.escape(text[:low].rstrip()), prompt)
-    )
+    if low < _LEAST_CUT:
+        return False
+    # What follows each place where it stands.
+    _, *rests = prompt.split(text[:low].rstrip())
+    return any(not rest or rest.startswith(_CUT) for rest in rests)
 
 
 def _is_mostly(text: str, prompt: str) -> bool:
