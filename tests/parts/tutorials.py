@@ -42,7 +42,7 @@ def steps(name: str) -> list[Step]:
     found = []
     for before, language, text in _BLOCK.findall(page):
         if language == "sh":
-            status = re.search(r"exits with (\d):$", before)
+            status = re.search(r"exits with (\d)\b[^.]*:$", before)
             found.append(Step(text=text, status=int(status[1]) if status else 0))
         else:
             named = re.search(r"`([^`]+)`:$", before)
