@@ -303,7 +303,9 @@ def test_the_local_judge_has_canaries_and_stays_the_same() -> None:
     found = learned(monitor)
     assert found.state == "watching" and found.probes >= 30
     monitor.ask_canaries(100)
-    assert wait_for(monitor, lambda one: not one.waiting).right == 100
+    # One of its own may fall due meanwhile.
+    found = wait_for(monitor, lambda one: not one.waiting)
+    assert found.right == found.asked >= 100
     monitor.close()
 
 
