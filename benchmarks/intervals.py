@@ -10,7 +10,7 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.stats import Moments, turns_needed, weighted_mean
+from steelyard.stats import turns_needed, weighted_mean
 
 _Array = npt.NDArray[np.float64]
 
@@ -113,9 +113,7 @@ def _nearest(turns: int, rate: float) -> tuple[float, float]:
 
 
 def _covers(values: _Array, inclusion: _Array, floor: float | None, truth: float) -> bool:
-    sums = Moments()
-    sums.add_all(values, inclusion)
-    estimate = sums.estimate(floor=floor)
+    estimate = weighted_mean(values, inclusion, floor=floor)
     assert estimate is not None
     return estimate.low <= truth <= estimate.high
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from steelyard.backfill import read_records
-from steelyard.cli._files import open_input
 from steelyard.cli._judges import JudgeChoice, suite_of
+from steelyard.cli._options import open_input
 from steelyard.engine import evaluate
 from steelyard.questions import Fuse, Judge, Reply, Request
 from steelyard.record import Record

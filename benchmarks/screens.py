@@ -26,7 +26,7 @@ from steelyard.calibration._screens import LEAST
 from steelyard.engine import evaluate_one
 from steelyard.judge import LocalJudge, StaticEmbedder
 from steelyard.metrics import Faithfulness
-from steelyard.online.selection._allocation import Allocation
+from steelyard.online._screening import Allocation
 from steelyard.record import Context, Record
 from steelyard.scores import Score
 from steelyard.stats import FallAlarm, assisted_sample, auroc, weighted_mean

@@ -9,8 +9,7 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
-from steelyard.online.config._file import meanings
-from steelyard.online.config._settings import Settings
+from steelyard.online._settings import Settings, meanings
 
 PAGE = Path("docs/reference/configuration.md")
 HEAD = "| option | default | meaning |\n|---|---|---|\n"

@@ -273,4 +273,4 @@ def build() -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(build())
+    TARGET.write_text(build(), encoding="utf-8")

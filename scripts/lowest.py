@@ -13,7 +13,9 @@ from pathlib import Path
 
 def main() -> None:
     """Read pyproject.toml and print."""
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     extras = project["optional-dependencies"]
     for requirement in [*project["dependencies"], *(one for extra in sys.argv[1:] for one in extras[extra])]:
         if found := re.match(r"([\w-]+)(?:\[[\w,-]+\])?>=([\w.]+)", requirement):

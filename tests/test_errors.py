@@ -22,7 +22,7 @@ from steelyard.errors import (
     SteelyardError,
     Unanswerable,
 )
-from steelyard.judge._replies import named_error
+from steelyard.judge.endpoint import named_error
 
 
 def test_every_error_is_in_the_tree_and_in_its_drawing() -> None:

@@ -17,11 +17,13 @@ from alarms.alarm_parts import SHOWS_SOON, START, Ear, listening, scored
 from online.helpers import FAITHFUL, turn
 from steelyard.alarms import Alarm, AlarmWatcher, Follower
 from steelyard.cli._app import build
-from steelyard.cli.commands.results._serve import people_of_alarm
+from steelyard.cli.commands._serve import people_of_alarm
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor
 from steelyard.questions import Answer, Question, Request, YesNo
-from steelyard.report import Label, open_labels, open_results
+from steelyard.report import open_results
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import statistics
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
@@ -13,11 +14,16 @@ import numpy as np
 import pytest
 
 from alarms.alarm_parts import START, scored
+from online.helpers import FAITHFUL
+from online.test_canaries import Knowing, turn
 from stats.session_parts import Traffic
-from steelyard.alarms import Alarm, AlarmEvent, AlarmWatcher
+from steelyard.alarms import Alarm, AlarmEvent, AlarmSink, AlarmWatcher, Range
 from steelyard.alarms._watch import Watch
 from steelyard.errors import ConfigurationError
+from steelyard.online import Canaries, CanaryReading, Monitor
 from steelyard.stats import FallAlarm, Moments
+from steelyard.testing import ScriptedJudge
+from waiting import until
 
 
 @pytest.fixture
@@ -140,6 +146,51 @@ def test_metrics_of_which_less_is_better_have_an_upper_bar(file: str) -> None:
     assert event.now.value == pytest.approx(4.5)
     assert event.worst[0].value == 4.5
     assert "worse than 2.000 on average since" in event.text
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        ({"below": 1.5}, {"above": 0.5}),
+        ({"falls_by": 0.3, "baseline": 40}, {"falls_by": 0.3, "baseline": 40}),
+    ],
+    ids=["bar", "learnt"],
+)
+def test_where_less_is_better_all_is_the_mirror_of_where_more_is(
+    more: dict[str, float], less: dict[str, float], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(6)
+    means = np.repeat([1.8, 0.7, 1.8], [80, 60, 150])
+    values = [float(value) for value in np.clip(rng.normal(means, 0.1), 0, 2)]
+    up, down = (
+        AlarmWatcher(
+            [Alarm(metric="faithfulness", range=(0.0, 2.0), **options)],  # type: ignore[arg-type]
+            file=str(tmp_path / name),
+        )
+        for name, options in (("up", more), ("down", less))
+    )
+    events = feed(up, values)
+    mirrored = feed(down, [2 - value for value in values], direction="lower")
+    assert [one.kind for one in events] == ["fell", "recovered"]
+    for one, other in zip(events, mirrored, strict=True):
+        assert (one.kind, one.at, one.since) == (other.kind, other.at, other.since)
+        assert one.target == pytest.approx(2 - (other.target or 0))
+        check_mirrored(one.now, other.now)
+        check_mirrored(one.before, other.before)
+        assert [turn.record_id for turn in one.worst] == [turn.record_id for turn in other.worst]
+        assert [turn.value for turn in one.worst] == pytest.approx([2 - turn.value for turn in other.worst])
+        assert [turn.quality for turn in one.worst] == pytest.approx([turn.quality for turn in other.worst])
+    (one_status,), (other_status,) = up.status(), down.status()
+    assert one_status.target == pytest.approx(2 - (other_status.target or 0))
+    check_mirrored(one_status.now, other_status.now)
+
+
+def check_mirrored(one: Range | None, other: Range | None) -> None:
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert one.turns == other.turns
+        bounds = (2 - other.value, 2 - other.high, 2 - other.low)
+        assert (one.value, one.low, one.high) == pytest.approx(bounds)
 
 
 def test_it_says_whether_the_judge_changed_meanwhile(file: str) -> None:
@@ -335,29 +386,16 @@ def test_each_time_it_learns_it_takes_half_of_what_is_left_of_alpha() -> None:
     assert targets == sorted(set(targets)) and watch.learned == 3
 
 
-def test_a_fall_among_the_first_turns_does_not_keep_it_learning() -> None:
+def test_a_fall_among_the_first_turns_is_told_and_does_not_keep_it_learning() -> None:
     alarm = Alarm(metric="faithfulness", falls_by=0.1, baseline=100)
     watch = Watch.start(alarm)
     for number in range(100):
         watch.take(alarm, scored(number, float(number < 60), session=None))
     assert watch.state == "quiet"
     assert "they fell meanwhile" in watch.learnt
-    watch.take(alarm, scored(100, 0.0, session=None))
-    assert watch.before.n + watch.since.n == 101
-
-
-def test_state_of_an_earlier_version_keeps_what_it_learnt(file: str) -> None:
-    alarm = Alarm(metric="faithfulness", falls_by=0.1, baseline=30)
-    watcher = AlarmWatcher([alarm], file=file)
-    feed(watcher, [0.9] * 40)
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        connection.execute(
-            "UPDATE watches SET state = json_set(json_remove(state, '$.alike', '$.season'), '$.steps', 9, "
-            "'$.bet', json('{\"stakes\": [0.1]}'), '$.order', json('{\"sums\": [0.1]}'))"
-        )
-    (status,) = watcher.status()
-    assert status.target is not None
-    assert feed(watcher, [0.1] * 60, 40)[0].kind == "fell"
+    told = [watch.take(alarm, scored(number, 0.0, session=None)) for number in range(100, 200)]
+    (event,) = filter(None, told)
+    assert event.before is not None and (event.kind, event.before.turns) == ("fell", 50)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +413,6 @@ def test_state_of_an_earlier_version_keeps_what_it_learnt(file: str) -> None:
         {"below": 0.5, "to": ["slack:env:not a name"]},
         {"below": 0.5, "range": [1.0, 0.0]},
         {"below": 0.5, "baseline": 5},
-        {"below": 0.5, "smallest_inclusion": 0.0},
         {"below": 0.5, "silent_after": -1},
         {"below": 0.5, "link": "http://x/"},
         {"below": 0.5, "where": ["vip"]},
@@ -464,3 +501,33 @@ def test_state_that_cannot_be_read_starts_anew(file: str, caplog: pytest.LogCapt
         watcher.take([scored(2, 0.5)])
     assert "starts anew" in caplog.text
     assert watcher.status()[0].turns == 1
+
+
+def wait_for(monitor: Monitor, true: Callable[[CanaryReading], bool]) -> None:
+    until(lambda: (found := monitor.stats().canaries) is not None and true(found))
+
+
+@pytest.mark.parametrize("judge_changes", [True, False])
+def test_an_alarm_says_whether_it_was_the_judge(
+    judge_changes: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = Knowing()
+    sink = AlarmSink([Alarm(metric="faithfulness", below=0.8)], file=str(tmp_path / "alarms.db"))
+    canaries = Canaries(share=0.0001, probes=20)
+    monitor = Monitor(metrics=FAITHFUL, judge=ScriptedJudge(script), sinks=[sink], canaries=canaries)
+    monitor.submit(turn(0))
+    wait_for(monitor, lambda found: found.state == "watching")
+    if judge_changes:
+        script.flipped = 1.0
+        monitor.ask_canaries(20)
+        wait_for(monitor, lambda found: found.state == "changed")
+    events = sink.watcher.take([scored(number, 0.0) for number in range(100)])
+    (event,) = [event for event in events if event.kind == "fell"]
+    if judge_changes:
+        assert "the judge has changed" in event.canaries
+    else:
+        assert "are being asked whether it was the judge" in event.canaries
+        wait_for(monitor, lambda found: found.checked == 100 and not found.waiting)
+        until(lambda: "it was not the judge" in caplog.text)
+    assert event.canaries in event.text and event.to_dict()["canaries"] == event.canaries
+    monitor.close()

@@ -215,7 +215,7 @@ def test_spans_of_a_phoenix_server_become_turns(steelyard: Steelyard, tmp_path: 
     assert turn.trace is not None
     assert turn.trace.span_id == "00f067aa0ba902b7"
     away = steelyard("backfill", address, *command, "shop floor")
-    assert (away.status, "cannot be reached: ConnectionRefusedError" in away.err) == (2, True), away.err
+    assert (away.status, "cannot be reached: " in away.err) == (2, True), away.err
 
 
 def test_the_plan_says_what_there_is_and_judges_nothing(steelyard: Steelyard, tmp_path: Path) -> None:

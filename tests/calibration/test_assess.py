@@ -18,7 +18,7 @@ from steelyard.calibration import (
     corrected,
     drawn_to_label,
 )
-from steelyard.report import Label
+from steelyard.results.labels import Label
 from steelyard.stats import corrected_mean
 
 

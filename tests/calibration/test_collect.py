@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from calibration.pairs import evaluation
 from steelyard.calibration import Material, collect
-from steelyard.report import Label, LabelValue
+from steelyard.results.labels import Label, LabelValue
 from steelyard.scores import Evaluation
 
 

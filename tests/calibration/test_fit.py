@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,11 +13,15 @@ from steelyard.calibration import (
     IsotonicMap,
     Judged,
     Labelled,
+    Lesson,
     PlattMap,
     Refusal,
+    findings_of,
     fit,
+    fit_screen,
     spread_error,
 )
+from steelyard.scores import Evidence, Score, Verdict
 
 
 def made(pairs: list[Labelled]) -> Fit:
@@ -124,3 +131,38 @@ def test_steps_never_fall_and_keep_off_the_ends() -> None:
 def test_the_calibration_error_of_a_worked_example() -> None:
     # Two in the tenth of .95, one of them good: |.95 - .5|; two in that of .15, none good: .15.
     assert spread_error([0.95, 0.95, 0.15, 0.15], [True, False, False, False]) == pytest.approx(0.3)
+
+
+def turn_of(probabilities: Sequence[float], notes: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """What a screen found of a turn whose claims hold with these probabilities."""
+    evidence = () if notes is None else (Evidence(notes=dict(notes)),)
+    verdicts = [
+        Verdict(about="a claim", kind="supported", value=p >= 0.5, probability=p, evidence=evidence)
+        for p in probabilities
+    ]
+    mean = sum(probabilities) / len(probabilities)
+    return findings_of(Score(metric="faithfulness", status="scored", value=mean, verdicts=tuple(verdicts)))
+
+
+def learnt(turns: Sequence[tuple[dict[str, float], float]]) -> Any:
+    return fit_screen([Lesson(found=found, judged=judged, inclusion=0.5) for found, judged in turns])
+
+
+def test_of_equal_values_the_answer_with_more_doubtful_claims_is_worse() -> None:
+    """The mean of claims says the same of two doubtful claims and of eight."""
+    few, many = turn_of([0.75] * 2), turn_of([0.75] * 8)
+    assert few["value"] == many["value"] and few["probability.doubt"] < many["probability.doubt"]
+    known = learnt([(few, float(n % 5 != 0)) if n % 2 else (many, float(n % 5 == 0)) for n in range(240)])
+    assert known is not None and known.expected(few) > known.expected(many) + 0.2
+
+
+def test_that_nothing_is_missing_is_a_finding_too() -> None:
+    """Names that are missing are noted of few claims; of the others it is known that none is."""
+    whole, lacking = (turn_of([0.7], {"missing_names": names}) for names in ([], ["Ada", "Quist"]))
+    known = learnt([(lacking, 0.0) if n % 3 == 0 else (whole, 1.0) for n in range(240)])
+    assert known is not None and known.expected(whole) > known.expected(lacking) + 0.2
+
+
+def test_fewer_than_two_hundred_verdicts_teach_nothing() -> None:
+    turns = [(turn_of([0.9]), 1.0) if n % 2 else (turn_of([0.8]), 0.0) for n in range(199)]
+    assert learnt(turns) is None

@@ -12,9 +12,11 @@ import pytest
 from cli.running import Steelyard
 from steelyard.calibration import Calibration
 from steelyard.record import Context, Record, TraceRef
-from steelyard.report import Label, open_labels
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 from steelyard.scores import Evaluation, Provenance, Score, Verdict
 from steelyard.sinks import SQLiteSink
+from steelyard.view.labelling import turns_to_label
 
 
 def made(number: int, value: float) -> Evaluation:
@@ -80,8 +82,7 @@ def test_labels_are_stored_as_they_are_given(
     steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db, _ = written(tmp_path, 20)
-    listed = steelyard("label", "--db", db, "--next", "-n", "3")
-    first, second, third = [line.split()[0] for line in listed.out.splitlines()[1:]]
+    first, second, third = next_to_label(db)
     answers(monkeypatch, "G", "what?", "b", "s")
     done = steelyard("label", "--db", db, "--who", "ada", "-n", "5")
     assert done.status == 0 and "stored 2 labels" in done.out
@@ -92,18 +93,19 @@ def test_labels_are_stored_as_they_are_given(
         (second, "bad", "ada"),
     ]
     assert all(one.drawn is not None and 0 < one.drawn <= 1 for one in open_labels(str(db)))
-    left = steelyard("label", "--db", db, "--next", "-n", "1").out
-    assert "2 turns labelled" in left and third in left, "a turn that was passed over comes again"
+    assert next_to_label(db)[0] == third, "a turn that was passed over comes again"
 
 
-def test_a_turn_that_somebody_picked_may_still_be_drawn(steelyard: Steelyard, tmp_path: Path) -> None:
+def next_to_label(db: Path) -> list[str]:
+    return [judged.record_id for judged, _ in turns_to_label(str(db), limit=3).turns]
+
+
+def test_a_turn_that_somebody_picked_may_still_be_drawn(tmp_path: Path) -> None:
     """If it dropped out, what is drawn would tell of turns that nobody had picked."""
     db, _ = written(tmp_path, 20)
-    before = steelyard("label", "--db", db, "--next", "-n", "3").out.splitlines()[1:]
-    first = before[0].split()[0]
-    open_labels(str(db)).put([Label(record_id=first, value="bad", who="ada", labelled_at=1.0)])
-    after = steelyard("label", "--db", db, "--next", "-n", "3").out.splitlines()
-    assert "1 turn labelled" in after[0] and after[1:] == before
+    before = next_to_label(db)
+    open_labels(str(db)).put([Label(record_id=before[0], value="bad", who="ada", labelled_at=1.0)])
+    assert next_to_label(db) == before
 
 
 def test_what_the_judge_says_is_shown_only_after_the_answer(
@@ -174,7 +176,7 @@ def test_nothing_is_calibrated_silently(
 def test_contradicting_labels_are_named(steelyard: Steelyard, tmp_path: Path) -> None:
     db, good = written(tmp_path)
     open_labels(str(db)).put([*labels(good), *labels([not one for one in good[:2]], "bo")])
-    done = steelyard("calibrate", "--db", db, "--dry-run")
+    done = steelyard("calibrate", "--db", db, "--out", tmp_path / "c.json")
     assert "2 turns on which as many people say good as bad" in done.out
     assert "r0" in done.out and "r1" in done.out
     assert "118 labelled turns" in done.out

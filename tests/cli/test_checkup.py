@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from cli.running import Outcome, Steelyard
 from sinks.vendor_server import VendorServer
 from steelyard import Context, Monitor, Record
+from steelyard.cli import _server
 from steelyard.errors import JudgeRejected
 from steelyard.metrics import Faithfulness
 from steelyard.testing import ScriptedJudge
@@ -32,6 +40,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def marked(outcome: Outcome, mark: str) -> list[str]:
     return re.findall(rf"^{mark} +(.*)$", outcome.out, re.MULTILINE)
+
+
+def test_a_password_in_the_settings_is_not_printed(steelyard: Steelyard, folder: Path) -> None:
+    (folder / "steelyard.toml").write_text('sinks = ["postgresql://ann:Tr0ub4dor@127.0.0.1:9/db"]\n')
+    looked = steelyard("doctor")
+    assert looked.status == 1 and "127.0.0.1:9/db" in looked.out and "without a password" in looked.out
+    assert "Tr0ub4dor" not in looked.out + looked.err
 
 
 @pytest.mark.parametrize("sink", ["sqlite:scores.db", "jsonl:scores.jsonl"])
@@ -76,7 +91,7 @@ def test_each_thing_that_is_wrong_comes_with_its_mend(
     assert "the sink langfuse: HTTP 401" in langfuse and "set the key" in langfuse
     assert "its folder is missing" in file and "make the folder" in file
     assert "DD_LLMOBS_ML_APP" in datadog
-    assert any("`steelyard init` makes a `sample_key`" in note for note in marked(outcome, "note"))
+    assert any("set a `sample_key` (`steelyard init` does)" in note for note in marked(outcome, "note"))
     assert "sk-hidden" not in outcome.out
 
 
@@ -109,4 +124,57 @@ def test_a_package_of_the_wrong_version_is_named_with_its_extra(
     outcome = steelyard("doctor")
     [wrong] = [fix for fix in marked(outcome, "fix") if "langchain-core" in fix]
     assert wrong.startswith("langchain-core 0.3.1 is not <2,>=1.4") and "'steelyard[langchain]'" in wrong
-    assert not [line for line in marked(outcome, "ok") if re.search("extras.*langchain", line)]
+
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+
+
+GET = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+ENDLESS = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def refuses(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers without reading a body."""
+    headers = [(b"content-length", b"2")]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": b"no"})
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    monkeypatch.setattr(_server, "_LOOK", 0.6)
+    http = _server.bounded_protocol()
+    server = uvicorn.Server(uvicorn.Config(refuses, http=http, log_level="critical", lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield listening.getsockname()
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize("sent", [b"", GET])
+def test_a_connection_on_which_no_request_comes_is_closed(address: tuple[str, int], sent: bytes) -> None:
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(sent)
+        assert connection.recv(1) == b""
+
+
+def test_a_refused_body_without_end_is_not_read_for_ever(address: tuple[str, int]) -> None:
+    until = time.monotonic() + 30
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(ENDLESS)
+        assert b"413" in connection.recv(1000)
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() < until:
+                connection.sendall(b"1\r\na\r\n")
+                time.sleep(0.005)
+        assert time.monotonic() < until
+
+
+def test_a_connection_that_is_used_stays(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=30) as connection:
+        for _ in range(5):
+            connection.sendall(GET + b"\r\n")
+            assert b"413" in connection.recv(1000)
+            time.sleep(0.2)

@@ -14,13 +14,21 @@ import pytest
 
 import programs
 from cli.running import Steelyard
-from steelyard.cli.demo._chain import QUESTIONS, UNANSWERABLE
+from steelyard.cli.demo._chain import (
+    DONT_KNOW,
+    INVENTED,
+    UNANSWERABLE,
+    PassageRetriever,
+    build_chain,
+    passages,
+    quote,
+)
 from steelyard.scores import Evaluation
 from steelyard.sinks import read_evaluations
 
 DEMO = ("-c", "from steelyard.cli import main; main()", "demo")
 IMPORTS = "import langchain_core.language_models\nimport langchain_core.runnables\n"
-TURNS = 3 * (len(QUESTIONS) + len(UNANSWERABLE))
+TURNS = 3 * (len(INVENTED) + len(UNANSWERABLE))
 
 
 @pytest.fixture
@@ -53,7 +61,7 @@ def test_the_inventing_chain_comes_out_worse(shown: Shown) -> None:
         found = [e for e in shown.evaluations if e.record and variant in e.record.tags]
         assert len(found) == TURNS / 3
         values = [value for e in found if (value := e["faithfulness"].value) is not None]
-        assert len(values) >= len(QUESTIONS)
+        assert len(values) >= len(INVENTED)
         means[variant] = sum(values) / len(values)
     said = re.search(r"Chain B is worse: faithfulness (\d\.\d\d) in A, (\d\.\d\d) in\s+B;", shown.out)
     assert said is not None
@@ -76,7 +84,7 @@ def test_rows_fit_the_terminal(shown: Shown) -> None:
     assert max(map(len, lines)) <= 80
     rows = [line for line in lines if re.search(r"( +(\d\.\d\d|n/a)){2}  ", line)]
     assert len(rows) == TURNS / 3
-    assert rows[0].startswith(QUESTIONS[0][:15])
+    assert rows[0].startswith(next(iter(INVENTED))[:15])
 
 
 def test_what_cannot_be_answered_is_not_held_against_a_chain(shown: Shown) -> None:
@@ -143,3 +151,52 @@ def test_a_made_up_fortnight_is_served_with_its_fall_its_slice_and_its_cause(her
         finally:
             serving.terminate()
     assert list(here.iterdir()) == []
+
+
+chain, inventing = build_chain(), build_chain(invents=True)
+
+
+def test_the_text_is_some_fifty_passages_with_titles() -> None:
+    text = passages()
+    assert len(text) >= 50
+    assert len({passage.id for passage in text}) == len(text)
+    assert all(len(passage.page_content.partition("\n")[2]) > 80 for passage in text)
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("In which year did Roberval show his balance in Paris?", "The Roberval balance"),
+        ("How many milligrams is a carat?", "The carat"),
+        ("Who invented the strain gauge?", "The strain gauge"),
+    ],
+)
+def test_the_retriever_finds_the_passage(question: str, title: str) -> None:
+    documents = PassageRetriever().invoke(question)
+    assert documents[0].page_content.startswith(f"{title}\n")
+    assert 1 <= len(documents) <= 4
+
+
+@pytest.mark.parametrize("question", INVENTED)
+def test_answers_are_quoted(question: str) -> None:
+    answer = chain.invoke(question)
+    assert answer != DONT_KNOW
+    assert any(answer.split(". ")[0] in passage.page_content for passage in passages())
+
+
+@pytest.mark.parametrize("question", UNANSWERABLE)
+def test_what_the_text_does_not_say_is_not_answered(question: str) -> None:
+    assert chain.invoke(question) == DONT_KNOW
+    assert inventing.invoke(question) == DONT_KNOW
+
+
+def test_nothing_to_quote_from() -> None:
+    assert quote("Who?", []) == DONT_KNOW
+    assert quote("", ["Title\nA text."]) == DONT_KNOW
+
+
+@pytest.mark.parametrize("question", INVENTED)
+def test_an_invented_answer_is_another_of_the_same_length_in_words(question: str) -> None:
+    told, invented = chain.invoke(question), inventing.invoke(question)
+    assert told != invented
+    assert abs(len(told.split()) - len(invented.split())) <= 2

@@ -28,8 +28,9 @@ from steelyard.metrics import Faithfulness
 from steelyard.online import Spool
 from steelyard.online.queue._turns import Selected
 from steelyard.record import Context, Record
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 from steelyard.sinks import SQLiteSink
-from steelyard.view import Label, open_labels
 
 HOSTILE = (
     "Ada\x1b[8;9mlit\x1b[7;3H\x1b[6A\x1b[2Jit.\x1b]8;;file:///x\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;Zm9v\x07"
@@ -47,6 +48,8 @@ ACTS = (
     "\u202e",
     "\u2066",
     "\x00",
+    "\x7f",
+    "\U000e0041",
 )
 NAME = HOSTILE.replace("/", "|").replace("\x00", "")
 """The same where a name of a file is asked for."""
@@ -205,3 +208,18 @@ def test_lines_and_tables_have_each_one_way_to_the_terminal() -> None:
         said = path.read_text(encoding="utf-8")
         for name, way in (("_say.py", "echo("), ("_terminal.py", " Console(")):
             assert way not in said or path.name == name, (path, way)
+
+
+@pytest.mark.parametrize(
+    "arguments", [[NAME], ["report", NAME], ["score", "turns.jsonl", "--out", "scores.jsonl"]], ids=len
+)
+def test_nothing_that_is_typed_or_written_to_a_file_acts_as_code(
+    arguments: list[str], stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stored)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    found = shown(arguments, monkeypatch)
+    if "--out" in arguments:
+        found += (written := (stored / "scores.jsonl").read_text(encoding="utf-8"))
+        assert written
+    assert found and not [sign for sign in ACTS if sign in found], found[-600:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -73,8 +72,8 @@ def test_the_command_lists_them(steelyard: Steelyard, results: str) -> None:
     shown = steelyard("gaps", "--db", results).out.splitlines()
     assert shown[0].split()[0] == "3"
     assert "passage not found 2" in shown[1]
-    lines = steelyard("gaps", "--db", results, "--jsonl", "--most", "1").out.splitlines()
-    assert [json.loads(line)["turns"] for line in lines] == [3]
+    lines = steelyard("gaps", "--db", results, "--jsonl").lines
+    assert [line["turns"] for line in lines] == [3, 1]
 
 
 def test_a_model_names_the_groups_by_one_request_each(steelyard: Steelyard, results: str) -> None:
@@ -85,15 +84,13 @@ def test_a_model_names_the_groups_by_one_request_each(steelyard: Steelyard, resu
         named = "--name-by", "openai:m", "--base-url", server.url, "--db", results
         shown = steelyard("gaps", *named)
         assert len(server.received) == 2
-        lines = steelyard("gaps", *named, "--jsonl", "--most", "1")
-        assert len(server.received) == 3, "what is not shown is not named"
+        lines = steelyard("gaps", *named, "--jsonl").lines
     first, second, *_ = shown.out.splitlines()
     assert first.split() == ["3", "Parking", "permits"]
     assert "parking" in second
     assert "\x1b" not in shown.out and "x" * 80 not in shown.out
     assert shown.err.startswith("openai:m: 2 requests, ")
-    (line,) = lines.lines
-    assert (line["name"], len(line["questions"])) == ("Parking permits", 3)
+    assert (lines[0]["name"], len(lines[0]["questions"])) == ("Parking permits", 3)
     asked = server.received[0].body["messages"]
     assert ASKED[0][0] not in asked[0]["content"], "questions are data and no part of the instruction"
     assert {question for question, cause in ASKED[:3] if question in asked[1]["content"]} == {

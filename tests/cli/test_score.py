@@ -127,7 +127,6 @@ def test_fail_under(steelyard: Steelyard, turns: Path, bar: str, status: int, sa
             "No space left on device",
             marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here"),
         ),
-        (["IN", "--deadline", "0"], "deadline"),
         (["IN", "--judge", "clever"], "clever"),
         (["IN", "--concurrency", "0"], "concurrency"),
         ([], "Missing argument"),

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import urllib3
 from google.protobuf.json_format import MessageToDict
@@ -28,6 +28,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from steelyard_opentelemetry.received import ReceivedSpans
 from waiting import until
 
 QUESTION = "What is the capital of France?"
@@ -229,3 +230,8 @@ def spooled(path: Path) -> set[str]:
         return set()
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
         return {name for (name,) in db.execute("SELECT record_id FROM turns")}
+
+
+def stored(body: bytes, signal: Literal["traces", "logs"] = "traces") -> int:
+    """How many bytes of the journal a request takes."""
+    return sum(map(len, ReceivedSpans().read(body, is_json=False, signal=signal).pieces.values()))

@@ -31,6 +31,7 @@ from collect.parts import (
     protobuf,
     scored,
     serving,
+    stored,
     trace_of,
 )
 from collect.running import Running
@@ -142,7 +143,7 @@ def test_content_that_names_no_span_is_refused_by_number(running: Running) -> No
 
 def test_log_records_keep_to_the_bounds_that_hold_for_spans(tmp_path: Path) -> None:
     body = protobuf(call_with_logs()[1])
-    running = Running(tmp_path, max_bytes=int(1.5 * len(body)))
+    running = Running(tmp_path, max_bytes=int(1.5 * stored(body, "logs")))
     try:
         assert running.ask(body, signal="logs", token=TOKEN).status_code == 401
         assert running.ask(b"no protobuf", signal="logs").status_code == 400

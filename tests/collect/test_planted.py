@@ -26,8 +26,9 @@ from collect.parts import (
 )
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.record import Context, Record, TraceRef
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 from steelyard.sinks import SQLiteSink
-from steelyard.view import Label, open_labels
 from waiting import until
 
 pytestmark = pytest.mark.faults

@@ -10,7 +10,7 @@ import logging
 import sqlite3
 import threading
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,20 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.sdk.trace import ReadableSpan
 
-from collect.parts import JSON, PROTOBUF, otlp_json, plain_spans, protobuf, turn_spans
+from collect.parts import (
+    ANSWER,
+    JSON,
+    PROTOBUF,
+    QUESTION,
+    otlp_json,
+    plain_spans,
+    protobuf,
+    stored,
+    trace_of,
+    turn_spans,
+)
 from collect.running import HERE, Running
 from steelyard import Context, Monitor, Record
 from steelyard.collect import Collector, SpanJournal, app
@@ -186,7 +198,7 @@ def test_a_page_that_points_its_own_name_here_is_refused(running: Running) -> No
 
 def test_a_full_journal_asks_senders_to_come_back_and_takes_them_later(tmp_path: Path) -> None:
     body = protobuf(turn_spans())
-    running = Running(tmp_path, max_bytes=int(2.5 * len(body)))
+    running = Running(tmp_path, max_bytes=int(2.5 * stored(body)))
     try:
         replies = [running.ask(protobuf(turn_spans())) for _ in range(4)]
         assert [reply.status_code for reply in replies] == [200, 200, 503, 503]
@@ -361,3 +373,62 @@ def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> 
     with pytest.raises(ConfigurationError, match="not a journal"):
         SpanJournal(other)
     assert other.read_text().startswith("my notes")
+
+
+def take(reader: ReceivedSpans, spans: Sequence[ReadableSpan], now: float) -> None:
+    for piece in reader.read(protobuf(spans), is_json=False).pieces.values():
+        reader.take(piece, now)
+
+
+SHOWN = f"Here you are: {ANSWER}"
+
+
+def test_a_parent_that_has_not_come_is_waited_for() -> None:
+    reader, spans = ReceivedSpans(quiet=1.0, ttl=60.0), turn_spans(shown=SHOWN)
+    take(reader, spans[:-1], now=100.0)
+    assert reader.ready(110.0) == [] and reader.holds(trace_of(spans))
+    take(reader, spans[-1:], now=130.0)
+    (record,) = reader.ready(132.0)
+    assert (record.question, record.answer, len(record.contexts)) == (QUESTION, SHOWN, 2)
+    assert reader.ready(1000.0) == []
+
+
+def test_a_parent_that_never_comes_is_not_waited_for_for_ever() -> None:
+    reader, spans = ReceivedSpans(quiet=1.0, ttl=60.0), turn_spans(shown=SHOWN)
+    take(reader, spans[:-1], now=100.0)
+    assert reader.ready(150.0) == []
+    (record,) = reader.ready(400.0)
+    assert (record.question, record.answer, len(record.contexts)) == (QUESTION, ANSWER, 2)
+    assert not reader.holds(trace_of(spans))
+
+
+def orphan(number: int) -> bytes:
+    """A request with a span of a service whose parents never come."""
+    attributes = [{"key": "openinference.span.kind", "value": {"stringValue": "RETRIEVER"}}]
+    times = {"startTimeUnixNano": str(10**18 + number), "endTimeUnixNano": str(10**18 + number + 1)}
+    ids = {"traceId": f"{number:032x}", "spanId": f"{number:016x}", "parentSpanId": "f" * 16}
+    spans = [{**ids, **times, "name": "retriever", "attributes": attributes}]
+    scopes = [{"scope": {"name": "openinference.instrumentation.langchain"}, "spans": spans}]
+    service = [{"key": "service.name", "value": {"stringValue": "noise"}}]
+    return json.dumps(
+        {"resourceSpans": [{"resource": {"attributes": service}, "scopeSpans": scopes}]}
+    ).encode()
+
+
+def test_a_service_whose_parents_never_come_is_not_waited_for_once_it_holds_very_many() -> None:
+    reader, spans = ReceivedSpans(quiet=1.0, ttl=60.0, most_of_sender=100), turn_spans(shown=SHOWN)
+    take(reader, spans[:-1], now=100.0)
+    for number in range(1, 401):
+        (piece,) = reader.read(orphan(number), is_json=True).pieces.values()
+        reader.take(piece, 100.0 + number / 1000)
+    reader.ready(100.5)
+    assert reader.spans == len(spans) - 1 + 400
+    for now in (101.0, 102.0, 103.0):
+        reader.ready(now)
+    # What is within the bound waits as ever, and so does the other service.
+    assert len(spans) - 1 < reader.spans <= len(spans) - 1 + 100
+    take(reader, spans[-1:], now=130.0)
+    (record,) = reader.ready(132.0)
+    assert (record.question, record.answer) == (QUESTION, SHOWN)
+    reader.ready(200.0)
+    assert reader.spans == 0

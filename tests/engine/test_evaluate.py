@@ -15,7 +15,7 @@ from scripts import FixedEmbedder, Script
 from steelyard import Record, aevaluate, evaluate
 from steelyard.engine import Results, evaluate_each, evaluate_one
 from steelyard.errors import ConfigurationError, JudgeRejected, RateLimited
-from steelyard.metrics import AnswerSimilarity, ContextRecall, Faithfulness, Metric
+from steelyard.metrics import AnswerRelevancy, AnswerSimilarity, ContextRecall, Faithfulness, Metric
 from steelyard.questions import Answer, MetricRun, Part, Question, Reply, Request, Texts
 from steelyard.record import Context
 from steelyard.scores import Evaluation
@@ -368,3 +368,34 @@ def test_to_pandas_has_one_row_a_record_and_no_zero_for_nothing() -> None:
     assert list(frame["record_id"]) == ["one", "two"]
     assert frame["faithfulness"][0] == 0.5
     assert frame["faithfulness"].isna()[1]
+
+
+GUESSED = Record(
+    question="How many hills has Rome?",
+    contexts=(Context(text="Rome has seven hills."),),
+    contexts_source="guessed",
+    answer="Rome has seven hills.",
+)
+
+
+def test_metrics_that_need_passages_do_not_apply_to_guessed_ones() -> None:
+    (made,) = evaluate([GUESSED], metrics=[Faithfulness(), AnswerRelevancy()], progress=False)
+    grounded, relevancy = made.scores
+    assert (grounded.status, grounded.cause) == ("not_applicable", "contexts_guessed")
+    assert relevancy.cause != "contexts_guessed"
+    assert made.record is not None
+    assert made.record.contexts == GUESSED.contexts
+
+
+def test_guesses_are_scored_if_asked_for() -> None:
+    (made,) = evaluate([GUESSED], metrics=[Faithfulness()], score_guesses=True, progress=False)
+    assert made.scores[0].status == "scored"
+
+
+def test_evidence_is_known_told_or_guessed() -> None:
+    kinds = [
+        GUESSED.replace(contexts_source=source).evidence
+        for source in ("in_prompt", "retrieved", "tool", "told", "guessed")
+    ]
+    assert kinds == ["known", "known", "known", "told", "guessed"]
+    assert GUESSED.replace(contexts=()).evidence is None

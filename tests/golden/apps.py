@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableLambda
 
-from steelyard.cli.demo._chain import build_chain, inventing
+from steelyard.cli.demo._chain import build_chain
 from steelyard.golden import Case
 
 LET_GO = threading.Event()
@@ -25,7 +25,7 @@ def chain() -> object:
 
 def worse() -> object:
     """Makes one that invents."""
-    return inventing(build_chain())
+    return build_chain(invents=True)
 
 
 def with_key() -> object:

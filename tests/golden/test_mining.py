@@ -14,12 +14,13 @@ from cli.running import Steelyard
 from steelyard.errors import ConfigurationError
 from steelyard.golden import GoldenSet
 from steelyard.golden.mining import Population, Review, apply_labels, mine, production_mean
-from steelyard.golden.mining._population import read_turns
+from steelyard.golden.mining._population import inclusion_probabilities, read_turns, systematic_sample
 from steelyard.record import Context, Record
-from steelyard.report import Label, open_labels
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
-from steelyard.stats import inclusion_probabilities, systematic_sample, weighted_mean
+from steelyard.stats import weighted_mean
 
 FAILURES = (
     "refund for a broken kettle",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard._internal.json_pieces import PiecewiseDecoder, json_pieces, json_value
+from steelyard._internal.typed import PiecewiseDecoder, json_pieces, json_value
 
 LONG = "x" * 60_000
 plain = st.recursive(

@@ -305,20 +305,18 @@ def test_long_contexts_are_cut_by_what_bears_on_the_questions() -> None:
     text = f"{filler}Einstein was born in Ulm in 1879. {filler}"
     record = replace(RECORD, contexts=(Context(text=text), Context(text=filler)))
 
-    async def main(url: str) -> tuple[list[Score], QuestionBatcher]:
+    async def main(url: str) -> list[Score]:
         judge = ChatJudge("m", base_url=url, max_characters=4000)
-        batcher = QuestionBatcher(judge=judge)
         try:
-            return await batcher.run(record, [Asks("three", three)]), batcher
+            return await QuestionBatcher(judge=judge).run(record, [Asks("three", three)])
         finally:
             await judge.aclose()
 
     with JudgeServer() as server:
-        scores, batcher = asyncio.run(main(server.url))
+        (score,) = asyncio.run(main(server.url))
         (got,) = server.received
-    assert scores[0].value == 1.0
+    assert score.value == 1.0
     assert "Einstein was born in Ulm in 1879." in got.text
     assert len(got.text) < 4500
     assert re.search(r"\[\.\.\. \d+ characters left out \.\.\.\]", got.text)
-    (view,) = batcher.views
-    assert len(text) + len(filler) - 4000 < view.left_out < len(text) + len(filler)
+    assert len(text) + len(filler) - 4000 < score.left_out < len(text) + len(filler)

@@ -80,3 +80,6 @@ def test_what_goes_wrong_has_the_same_name(kind: Kind, fault: Fault) -> None:
     )
     if fault.status != 200:
         assert str(ours).partition("replied")[2] == str(theirs).partition("replied")[2]
+
+
+URL = "http://127.0.0.1:9/v1"

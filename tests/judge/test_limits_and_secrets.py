@@ -9,10 +9,7 @@ import json
 import logging
 import time
 import tracemalloc
-import zlib
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import aiohttp  # noqa: F401 - under tracemalloc this would take half a minute
@@ -43,21 +40,11 @@ def ask(judge: Judge, request: Request = ASKED) -> Reply:
     return asyncio.run(main())
 
 
-@cache
-def large(packing: str) -> bytes:
-    """A reply beyond every limit; 64 KiB of a packed one, as they arrive, are 66 MB unpacked."""
-    if packing == "identity":
-        return b" " * 40_000_000
-    text = b" " * 200_000_000
-    return gzip.compress(text) if packing == "gzip" else zlib.compress(text, 9)
-
-
 @pytest.mark.parametrize("status", [200, 400, 500])
-@pytest.mark.parametrize("packing", ["identity", "gzip", "deflate"])
-def test_a_reply_is_read_up_to_a_limit(packing: str, status: int) -> None:
-    body = large(packing)
+def test_a_reply_is_read_up_to_a_limit(status: int) -> None:
+    body = b" " * 40_000_000
     with JudgeServer() as server:
-        server.faults.append(Fault(status=status, raw=body, headers={"content-encoding": packing}))
+        server.faults.append(Fault(status=status, raw=body))
         tracemalloc.start()
         try:
             with pytest.raises(MalformedReply, match="more than 8 MB"):
@@ -68,39 +55,15 @@ def test_a_reply_is_read_up_to_a_limit(packing: str, status: int) -> None:
             tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("pack", "packing"), [(gzip.compress, "gzip"), (zlib.compress, "deflate"), (bytes, "identity")]
-)
-def test_a_packed_reply_is_read(pack: Callable[[bytes], bytes], packing: str) -> None:
+@pytest.mark.parametrize("packing", ["gzip", "br"])
+def test_a_packed_reply_is_refused(packing: str) -> None:
     with JudgeServer() as server:
-        raw = pack(json.dumps(REPLY).encode())
+        raw = gzip.compress(b" " * 200_000_000)
         server.faults.append(Fault(raw=raw, headers={"content-encoding": packing}))
-        answer = ask(ChatJudge("m", base_url=server.url)).answers["q1"]
-    assert isinstance(answer, YesNo)
-    assert answer.value
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "deflate"])
-def test_what_follows_the_end_of_a_packed_reply_is_not_read(pack: Callable[[bytes], bytes]) -> None:
-    raw = pack(json.dumps(REPLY).encode()) + bytes(20_000_000)
-    with JudgeServer() as server:
-        server.faults.append(Fault(raw=raw, headers={"content-encoding": "gzip"}))
-        tracemalloc.start()
-        try:
-            with pytest.raises(MalformedReply, match="behind its end"):
-                ask(ChatJudge("m", base_url=server.url, retries=0, timeout=150))
-            # The server stands in this process as well, with a copy of what it sends.
-            assert tracemalloc.get_traced_memory()[1] < 5 * len(raw)
-        finally:
-            tracemalloc.stop()
-
-
-@pytest.mark.parametrize(("packing", "said"), [("br", "packed as 'br'"), ("gzip", "cannot be unpacked")])
-def test_a_reply_packed_otherwise_is_refused(packing: str, said: str) -> None:
-    with JudgeServer() as server:
-        server.faults.append(Fault(raw=b"\x1f\x8b nonsense", headers={"content-encoding": packing}))
-        with pytest.raises(MalformedReply, match=said):
+        with pytest.raises(MalformedReply, match=f"packed as '{packing}', which was not asked for"):
             ask(ChatJudge("m", base_url=server.url))
+        (got,) = server.received
+    assert got.headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from scripts import FixedEmbedder, Script
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.metrics import (
@@ -24,6 +23,7 @@ from steelyard.metrics import (
     AspectCritique,
     ContextEntityRecall,
     ContextRecall,
+    ContextRelevancy,
     CustomJudge,
     FactualCorrectness,
     Faithfulness,
@@ -293,7 +293,7 @@ def test_the_name_that_two_libraries_use_differently_is_warned_about(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anew = WarnOnce(SafeLogger("steelyard.metrics"))
-    monkeypatch.setattr("steelyard.metrics._registry._warn", anew)
+    monkeypatch.setattr("steelyard.metrics._warn", anew)
     get_metric("nv_context_relevance")
     assert "context_relevancy" not in caplog.text
     get_metric("context_relevance")
@@ -362,3 +362,34 @@ def test_what_company_adds_to_a_view_stands_on_the_score_and_in_its_id() -> None
     fused = scores(faithful, ContextRecall(), fuse="record")["faithfulness"]
     assert "reference" in fused.also_seen["supported"]
     assert fused.id != scores(faithful, fuse="record")["faithfulness"].id
+
+
+RECORD = Record(
+    question="When was it built?",
+    answer="It was built in 1889. It stands in Paris.",
+    contexts=(Context(text="The tower in Paris was built in 1889."),),
+)
+
+
+@pytest.mark.parametrize(("unsupported", "passed"), [("", True), ("Paris", False)])
+def test_faithful_is_what_has_every_claim_supported(unsupported: str, passed: bool) -> None:
+    def answer(question: Question, _: Request) -> Answer:
+        good = not unsupported or unsupported not in getattr(question, "claim", "")
+        return YesNo(value=good, probability=0.9 if good else 0.1)
+
+    metric = Faithfulness(claims="sentences")
+    score = asyncio.run(metric.score(RECORD, judge=ScriptedJudge(answer)))
+    assert (score.passed, score.threshold) == (passed, 1.0)
+    assert score.value is not None and score.value < 1.0
+
+
+@pytest.mark.parametrize("metric", [AnswerRelevancy(), ContextRelevancy()])
+def test_what_has_no_natural_bar_has_no_verdict(metric: Metric) -> None:
+    assert metric.threshold is None
+
+
+def test_a_bar_of_ones_own_is_held_against_the_value() -> None:
+    judge = ScriptedJudge(lambda question, _: YesNo(value=True, probability=0.9))
+    metric = Faithfulness(claims="sentences", threshold=0.95)
+    score = asyncio.run(metric.score(RECORD, judge=judge))
+    assert score.passed is False

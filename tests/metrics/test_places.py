@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from judge_server import JudgeServer, Received
-from steelyard.judge import ChatJudge, LocalJudge, locate, locate_all
+from steelyard.judge import ChatJudge, LocalJudge
+from steelyard.judge.overlap import locate, locate_all
 from steelyard.metrics import (
     AnswerCorrectness,
     AnswerRelevancy,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from months.traffic import METRICS, Month
-from steelyard.report import ResultsReader, Scope, look_closer
+from steelyard.report import look_closer
 from steelyard.report.figures import FindingFigure, MetricFigure
-from steelyard.report.queries import SampledScore
+from steelyard.results import ResultsReader
+from steelyard.results.queries import SampledScore, Scope
 from steelyard.stats import weighted_mean
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import os
 import threading
 import time
 from dataclasses import asdict
@@ -13,15 +14,17 @@ from typing import Any
 
 import pytest
 
+from judge_server import JudgeServer
 from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import AnswerRelevancy, Faithfulness, Hallucination
-from steelyard.online import Monitor, Selection, SpoolSettings
+from steelyard.online import Canaries, Monitor, Selection, SpoolSettings
 from steelyard.questions import YesNo
 from steelyard.record import Context, Record, TraceRef
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Evidence
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 
 def test_a_turn_is_judged_and_delivered() -> None:
@@ -394,4 +397,57 @@ def test_an_interrupt_in_a_decision_is_the_main_threads_and_nobody_elses() -> No
     other.start()
     other.join(120)
     assert monitor.stats().skipped == {"sampled_out": 2}
+    monitor.close()
+
+
+def test_a_named_judge_asks_as_many_at_a_time_as_turns_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    with JudgeServer(latency=1.0) as server:
+        monkeypatch.setenv("STEELYARD_BASE_URL", server.url)
+        monkeypatch.setenv("STEELYARD_JUDGE", "openai:stub")
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        monitor = Monitor(metrics=FAITHFUL, sinks=[MemorySink()], concurrency=40)
+        for number in range(40):
+            monitor.submit(turn(str(number)))
+        assert monitor.flush(60) == 0
+        assert server.peak == 40
+        monitor.close()
+
+
+AWAY = "nats://127.0.0.1:9"  # nobody listens there
+
+
+@pytest.mark.parametrize("address", ["file", AWAY, "amqp://127.0.0.1:9"])
+def test_a_process_that_may_not_judge_never_does(tmp_path: Path, address: str) -> None:
+    judge, sink = kind_judge(), MemorySink()
+    settings = SpoolSettings(path=tmp_path / "s.db" if address == "file" else address, evaluate=False)
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=judge, sinks=[sink], spool=settings, canaries=Canaries(share=1.0)
+    )
+    monitor.start()
+    for number in range(20):
+        monitor.submit(turn(str(number)))
+    assert monitor.flush(60 if address == "file" else 1) == (0 if address == "file" else 20)
+    assert (judge.requests, sink.evaluations, monitor.stats().evaluated) == ([], [], 0)
+    monitor.close(0.1)
+    stats = monitor.stats()
+    check_law(stats)
+    assert stats.spooled + stats.abandoned == 20
+
+
+def test_turns_wait_within_bounds_and_are_then_skipped_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "comes later"
+    folder.mkdir()
+    settings = SpoolSettings(path=folder / "s.db", evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[], spool=settings, max_queue=10)
+    folder.rmdir()
+    monitor.start()
+    monitor.submit(turn("first"))
+    monitor.flush(0.5)
+    for number in range(30):
+        monitor.submit(turn(str(number)))
+    stats = monitor.stats()
+    check_law(stats)
+    assert stats.skipped == {"queue_unavailable": 21} and stats.pending == 10
+    os.mkdir(folder)
+    until(lambda: monitor.stats().spooled == 10)
     monitor.close()

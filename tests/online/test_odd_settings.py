@@ -10,7 +10,7 @@ import pytest
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
 from steelyard.online import Monitor
-from steelyard.online.config._settings import Settings
+from steelyard.online._settings import Settings
 from steelyard.sinks import Sink
 
 ODD = (

@@ -27,7 +27,7 @@ from steelyard.engine import evaluate
 from steelyard.errors import ConfigurationError
 from steelyard.judge import ChatJudge
 from steelyard.online import Monitor, SpoolSettings
-from steelyard.record import Context, Record
+from steelyard.record import Context, Record, Stage
 from steelyard.report import report
 from steelyard.sinks import (
     DatadogSink,
@@ -48,6 +48,12 @@ TEXTS = {
     "answer": "quixoticanswer",
     "context": "labyrinthcontext",
     "reference": "harlequinreference",
+    "standalone": "nocturnestandalone",
+    "retrieved": "cinnamonretrieved",
+    "expected": "marigoldexpected",
+    "query": "saffronquery",
+    "stage": "periwinklestage",
+    "error": "vermilionerror",
     "metadata": "obsidianmetadata",
     "tag": "tangerinetag",
     "judge": "velvetjudge",
@@ -121,8 +127,13 @@ class World:
             number,
             question=f"What of {TEXTS['question']}?",
             answer=f"It is {TEXTS['answer']}.",
-            contexts=(Context(text=f"There is {TEXTS['context']} here.", id="d1"),),
+            standalone_question=f"What of {TEXTS['standalone']}?",
+            contexts=(Context(text=f"There is {TEXTS['context']} here.", id="d1", query=TEXTS["query"]),),
+            retrieved=(Context(text=TEXTS["retrieved"], query=TEXTS["query"]),),
+            stages=(Stage(name="search", query=TEXTS["query"], contexts=(Context(text=TEXTS["stage"]),)),),
             reference=TEXTS["reference"],
+            reference_contexts=(Context(text=TEXTS["expected"]),),
+            error=TEXTS["error"],
             metadata={"note": TEXTS["metadata"]},
             tags=(TEXTS["tag"],),
         )

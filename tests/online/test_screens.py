@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import threading
 from collections import Counter
@@ -12,17 +13,19 @@ from typing import Any
 
 import pytest
 
-from online.helpers import FAITHFUL, check_law, turn
-from steelyard.calibration import FittedScreen
+from calibration.pairs import labelled
+from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from steelyard.calibration import Calibration, Fit, FittedScreen, Key, fit
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
 from steelyard.metrics import ContextRelevancy, Faithfulness, Metric
 from steelyard.online import Budget, Monitor, Rule, Selection, SpoolSettings, Suspicion
-from steelyard.online.selection._sampling import sampling_position
+from steelyard.online.selection._selection import sampling_position
 from steelyard.questions import Answer, Question, Reply, Request, YesNo
+from steelyard.record import Context, Record
 from steelyard.report import report
 from steelyard.scores import Evaluation, Evidence, evaluation_from_json, evaluation_to_json
-from steelyard.sinks import SQLiteSink, read_evaluations
+from steelyard.sinks import JSONLSink, Sink, SQLiteSink, read_evaluations, read_jsonl
 from steelyard.testing import MemorySink, ScriptedJudge
 from waiting import until
 
@@ -645,3 +648,38 @@ def test_a_worker_without_a_screen_judges_its_share_alone(tmp_path: Path) -> Non
     there.close()
     judged = [one for one in sink.evaluations if one.scores]
     assert 15 < len(judged) < 45 and {one.scores[0].inclusion_probability for one in judged} == {0.3}
+
+
+TURN = Record(question="q?", contexts=(Context(text="Passage."),), answer="Claim here.")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = fit(labelled(150, shift=2.5))
+    assert isinstance(made, Fit)
+    path = tmp_path / "calibration.json"
+    Calibration.of({Key("faithfulness", "scripted", "test"): made}).save(path)
+    return path
+
+
+def test_sinks_have_the_raw_and_the_calibrated_value(file: Path, tmp_path: Path) -> None:
+    sinks: list[Sink] = [SQLiteSink(tmp_path / "r.db"), JSONLSink(tmp_path / "r.jsonl")]
+    with_file = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=sinks, calibration=file)
+    with_file.submit(TURN)
+    assert with_file.flush(60) == 0
+    with_file.close()
+    for stored in (*read_evaluations(tmp_path / "r.db"), *read_jsonl(tmp_path / "r.jsonl")):
+        score = stored["faithfulness"]
+        assert (score.value, score.hard_value) == (0.9, 1.0)
+        assert score.calibrated_value is not None and 0.5 < score.calibrated_value < 1.0
+        assert score.calibration == json.loads(file.read_text())["version"]
+
+
+def test_the_setting_names_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_CALIBRATION", str(file))
+    assert Monitor(sinks=[]).options.calibration == Calibration.load(file)
+    monkeypatch.setenv("STEELYARD_CALIBRATION", str(file.with_name("nowhere.json")))
+    with pytest.raises(ConfigurationError, match=r"nowhere\.json"):
+        Monitor(sinks=[])
+    with pytest.raises(ConfigurationError, match="must be a file or a Calibration"):
+        Monitor(sinks=[], calibration=3)  # type: ignore[arg-type]

@@ -26,8 +26,7 @@ from steelyard.online import (
     load_settings,
     settings_file,
 )
-from steelyard.online.config._file import meanings
-from steelyard.online.config._plain import PlainOptions
+from steelyard.online._settings import PlainOptions, meanings
 from steelyard.sinks import read_evaluations
 
 _FILE = """

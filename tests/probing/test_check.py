@@ -13,7 +13,7 @@ from judge_server import Fault, JudgeServer
 from steelyard.errors import JudgeUnavailable
 from steelyard.judge import ChatJudge, LocalJudge
 from steelyard.judge.middleware import Cache
-from steelyard.probing import CheckRun, JudgeCheck, ProbeSet, advice, baselines, check_judge, load_probes
+from steelyard.probing import JudgeCheck, ProbeSet, acheck_judge, advice, baselines, check_judge, load_probes
 from steelyard.questions import (
     Answer,
     Noncommittal,
@@ -237,7 +237,7 @@ def test_a_chat_judge_is_asked_over_the_wire_with_its_retries_and_costs() -> Non
     async def check(url: str) -> JudgeCheck:
         judge = ChatJudge("m", base_url=url)
         try:
-            return await CheckRun(judge, few, concurrency=4).run()
+            return await acheck_judge(judge, few, concurrency=4)
         finally:
             await judge.aclose()
 

@@ -49,6 +49,35 @@ def test_what_a_model_within_a_tool_replied_is_not_evidence() -> None:
         assert said not in " ".join(evidence(tool, inner, last))
 
 
+@pytest.mark.parametrize(
+    ("given", "returned", "is_noted"),
+    [
+        ({"title": "Hours", "notes": HOURS}, "Notes recorded.", True),
+        ({"notes": HOURS}, "[(5,)]", False),
+        ({"q": QUESTION}, "Ten sharp", False),
+    ],
+    ids=["told-a-statement", "returned-data", "asked-a-question"],
+)
+def test_a_few_words_of_a_tool_that_was_told_more_are_noted(
+    given: Any, returned: str, is_noted: bool
+) -> None:
+    tool = Step(kind="tool", name="keep", given=given, returned=returned, at=1)
+    last = call(f"{QUESTION}\n{returned}", "From ten to five.", at=2)
+    turn = Turn(given={"question": QUESTION}, steps=(tool, last), answer="From ten to five.")
+    found = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
+    assert [one.text for one in found.contexts] == [returned]
+    assert any("told more than it returned" in note for note in found.notes) is is_noted
+
+
+def test_an_extract_that_a_model_copied_takes_the_place_of_its_passage() -> None:
+    extract = "the museum opens at ten and closes at five"
+    look = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS),), at=1)
+    cut = call(f"Copy what answers {QUESTION}\n{HOURS}", extract, at=2)
+    left = Step(kind="rerank", contexts=(Context(text=extract),), at=1, ended=3)
+    found = evidence(look, cut, left, call(f"{extract}\n{QUESTION}", "From ten to five.", at=4))
+    assert found == [extract]
+
+
 def test_a_block_of_text_that_holds_a_status_stays_as_it_was_shown() -> None:
     status = json.dumps({"status": "ok", "note": HOURS, "took": 12, "unit": "ms", "source": "gate"})
     tool = Step(kind="tool", name="hours", returned=[{"type": "text", "text": status}], at=1)

@@ -17,8 +17,10 @@ from rich.console import Console
 from report.parts import NOON, results, turn
 from stats.agreement import adjusted_rand
 from steelyard.errors import ConfigurationError
-from steelyard.report import Label, open_labels, print_figures, render_html, report
-from steelyard.scores import Score
+from steelyard.report import print_figures, render_html, report
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
+from steelyard.scores import Evaluation, Score
 from steelyard.stats import weighted_mean
 
 DAY = NOON // 86400 * 86400
@@ -184,15 +186,23 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
         report(empty)
 
 
+def test_a_question_that_is_asked_again_hides_no_other_bad_turn(tmp_path: Path) -> None:
+    asked = [*("Where?",) * 9, "When?", "Why?"]
+    turns = [turn(n, n / 20, question=question) for n, question in enumerate(asked)]
+    (worst,) = report(results(tmp_path / "s.db", turns)).figures.worst
+    assert [one.record_id for one in worst.turns] == ["r0", "r9", "r10"]
+
+
 def test_a_corrupt_row_is_left_out(tmp_path: Path) -> None:
-    path = results(tmp_path / "s.db", [turn(n, n / 10) for n in range(3)])
+    path = results(tmp_path / "s.db", [turn(n, n / 10, question=f"Question {n}?") for n in range(3)])
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE bodies SET body = x'00' WHERE record_id = 'r0'")
         connection.execute("UPDATE evaluations SET tags = 'x', metadata = '{half' WHERE record_id = 'r0'")
         connection.commit()
     made = report(path, by="version", tag=None)
     assert [one.record_id for one in made.figures.worst[0].turns] == ["r1", "r2"]
-    assert report(path, tag="web").figures.totals.turns == 2
+    tagged = report(path, tag="web").figures
+    assert [one.record_id for one in tagged.worst[0].turns] == ["r1", "r2"]
 
 
 def test_a_locked_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,3 +343,39 @@ def test_which_value_is_shown_is_said(
     console = Console(record=True, width=200)
     print_figures(console, made)
     assert said in console.export_text()
+
+
+def with_scores(one: Evaluation, *scores: Score) -> Evaluation:
+    return one.replace(scores=(*one.scores, *scores))
+
+
+LEVELS = random.Random(1)
+ALIKE = [level for level in (LEVELS.random() for _ in range(40)) for _ in range(10)]
+WITHOUT_REFERENCE = Score.not_applicable("correctness", cause="missing_reference", explanation="none given")
+NOTED: dict[str, tuple[list[Evaluation], list[str]]] = {
+    "nothing to say": ([turn(n, n % 7 / 7).replace(session=f"s{n}") for n in range(120)], []),
+    "one turn": ([turn(0, 0.5)], ["All of this rests on 1 turn;"]),
+    "few turns": ([turn(n, n % 3 / 3) for n in range(3)], ["All of this rests on 3 turns;"]),
+    "no sessions": (
+        [turn(n, value, at=NOON + n) for n, value in enumerate(ALIKE)],
+        ["No turn says which session it is of"],
+    ),
+    "sessions": ([turn(n, value, at=NOON + n).replace(session=f"s{n}") for n, value in enumerate(ALIKE)], []),
+    "no content": (
+        [turn(n, n % 7 / 7, content=False).replace(session=f"s{n}") for n in range(120)],
+        ["Questions and answers were not stored"],
+    ),
+    "no reference": (
+        [with_scores(turn(n, n % 7 / 7), WITHOUT_REFERENCE).replace(session=f"s{n}") for n in range(120)],
+        ["Some metrics need a reference answer"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_a_note_stands_where_its_cause_does_and_nowhere_else(name: str, tmp_path: Path) -> None:
+    turns, begin = NOTED[name]
+    notes = report(results(tmp_path / "s.db", turns)).figures.notes
+    assert len(notes) == len(begin)
+    for note, words in zip(notes, begin, strict=True):
+        assert note.startswith(words)

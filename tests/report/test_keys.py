@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from report.parts import NOON, results, turn
-from steelyard.report import Scope, TurnFilter, open_results
+from steelyard.report import TurnFilter, open_results
+from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation, Provenance, Score
 from steelyard.sinks import prune
 
@@ -99,25 +100,7 @@ def delete_most(path: Path) -> None:
     prune(path, keep=20)
 
 
-def become_old(path: Path) -> None:
-    """What an earlier version left, which kept sums by triggers."""
-    with closing(connect(path)) as connection:
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.executescript(
-            """DROP TABLE turn_keys; CREATE TABLE hour_sums (n);
-            CREATE TRIGGER scores_are_added AFTER INSERT ON scores BEGIN
-                INSERT INTO hour_sums VALUES (1); END;
-            PRAGMA user_version = 6;"""
-        )
-
-
-def upgrade(path: Path) -> None:
-    become_old(path)
-    add_more(path)
-
-
-CHANGES = (add_more, judge_again, change_tags, lose_content, delete_some, delete_most, become_old, upgrade)
+CHANGES = (add_more, judge_again, change_tags, lose_content, delete_some, delete_most)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -127,13 +110,6 @@ def test_the_counts_of_a_tag_are_those_of_its_turns_after(file: Path, change: Ca
         counted(file, Scope(tag=tag))
         counted(file, Scope(tag=tag, metric="recall"))
         counted(file, Scope(tag=tag, metric="recall", since=START + 3.5 * HOUR, until=START + 20.2 * HOUR))
-
-
-def test_a_file_of_an_earlier_version_loses_its_sums(file: Path) -> None:
-    upgrade(file)
-    with closing(connect(file)) as connection:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    assert "turn_keys" in names and not {"hour_sums", "scores_are_added"} & names
 
 
 @pytest.mark.parametrize("tag", [None, "vip"])
@@ -180,87 +156,6 @@ def counted(path: Path, scope: Scope) -> None:
         assert all(one.explanation for one in found)
 
 
-FILTERS = (
-    TurnFilter(tag="web"),
-    TurnFilter(tag="rare"),
-    TurnFilter(tag="no such tag"),
-    TurnFilter(version="v1"),
-    TurnFilter(version="v1", route="/3", tag="vip"),
-    TurnFilter(judge="other"),
-    TurnFilter(judge="third", metric="recall"),
-    TurnFilter(judge="local", version="v0", status="passed"),
-    TurnFilter(judge="nobody"),
-    TurnFilter(metric="no such metric"),
-    TurnFilter(status="failed"),
-    TurnFilter(status="failed", metric="recall"),
-    TurnFilter(status="not_passed", tag="rare"),
-    TurnFilter(status="not_applicable", metric="recall", version="v0"),
-    TurnFilter(status="passed", metric="recall", judge="local"),
-    TurnFilter(text="France", tag="rare", route="/2"),
-    TurnFilter(text="France", version="v1"),
-    TurnFilter(text="France", metric="recall"),
-    TurnFilter(text="no such text"),
-)
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_the_list_of_turns_is_what_a_look_at_every_turn_finds(
-    file: Path, change: Callable[[Path], None]
-) -> None:
-    change(file)
-    for wanted in FILTERS:
-        assert listed(file, wanted) == looked_for(file, wanted), wanted
-
-
-def listed(path: Path, wanted: TurnFilter) -> list[str]:
-    """All of it, page by page, then once more from the oldest on."""
-    found: list[str] = []
-    key = None
-    with closing(open_results(path)) as reader:
-        while rows := reader.turns(wanted, before=key, limit=170):
-            found += [row.record_id for row in rows]
-            key = rows[-1].key
-        back: list[str] = []
-        after = (-1e300, "")
-        while newer := reader.turns(wanted, after=after, limit=400):
-            back = [row.record_id for row in newer] + back
-            after = newer[0].key
-    assert back == found
-    return found
-
-
-def looked_for(path: Path, wanted: TurnFilter) -> list[str]:
-    outcome = {
-        "": "1",
-        "passed": "s.passed = 1",
-        "not_passed": "s.passed = 0",
-        "failed": "s.status = 'failed'",
-        "not_applicable": "s.status = 'not_applicable'",
-    }[str(wanted.status)]
-    with closing(connect(path)) as connection:
-        return [
-            row[0]
-            for row in connection.execute(
-                f"""SELECT e.record_id FROM evaluations e WHERE
-                    (:tag = '' OR EXISTS (SELECT 1 FROM json_each(e.tags) WHERE value = :tag))
-                    AND (:version = '' OR json_extract(e.metadata, '$.version') = :version)
-                    AND (:route = '' OR json_extract(e.metadata, '$.route') = :route)
-                    AND (:text = '' OR instr(e.question, :text) OR instr(e.answer, :text))
-                    AND EXISTS (SELECT 1 FROM scores s WHERE s.record_id = e.record_id AND {outcome}
-                        AND (:metric = '' OR s.metric = :metric) AND (:judge = '' OR s.judge = :judge))
-                    ORDER BY e.evaluated_at DESC, e.record_id DESC""",
-                {
-                    "tag": wanted.tag,
-                    "version": wanted.version,
-                    "route": wanted.route,
-                    "text": wanted.text,
-                    "metric": wanted.metric,
-                    "judge": wanted.judge,
-                },
-            )
-        ]
-
-
 def test_an_unknown_judge_tag_or_metric_is_answered_without_a_look_at_the_turns(file: Path) -> None:
     with closing(connect(file)) as connection:
         connection.execute("UPDATE bodies SET body = ''")
@@ -289,7 +184,7 @@ class Steps:
     count = 0
 
     def watch(self, reader: object) -> None:
-        connection: sqlite3.Connection = reader._connection  # type: ignore[attr-defined]
+        connection: sqlite3.Connection = reader.store._connection  # type: ignore[attr-defined]
         connection.set_progress_handler(self.step, 100)
 
     def step(self) -> int:

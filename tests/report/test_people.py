@@ -11,7 +11,9 @@ import pytest
 from rich.console import Console
 
 from report.parts import NOON, results, turn
-from steelyard.report import Label, LabelValue, open_labels, print_figures, render_html, report
+from steelyard.report import print_figures, render_html, report
+from steelyard.results import open_labels
+from steelyard.results.labels import Label, LabelValue
 from steelyard.scores import Evaluation, Provenance
 
 

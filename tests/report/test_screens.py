@@ -14,8 +14,9 @@ from rich.console import Console
 from report.parts import SCREENED as COUNT
 from report.parts import results
 from report.parts import screened_traffic as traffic
-from steelyard.report import Scope, TurnFilter, open_results, print_figures, render_html, report
+from steelyard.report import TurnFilter, open_results, print_figures, render_html, report
 from steelyard.report.figures import ReportFigures
+from steelyard.results.queries import Scope
 from steelyard.scores import Score, evaluation_from_json
 from steelyard.sinks import JSONLSink, SQLiteSink, prune, read_evaluations
 

@@ -19,7 +19,8 @@ from servers import PostgresServer
 from steelyard.alarms import Alarm
 from steelyard.alarms._watch import Watch
 from steelyard.record import Record, Timings
-from steelyard.report import Scope, TurnFilter, build_figures, open_results
+from steelyard.report import TurnFilter, build_figures, open_results
+from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import PostgresSink, Retention, SQLiteSink, prune, read_evaluations
 
@@ -182,7 +183,7 @@ def events(evaluations: Sequence[Evaluation], alarm: Alarm) -> list[tuple[str, f
     return [(event.kind, event.at, event.since, event.late) for event in told]
 
 
-ALARM = Alarm(metric="faithfulness", below=0.7, smallest_inclusion=0.2)
+ALARM = Alarm(metric="faithfulness", below=0.7)
 
 
 def fallen(number: int, value: float, *, judged: float | None = None) -> Evaluation:

@@ -27,6 +27,7 @@ ROOMS = [
     "engine",
     "probing",
     "calibration",
+    "results",
     "sinks",
     "alarms",
     "online",
@@ -74,6 +75,7 @@ def runtime_imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
 FROM_INTEGRATIONS = sorted((ROOT / "integrations").glob("*/src/**/*.py"))
 NO_CIRCLE = [
     *("questions", "judge", "metrics", "scores", "engine", "probing", "text", "cli", "online", "sinks"),
+    "results",
     *("backfill", "collect"),
     *("golden", "report", "view", "diagnosis"),
 ]

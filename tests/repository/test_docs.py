@@ -87,3 +87,15 @@ def test_every_cause_of_a_failed_score_is_explained() -> None:
     lacks = {"missing_contexts", "missing_question", "missing_reference", "missing_reference_contexts"}
     words = {word for cause in get_args(Cause) for word in (get_args(cause) or (cause,))}
     assert [cause for cause in sorted(words - lacks) if f"`{cause}`" not in page] == []
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_example_runs(example: Path, tmp_path: Path) -> None:
+    env = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
+    done = programs.run([example], source=example.read_text(), cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Traceback" not in done.stderr, done.stderr[-3000:]
+    assert done.stdout.strip(), "an example shows something"

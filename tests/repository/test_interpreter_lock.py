@@ -28,8 +28,8 @@ from otel_parts import documents, messages, oi, span
 from slowness import slowness
 from steelyard.errors import MalformedReply
 from steelyard.judge import LocalJudge
-from steelyard.judge._replies import body_of
 from steelyard.judge.chat._parse import answers_in
+from steelyard.judge.endpoint import body_of
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._turns import Selected
 from steelyard.questions import Request, Supported, View

@@ -42,9 +42,9 @@ NOT_TEXTS = {
 KNOWN = {
     "steelyard.text._sentences.sentences",
     "steelyard.judge.chat._parse.find",
-    "steelyard.judge._locate.locate_all",
+    "steelyard.judge.overlap.locate_all",
     "steelyard.judge.words._words.words",
-    "steelyard.record._json.record_to_json",
+    "steelyard.record._limits.record_to_json",
     "steelyard.recording.building._decide.decide",
     "steelyard.recording.provenance._sections.sections",
     "steelyard_langchain.building._extract.answer_of",

@@ -13,9 +13,10 @@ MADE_ANEW = {
     "online/monitor.py": "made anew in a child",
     "online/_run.py": "a child has a run of its own",
     "online/_canaries.py": "a child has a run of its own",
+    "online/delivery/_sink_writer.py": "a child has a run of its own",
     "online/queue/_inbox.py": "a child has a run of its own",
     "steelyard_opentelemetry/_recorder.py": "made anew in a child",
-    "steelyard_opentelemetry/delayed/_exclusive.py": "made anew in a child",
+    "steelyard_opentelemetry/_holding.py": "made anew in a child",
 }
 PROGRAMS = ("cli", "collect", "view")
 """Programs of our own, which do not fork while they serve."""

@@ -93,6 +93,7 @@ ALLOWED = {
     "the judge %r has changed": "what to make of it is said: scores before and after are not comparable",
     "screen_floor is 0": "what was done is said",
     "the sink %r has written none of %d scores (%s); %s": "the last part says what to do, by the cause",
+    "<self._me>: <wanted>": "what is wanted is held to the rule where `_must` is called",
     "<str(error)>": "hands on an error that is held to the rule where it is made",
     "no plan: ": "the judge's own words; its cause is mended as `steelyard doctor` says",
 }
@@ -147,6 +148,9 @@ def _said(node: ast.AST) -> tuple[str, ast.AST | None] | None:
         # Some are made in one function and raised in another.
         if (kind := _name(node)) in ERRORS:
             return kind, next(iter(node.args), None)
+        # Given what has to be so, and then what to say if it is not.
+        if kind == "_must" and len(node.args) > 1:
+            return "ConfigurationError", node.args[1]
         words = _warned(node)
         return None if words is None else ("warning", words)
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and _name(node.exc) not in ERRORS:

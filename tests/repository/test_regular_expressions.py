@@ -209,6 +209,7 @@ def grows_too_fast(use: Callable[[str], object], begin: str, again: str) -> bool
     return True
 
 
+@pytest.mark.timeout(900)  # of one file forty seconds of a core, which a busy machine takes long to give
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_regular_expression_takes_time_with_the_square_of_a_text(path: Path) -> None:
     module = module_of(path)

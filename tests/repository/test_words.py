@@ -16,6 +16,7 @@ MOST = 30
 
 FORMS = {
     *("_trace:_TRACE_ID", "_trace:_SPAN_ID", "_templates:_LABEL", "_lines:_LEAD", "_evidence:_PIECE"),
+    "_turn:_SCORES",
     *("_sections:_SPEAKER", "_sections:_BUFFER", "_sections:_TAG", "_sections:_HEADING", "_find:_PRINTED"),
     *("_sections:_NUMBER", "_guesses:_GAP", "_sections:_BELOW"),
     *("_words:_ESCAPE", "_words:_ENTITY", "_words:_TAG", "_words:_SURROGATE", "_words:_BEYOND_ASCII"),
@@ -24,14 +25,20 @@ FORMS = {
     *("_literals:_OPAQUE", "_literals:_SPACE", "_passages:_TAG", "_passages:_ENTITY"),
     *("_passages:_ATTRIBUTE_ID", "_passages:_LOOKS_SHOWN", "_values:_HOLDS_SEVERAL"),
     *("_payload:_ENCODED", "_payload:_SHOWN", "_payload:_OBJECT", "_payload:_UNSHOWN", "_payload:_STOP"),
-    *("_identity:_BETWEEN", "_shapes:_BETWEEN", "_generic:_CAMEL"),
+    *("_joining:_BETWEEN", "_shapes:_BETWEEN", "_generic:_CAMEL"),
 }
 """Patterns of forms: formats, escapes, ids."""
 
 NAMES = {
     *("_passages:_WRAPPERS", "_messages:_TOOLS", "_generic:_FOREIGN"),
-    *("_build:_CANCELLED", "_build:_INTERRUPTED", "_content:CONTENT", "_crewai:_ASKED", "_crewai:_PLACE"),
-    *("_table:_HAYSTACK", "_table:_LLAMAINDEX", "_identity:_CONVERSATION"),
+    *(
+        "_build:_CANCELLED",
+        "_build:_INTERRUPTED",
+        "_content:CONTENT",
+        "_frameworks:_CREW_INPUT",
+        "_frameworks:_PLACE",
+    ),
+    *("_table:_HAYSTACK", "_table:_LLAMAINDEX", "__init__:_RETRIEVAL", "_joining:_CONVERSATION"),
 }
 """Names that frameworks and conventions give to things."""
 

@@ -20,15 +20,14 @@ from sinks.making import make_evaluation, make_score
 from sinks.vendor_server import Answer, Request, VendorServer
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import TraceRef
+from steelyard.results.counts import ScoreCounts
 from steelyard.scores import Evaluation
 from steelyard.sinks import (
-    Counting,
     DatadogSink,
     LangfuseSink,
     LangSmithSink,
     MLflowSink,
     PhoenixSink,
-    ScoreCounts,
 )
 from steelyard.sinks.vendors._client import _parsed
 
@@ -135,7 +134,7 @@ def test_every_score_is_in_exactly_one_place(make: Callable[[str], Any]) -> None
     with VendorServer(lambda request: (200, {})) as server:
         sink = make(server.url)
         write(sink, turn(1, "a", "b"), turn(2, trace=None), turn(3, trace=unsampled), turn(1, "a", "b"))
-    assert isinstance(sink, Counting)
+    assert isinstance(sink.counts, ScoreCounts)
     assert sink.counts.total == 4
     assert sink.counts.written == 2
     assert sum(sink.counts.left_out.values()) == 2

@@ -13,14 +13,6 @@ from steelyard.errors import ConfigurationError
 from steelyard.sinks import JSONLSink, Sink, SQLiteSink, read_jsonl
 
 
-def test_one_evaluation_a_line_and_back(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    evaluations = [make_evaluation("a"), make_evaluation("b")]
-    asyncio.run(JSONLSink(path).write(evaluations))
-    assert [json.loads(line)["record_id"] for line in path.read_text().splitlines()] == ["a", "b"]
-    assert list(read_jsonl(path)) == evaluations
-
-
 def test_the_last_line_of_a_record_counts(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     sink = JSONLSink(path)

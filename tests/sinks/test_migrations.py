@@ -1,8 +1,9 @@
-"""Results of earlier versions are brought up to date; what they lack is empty or said, never guessed."""
+"""Files and tables that other versions made: brought up to date, or refused and left alone."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import sqlite3
@@ -17,12 +18,61 @@ from servers import PostgresServer
 from sinks.making import make_evaluation, make_score
 from steelyard.errors import ConfigurationError
 from steelyard.record import Context, Record
-from steelyard.report import Label, Scope, TurnFilter, open_labels, open_results
+from steelyard.report import TurnFilter, open_results
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
+from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation
 from steelyard.sinks import PostgresSink, SQLiteSink, read_evaluations
-from steelyard.sinks.postgres._schema import _MIGRATIONS
+
+OLDER = """DROP TABLE labels; DROP INDEX turn_keys_by_record; DELETE FROM turn_keys;
+    CREATE TRIGGER turns_are_added AFTER INSERT ON evaluations BEGIN SELECT 1 / 0 FROM nowhere; END;
+    CREATE TABLE labels (
+        record_id TEXT NOT NULL, metric TEXT, claim INTEGER, value TEXT NOT NULL,
+        note TEXT NOT NULL, who TEXT NOT NULL, labelled_at REAL NOT NULL, drawn REAL
+    );
+    CREATE UNIQUE INDEX labels_by_what_and_who
+        ON labels (record_id, ifnull(metric, ''), ifnull(claim, -1), who);
+    INSERT INTO labels VALUES ('r1', NULL, NULL, 'good', '', 'Ann', 1.0, 0.5);
+    INSERT INTO turn_keys SELECT 'tag', 'demo', happened_at, record_id, turn FROM evaluations;
+    PRAGMA user_version = 8;"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "steelyard.db"
+    write(file, "r1")
+    return file
+
+
+def write(file: Path, record_id: str) -> None:
+    async def run() -> None:
+        sink = SQLiteSink(file)
+        await sink.write([make_evaluation(record_id)])
+        await sink.aclose()
+
+    asyncio.run(run())
+
+
+def execute(file: Path, script: str) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.executescript(script)
+
+
+def test_a_file_of_the_schema_before_is_read_and_written_with_its_labels(path: Path) -> None:
+    execute(path, OLDER)
+    (first,) = read_evaluations(path)
+    assert first == make_evaluation("r1")
+    write(path, "r2")
+    labels = open_labels(path)
+    labels.put([Label(record_id="r1", value="bad", who="Ann", labelled_at=2.0)])
+    assert [(one.value, one.drawn) for one in labels] == [("bad", 0.5)]
+    with closing(open_results(path)) as reader:
+        assert [row.record_id for row in reader.turns(TurnFilter(tag="demo"))] == ["r2", "r1"]
+
 
 SECOND = Path(__file__).with_name("schema2.sql")
+FIRST = Path(__file__).with_name("postgres1.sql")
 HAPPENED = {"r0": 1.6e9, "r1": 1.7e9 + 1, "r2": 1.7e9 + 2, "r3": 1.6e9 + 7200}
 """Nothing says when `r1` was, and the content of `r2` was not stored: they stay where they were judged."""
 
@@ -47,9 +97,9 @@ def test_turns_of_an_old_file_get_the_time_at_which_they_happened(
         asyncio.run(SQLiteSink(second).write([make_evaluation("new")]))
     assert times(second) == {**HAPPENED, "new": 1.7e9}
     assert list(times(second)) == ["r0", "r3", "new", "r1", "r2"]
-    assert "migrated 4 turns to schema 8; 2 do not say when they happened" in caplog.text
+    assert "migrated 4 turns to schema 9; 2 do not say when they happened" in caplog.text
     with closing(sqlite3.connect(second)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (8,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (9,)
         scores = connection.execute(
             "SELECT e.record_id, s.metric, s.happened_at = e.happened_at FROM scores s "
             "JOIN evaluations e ON e.turn = s.turn WHERE s.record_id = 'r3' ORDER BY s.metric"
@@ -58,7 +108,7 @@ def test_turns_of_an_old_file_get_the_time_at_which_they_happened(
         sessions = "SELECT count(*) FROM evaluations WHERE session IS NOT NULL OR tenant IS NOT NULL"
         assert connection.execute(sessions).fetchone() == (0,)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        assert not {name for name in tables if name.endswith("_2")}
+        assert not {name for name in tables if name.startswith("earlier_")}
 
 
 EVIDENCE = {"r0": "known", "r1": "known", "r2": None, "r3": "known"}
@@ -116,12 +166,26 @@ def test_reading_an_old_file_brings_it_up_to_date_with_its_labels(second: Path) 
         }
 
 
+def test_a_file_of_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
+    said = "newer than 9; update steelyard"
+    execute(path, "PRAGMA user_version = 99; PRAGMA journal_mode = DELETE")
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    with pytest.raises(ConfigurationError, match=said):
+        write(path, "r2")
+    with pytest.raises(ConfigurationError, match=said):
+        list(read_evaluations(path))
+    with pytest.raises(ConfigurationError, match=said):
+        open_labels(path).put([Label(record_id="r1", value="good", who="Ann", labelled_at=1.0)])
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
-def test_an_old_file_that_cannot_be_written_is_refused_with_the_way_out(second: Path) -> None:
-    second.chmod(0o400)
-    second.parent.chmod(0o500)
+def test_an_old_file_that_cannot_be_written_is_refused_with_the_way_out(path: Path) -> None:
+    execute(path, OLDER)
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
     with pytest.raises(ConfigurationError, match="earlier version .* copy it to where it can be written"):
-        list(read_evaluations(second))
+        list(read_evaluations(path))
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +205,7 @@ def test_turns_of_an_old_postgres_get_the_time_at_which_they_happened(
         connection.execute("SET search_path = steelyard")
         connection.execute("CREATE TABLE schema_version (version integer NOT NULL)")
         connection.execute("INSERT INTO schema_version VALUES (1)")
-        for statement in _MIGRATIONS[1]:
-            connection.execute(statement)
+        connection.execute(FIRST.read_text())
         for table in ("bodies", "evaluations", "scores"):
             rows = old.execute(f"SELECT * FROM {table}")
             names = [name for name, *_ in rows.description]
@@ -169,45 +232,3 @@ def test_turns_of_an_old_postgres_get_the_time_at_which_they_happened(
     PostgresSink(url).open()
     with closing(open_results(url)) as reader:
         assert reader.totals(Scope()).evidence == {"known": 4, "unknown": 1}
-
-
-def test_labels_of_an_old_file_say_that_nobody_knows_how_their_turns_were_chosen(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    asyncio.run(SQLiteSink(path).write([make_evaluation("r1")]))
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.executescript(
-            """CREATE TABLE labels_schema (version INTEGER NOT NULL);
-            INSERT INTO labels_schema VALUES (1);
-            CREATE TABLE labels (
-                record_id TEXT NOT NULL, metric TEXT, claim INTEGER, value TEXT NOT NULL,
-                note TEXT NOT NULL, who TEXT NOT NULL, labelled_at REAL NOT NULL
-            );
-            CREATE UNIQUE INDEX labels_by_what_and_who
-                ON labels (record_id, ifnull(metric, ''), ifnull(claim, -1), who);
-            INSERT INTO labels VALUES ('r1', NULL, NULL, 'good', '', 'Ann', 1.0);"""
-        )
-    labels = open_labels(path)
-    (old,) = labels.of("r1")
-    assert old.value == "good" and old.drawn is None
-    labels.put([Label(record_id="r1", value="bad", who="Bo", labelled_at=2.0, drawn=0.5)])
-    assert [(one.who, one.drawn) for one in labels] == [("Ann", None), ("Bo", 0.5)]
-
-
-def test_labels_of_a_newer_version_are_refused_and_stay(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    asyncio.run(SQLiteSink(path).write([make_evaluation("r1")]))
-    labels = open_labels(path)
-    given = Label(record_id="r1", value="good", who="Ann", labelled_at=1.0)
-    labels.put([given])
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("INSERT INTO labels_schema VALUES (99)")
-    for use in (
-        lambda: labels.put([given]),
-        lambda: labels.remove("r1", metric=None, claim=None, who="Ann"),
-        lambda: labels.of("r1"),
-    ):
-        with pytest.raises(ConfigurationError, match="schema 99; update steelyard"):
-            use()
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT who, value FROM labels").fetchall() == [("Ann", "good")]
-        assert connection.execute("SELECT max(version), count(*) FROM labels_schema").fetchone() == (99, 2)

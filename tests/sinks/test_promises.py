@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sinks.making import make_evaluation, make_score
-from steelyard.sinks import SQLiteSink, connect_readonly
+from steelyard.results import connect_readonly
+from steelyard.sinks import SQLiteSink
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

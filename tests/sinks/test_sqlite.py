@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import steelyard
-from sinks.making import TRACE, failed, make_evaluation, make_score
+from sinks.making import TRACE, make_evaluation, make_score
 from steelyard.errors import ConfigurationError
-from steelyard.scores import Score
-from steelyard.sinks import SQLiteSink, connect_readonly, read_evaluations
-from steelyard.sinks.sqlite._file import prepare
+from steelyard.results import connect_readonly
+from steelyard.results.sqlite._file import prepare
+from steelyard.sinks import SQLiteSink, read_evaluations
 
 
 def write(path: Path, *evaluations: object) -> None:
@@ -28,12 +28,6 @@ def write(path: Path, *evaluations: object) -> None:
         await sink.aclose()
 
     asyncio.run(run())
-
-
-def test_what_was_written_is_read_back_whole(tmp_path: Path) -> None:
-    first, second = make_evaluation("a"), make_evaluation("b", failed(), evaluated_at=1_700_000_001.0)
-    write(tmp_path / "steelyard.db", first, second)
-    assert list(read_evaluations(tmp_path / "steelyard.db")) == [first, second]
 
 
 def test_rows_have_what_a_dashboard_asks_for(tmp_path: Path) -> None:
@@ -67,13 +61,6 @@ def test_results_of_another_judge_stand_beside_the_first(tmp_path: Path) -> None
     write(path, make_evaluation("a", make_score(id="two", value=0.1)))
     (only,) = read_evaluations(path)
     assert [score.value for score in only.scores] == [0.75, 0.1]
-
-
-def test_scores_without_an_id_are_kept_by_record_and_metric(tmp_path: Path) -> None:
-    path = tmp_path / "x.db"
-    bare = Score(metric="m", status="scored", value=1.0)
-    write(path, make_evaluation("a", bare), make_evaluation("b", bare), make_evaluation("a", bare))
-    assert [len(one.scores) for one in read_evaluations(path)] == [1, 1]
 
 
 def test_without_a_record_no_content_is_in_the_evaluations_table(tmp_path: Path) -> None:

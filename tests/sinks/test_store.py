@@ -23,10 +23,12 @@ from steelyard import Context, Record, evaluate
 from steelyard.cli import demo
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError
+from steelyard.results import open_labels
+from steelyard.results.counts import ScoreCounts
+from steelyard.results.labels import Label
 from steelyard.scores import Evaluation, Usage
-from steelyard.sinks import JSONLSink, Retention, ScoreCounts, SQLiteSink, prune, read_evaluations, read_jsonl
+from steelyard.sinks import JSONLSink, Retention, SQLiteSink, prune, read_evaluations, read_jsonl
 from steelyard.text import sentences
-from steelyard.view import Label, open_labels
 
 FIRST = Path(__file__).with_name("schema1.sql")
 EVERYTHING = [
@@ -77,7 +79,7 @@ def test_a_file_of_schema_1_is_migrated_whole(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
         assert tables >= {"bodies", "evaluations", "ledger", "scores"} and "old" not in "".join(tables)
-        assert connection.execute("PRAGMA user_version").fetchone() == (8,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (9,)
 
 
 def test_a_file_of_schema_1_is_read_by_bringing_it_up_to_date(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_a_clock_that_jumps_ahead_deletes_nothing_for_a_day(
     path, day, began = tmp_path / "x.db", 86_400.0, time.time()
     now = {"ahead": 0.0, "on": 0.0}
     monkeypatch.setattr(time, "time", lambda: began + sum(now.values()))
-    monkeypatch.setattr("steelyard.sinks._retention._running", lambda: now["on"])
+    monkeypatch.setattr("steelyard.results._retention._running", lambda: now["on"])
     sink = SQLiteSink(path, keep="30d")
     turns = [make_evaluation(f"r{n}", evaluated_at=began - n * day) for n in range(40)]
     left = []

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from steelyard.stats import AssistedSample, assisted_sample, find_changes, find_slices, sample_difference
+from stats.session_parts import Traffic
+from steelyard.stats import (
+    AssistedSample,
+    assisted_sample,
+    auroc,
+    cohen_kappa,
+    corrected_mean,
+    find_changes,
+    find_slices,
+    pass_rate,
+    sample_difference,
+)
 
 _Array = npt.NDArray[np.float64]
 
@@ -179,3 +191,153 @@ def test_a_fall_of_the_judge_is_found_and_one_of_the_screen_alone_is_not() -> No
 def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="one length"):
         assisted_sample([0.5], [1.0, 1.0], [np.nan], [np.nan])
+
+
+def test_labels_correct_a_judge_that_is_too_kind() -> None:
+    draw = np.random.default_rng(1)
+    covered = narrower = 0
+    for _ in range(200):
+        truth = (draw.random(1_500) < 0.7).astype(float)
+        judged = np.where(draw.random(1_500) < 0.9, truth, 1.0) * 0.9 + 0.05
+        found = corrected_mean(judged[120:].tolist(), judged[:120].tolist(), truth[:120].tolist())
+        alone = pass_rate((truth[:120] > 0.5).tolist())
+        assert alone is not None
+        covered += found.low <= 0.7 <= found.high
+        narrower += found.margin < alone.margin
+    assert 0.92 <= covered / 200 <= 0.99
+    assert narrower > 150
+
+
+def test_labels_of_turns_in_sessions_cover_the_truth() -> None:
+    draw = np.random.default_rng(2)
+    traffic = Traffic(size=20, alike=0.3, mean=0.85)
+    covered = {"sessions": 0, "turns": 0}
+    for _ in range(200):
+        turns = traffic.judged(draw, 1_000)
+        judged = np.clip(0.5 + 0.3 * turns.values + draw.normal(0, 0.25, 1_000), 0, 1)
+        drawn = draw.choice(1_000, 100, replace=False)
+        for known in covered:
+            sessions = turns.sessions.tolist() if known == "sessions" else [None] * 1_000
+            found = corrected_mean(
+                judged.tolist(),
+                judged[drawn].tolist(),
+                turns.values[drawn].tolist(),
+                judged_sessions=sessions,
+                labelled_sessions=[sessions[place] for place in drawn],
+            )
+            covered[known] += found.low <= 0.85 <= found.high
+    assert covered["sessions"] / 200 >= 0.91  # 95 %, less three standard errors
+    assert covered["turns"] / 200 <= 0.88
+
+
+def test_a_judge_that_tells_nothing_leaves_the_labels_alone() -> None:
+    found = corrected_mean([0.5] * 100, [0.5] * 4, [1.0, 0.0, 1.0, 1.0])
+    assert found.value == pytest.approx(0.75)
+    assert found.low > 0.15, "no degree of freedom goes into a judge that is not used"
+
+
+def test_correction_weighs_by_inclusion() -> None:
+    """Bad turns were labelled for certain, good ones one in ten."""
+    labels = [0.0] * 10 + [1.0] * 10
+    inclusion = [1.0] * 10 + [0.1] * 10
+    found = corrected_mean([0.5, 0.5], [0.5] * 20, labels, labelled_inclusion=inclusion)
+    assert found.value == pytest.approx(100 / 110)
+
+
+def test_too_few_labels_are_refused() -> None:
+    with pytest.raises(ValueError, match="two labelled pairs"):
+        corrected_mean([0.5, 0.6], [0.5], [1.0])
+
+
+def test_kappa_is_cohens() -> None:
+    """20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: agreement .7, by chance .5, kappa .4."""
+    first = ["yes"] * 25 + ["no"] * 25
+    second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
+    found = cohen_kappa(first, second)
+    assert found.value == pytest.approx(0.4)
+    assert 0.1 < found.low < 0.2 and 0.58 < found.high < 0.65
+    perfect = cohen_kappa([0, 1] * 10, [0, 1] * 10)
+    assert perfect.value == perfect.high == 1 and perfect.low < 0.95
+    with pytest.raises(ValueError, match="two different"):
+        cohen_kappa(["yes"], ["yes"])
+
+
+def test_kappa_and_auroc_cover_the_truth() -> None:
+    draw = np.random.default_rng(4)
+    kappa = area = 0
+    for _ in range(300):
+        truth = draw.random(40) < 0.7
+        truth[:2] = True, False
+        seen = np.where(draw.random(40) < 0.85, truth, ~truth)
+        yes = 0.7 * 0.85 + 0.3 * 0.15
+        chance = 0.7 * yes + 0.3 * (1 - yes)
+        agreement = cohen_kappa(truth.tolist(), seen.tolist())
+        kappa += agreement.low <= (0.85 - chance) / (1 - chance) <= agreement.high
+        ranked = auroc((draw.normal(size=40) + 1.5 * truth).tolist(), truth.tolist())
+        area += ranked.low <= 0.5 * (1 + math.erf(0.75)) <= ranked.high
+    assert 0.91 <= kappa / 300 <= 0.99
+    assert 0.91 <= area / 300 <= 0.99
+
+
+def test_auroc_counts_pairs_and_half_the_ties() -> None:
+    assert auroc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]).value == 3.5 / 4
+    perfect = auroc([0.9] * 10 + [0.1] * 10, [True] * 10 + [False] * 10)
+    assert perfect.value == perfect.high == 1 and 0.7 < perfect.low < 0.95
+    with pytest.raises(ValueError, match="one good and one bad"):
+        auroc([0.1], [True])
+
+
+def test_a_second_opinion_agrees() -> None:
+    truescore = pytest.importorskip("truescore", reason="truescore is not installed")
+    draw = np.random.default_rng(9)
+    mine = pass_rate([True] * 20)
+    theirs = truescore.wilson_interval(20, 20)
+    assert mine is not None
+    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    first, second = draw.integers(0, 3, 60).tolist(), draw.integers(0, 3, 60).tolist()
+    assert cohen_kappa(first, second).value == pytest.approx(truescore.cohen_kappa(first, second))
+    truth = (draw.random(2_000) < 0.7).astype(float)
+    judged = np.where(draw.random(2_000) < 0.85, truth, 1 - truth)
+    ours = corrected_mean(judged[200:].tolist(), judged[:200].tolist(), truth[:200].tolist())
+    other = truescore.ppi_estimate(judged, truth[:200], np.arange(200))
+    assert ours.value == pytest.approx(other.point, abs=0.01)
+    assert ours.margin == pytest.approx((other.high - other.low) / 2, rel=0.1)
+
+
+def test_another_library_corrects_the_mean_alike() -> None:
+    estimators = pytest.importorskip(
+        "glide.estimators", reason="glide-py is not installed (Python 3.12 and later)"
+    )
+    draw = np.random.default_rng(9)
+    truth = (draw.random(2_000) < 0.7).astype(float)
+    judged = np.where(draw.random(2_000) < 0.85, truth, 1 - truth)
+    ours = corrected_mean(judged[200:].tolist(), judged[:200].tolist(), truth[:200].tolist())
+    labels = np.where(np.arange(2_000) < 200, truth, np.nan)
+    theirs = estimators.PPIMeanEstimator().estimate(labels, judged)
+    assert ours.value == pytest.approx(theirs.mean, abs=0.01)
+    assert ours.margin == pytest.approx(theirs.width / 2, rel=0.1)
+
+
+def test_agreement_counts_sessions() -> None:
+    """A judge that is right or wrong for whole sessions: turn by turn, intervals would be too narrow."""
+    draw = np.random.default_rng(6)
+    covered = {(name, known): 0 for name in ("kappa", "area") for known in (False, True)}
+    for _ in range(300):
+        sessions = np.repeat(np.arange(40), 5)
+        good = draw.random(200) < draw.beta(1.0, 1.0, 40)[sessions]
+        right = draw.random(200) < draw.beta(2.0, 0.5, 40)[sessions]
+        said = np.where(right, good, ~good)
+        values = said * 0.4 + draw.random(200) * 0.6
+        for known in (False, True):
+            units = sessions.tolist() if known else None
+            kappa = cohen_kappa(said.tolist(), good.tolist(), sessions=units)
+            covered["kappa", known] += kappa.low <= 0.6 <= kappa.high
+            area = auroc(values.tolist(), good.tolist(), sessions=units)
+            covered["area", known] += area.low <= AREA <= area.high
+    assert all(covered[name, True] >= 0.92 * 300 for name in ("kappa", "area")), covered
+    assert all(covered[name, False] <= 0.9 * 300 for name in ("kappa", "area")), covered
+
+
+# Of the judge above: right in four of five; good and bad differ by how often .4 is added to 0..0.6.
+_AHEAD = 1 - (1 / 3) ** 2 / 2
+AREA = 0.8**2 * _AHEAD + 2 * 0.8 * 0.2 * 0.5 + 0.2**2 * (1 - _AHEAD)

@@ -186,6 +186,41 @@ def test_a_plan_finds_what_it_says(passes: int) -> None:
     assert plan.found + plan.missed + plan.undecided == pytest.approx(1)
 
 
+@pytest.mark.parametrize("passes", [1, 4])
+def test_every_number_of_a_plan_counts(passes: int) -> None:
+    usual: dict[str, Any] = {"cases": 50, "noise": 0.3, "fall": 0.1, "earlier": 1, "passes": passes}
+    base = plan_gate(**usual)
+    for name, easier in {
+        "cases": 60,
+        "noise": 0.25,
+        "fall": 0.12,
+        "earlier": 2,
+        "false_failures": 0.1,
+    }.items():
+        assert plan_gate(**{**usual, name: easier}).found > base.found, name
+    if passes > 1:  # one look more than one costs evidence
+        assert plan_gate(**{**usual, "passes": passes + 2}).found > base.found
+    sure = plan_gate(**usual, power=0.95)
+    assert sure.missed < base.missed and (sure.cases_needed or 0) > (base.cases_needed or 0)
+    known = plan_gate(**{**usual, "earlier": None})
+    assert known.found > plan_gate(**{**usual, "earlier": 20}).found
+
+
+@pytest.mark.parametrize("passes", [1, 4])
+def test_without_noise_a_plan_finds_every_fall(passes: int) -> None:
+    plan = plan_gate(50, noise=0.0, fall=0.01, passes=passes)
+    assert (plan.found, plan.missed, plan.false_failures, plan.undecided_unchanged) == (1, 0, 0, 0)
+    assert (plan.finds, plan.cases_needed) == (0.001, GateTest.fewest if passes == 1 else 1)
+
+
+def test_a_plan_of_impossible_numbers_is_refused() -> None:
+    least: dict[str, Any] = {"cases": 1, "noise": 0.0, "fall": 0.001, "passes": 1, "earlier": 1}
+    assert plan_gate(**least).undecided == 1
+    for name, wrong in {"cases": 0, "noise": -0.01, "fall": 0.0, "passes": 0, "earlier": 0}.items():
+        with pytest.raises(ValueError, match=r"must be at least 1.*fall above 0"):
+            plan_gate(**{**least, name: wrong})
+
+
 def test_a_plan_agrees_with_the_gate() -> None:
     rng = np.random.default_rng(8)
     plan = plan_gate(40, noise=0.2, fall=0.1, earlier=1)

@@ -19,7 +19,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from report.parts import NOON, by_judge, results, turn
 from steelyard.report import report
-from steelyard.view import open_labels
+from steelyard.results import open_labels
 from view.serving import serving
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from report.parts import results, turn
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError
-from steelyard.view import Label, open_labels
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 
 
 def test_labels_go_from_one_results_file_to_another(tmp_path: Path) -> None:

@@ -19,9 +19,12 @@ pytest.importorskip("starlette", reason="starlette is not installed")
 from report.parts import DAY, NOON, by_judge, results, turn
 from steelyard.alarms import AlarmWatcher, alarms_from
 from steelyard.online import Settings
-from steelyard.probing import CheckRun, baselines, load_probes
-from steelyard.report import Label, Scope, _build, open_labels, open_results
+from steelyard.probing import acheck_judge, baselines, load_probes
+from steelyard.report import _build, open_results
 from steelyard.report.compare import Side, compare
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
+from steelyard.results.queries import Scope
 from steelyard.scores import Diagnosis, Evaluation, Trial, Usage
 from steelyard.view import app
 
@@ -156,7 +159,7 @@ def watched(tmp_path: Path) -> Settings:
     ]
     file = str(tmp_path / "alarms.db")
     with closing(AlarmWatcher(alarms_from(entries), file=file)) as watcher:
-        told = watcher.take([turn(n, 0.1, at=NOON + n * 600) for n in range(40)])
+        told = watcher.take([turn(n, 0.1, at=NOON + n * 600) for n in range(120)])
         assert [event.kind for event in told] == ["fell"]
     return Settings(alarm=entries, alarm_file=file, calibration=str(tmp_path / "gone.json"))
 
@@ -176,7 +179,7 @@ async def test_an_alarm_is_shown_with_its_evidence_and_what_it_told(db: Path, wa
     assert "fell" in page and "/turn?id=r0&amp;show=faithfulness" in page
     fallen, other = drawn(page)
     # The last one is of the recovery, which has not begun.
-    assert fallen["bar"] == 20 and max(fallen["values"]) >= 20 and len(fallen["times"]) == 40
+    assert fallen["bar"] == 20 and max(fallen["values"]) >= 20 and len(fallen["times"]) == 120
     assert other["times"] == []
 
 
@@ -193,7 +196,7 @@ async def test_a_look_at_alarms_makes_no_file(db: Path, tmp_path: Path) -> None:
 
 async def test_what_probes_say_of_a_judge_is_drawn_with_what_they_said_before(db: Path) -> None:
     probes = load_probes()
-    check = await CheckRun(baselines(probes.probes)[0], probes).run()
+    check = await acheck_judge(baselines(probes.probes)[0], probes)
     async with client(db) as http:
         assert "No judge was checked yet" in (await http.get("/judges")).text
         for at, name in ((NOON, HOSTILE), (NOON + DAY, HOSTILE), (NOON, "other")):

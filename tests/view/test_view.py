@@ -24,17 +24,13 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.judge import LocalJudge
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.record import Context, Record, Stage, TraceRef
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 from steelyard.scores import Diagnosis, Evaluation
 from steelyard.sinks import SQLiteSink
-from steelyard.view import (
-    Label,
-    app,
-    export_labels,
-    import_labels,
-    open_labels,
-)
-from steelyard.view._flow import flow_of
+from steelyard.view import app, export_labels, import_labels
 from steelyard.view._session import turning_point
+from steelyard.view._turn import flow_of
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
 pytestmark = pytest.mark.anyio

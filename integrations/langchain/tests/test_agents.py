@@ -236,6 +236,38 @@ def test_what_a_person_says_to_a_graph_is_neither_its_question_nor_a_passage(
     assert any(note.startswith("question: not found") for note in resumed.notes)
 
 
+class Letter(TypedDict, total=False):
+    mail: str
+    draft: str
+    sent: str
+
+
+MAIL = "Dear museum, which city is the capital of France? Yours, Ada"
+DRAFT = "Dear Ada, the capital of France is Paris. Kind regards from all of us."
+
+
+@pytest.mark.parametrize("said", [DRAFT, DRAFT.replace("Kind", "Very kind")], ids=["agreed", "changed"])
+def test_a_draft_that_a_person_sends_is_the_answer(receiver: Receiver, config: Any, said: str) -> None:
+    def write(state: Letter) -> Letter:
+        found = SHELF.invoke("capital")[0].page_content
+        return {"draft": str(says(DRAFT).invoke(f"{found}\nReply to: {state['mail']}").content)}
+
+    def review(state: Letter) -> Letter:
+        return {"sent": interrupt(state["draft"])}
+
+    builder = StateGraph(Letter)
+    builder.add_sequence([write, review])
+    builder.add_edge(START, "write")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    thread: Any = {**config, "configurable": {"thread_id": "t5"}}
+    graph.invoke({"mail": MAIL}, thread)
+    graph.invoke(Command(resume=said), thread)
+    stopped, resumed = receiver.records
+    assert (stopped.status, resumed.status) == ("interrupted", "ok")
+    assert (resumed.question, resumed.answer) == (MAIL, said)
+    assert texts(resumed.contexts) == [PARIS.page_content]
+
+
 def test_two_interrupts(receiver: Receiver, config: Any) -> None:
     def retrieve(state: MessagesState) -> dict[str, Any]:
         SHELF.invoke("capital")

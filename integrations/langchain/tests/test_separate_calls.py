@@ -201,7 +201,10 @@ def test_what_a_pool_found_for_one_turn_tells_nothing_of_it_to_another(receiver:
         assert "secret" not in str(record.contexts) and "words of" not in str(record.contexts)
 
 
-def test_what_models_replied_in_a_pool_is_no_passage_of_the_turn_around_it(receiver: Receiver) -> None:
+@pytest.mark.parametrize("way", ["call", "chain"])
+def test_what_models_replied_in_a_pool_is_no_passage_of_the_turn_around_it(
+    receiver: Receiver, way: str
+) -> None:
     """Threads of a pool know nothing of the run that fills them."""
     says_of = {
         PARIS.page_content: "One note names Paris.",
@@ -211,7 +214,8 @@ def test_what_models_replied_in_a_pool_is_no_passage_of_the_turn_around_it(recei
     def sub(document: Any) -> str:
         found = Shelf(documents=[document]).invoke("a part of it")
         text = found[0].page_content
-        return str(says(says_of[text]).invoke(f"Sum this up: {text}").content)
+        model = says(says_of[text]) if way == "call" else RunnableLambda(lambda p: p) | says(says_of[text])
+        return str(model.invoke(f"Sum this up: {text}").content)
 
     def run(question: str) -> str:
         with ThreadPoolExecutor(2) as pool:
@@ -222,6 +226,27 @@ def test_what_models_replied_in_a_pool_is_no_passage_of_the_turn_around_it(recei
     record = receiver.records[-1]
     assert (record.question, texts(record.contexts)) == (QUESTION, [])
     assert any("replies of runs in other threads" in note for note in record.notes)
+
+
+def test_the_text_of_an_input_that_was_searched_for_before_is_its_question(receiver: Receiver) -> None:
+    found = Shelf(documents=[PARIS, FRANCE]).invoke(QUESTION)
+    template = ChatPromptTemplate.from_template("Essay: {essay}\nNews:\n{context}\nComment on it.")
+    chain = template | says("It is Paris.")
+    chain.invoke({"essay": QUESTION, "context": "\n\n".join(one.page_content for one in found)})
+    record = receiver.record
+    assert (record.question, texts(record.contexts)) == (QUESTION, [PARIS.page_content, FRANCE.page_content])
+
+
+def test_a_critique_of_the_answer_before_is_not_a_turn(receiver: Receiver) -> None:
+    found = Shelf(documents=[PARIS]).invoke("capital")
+    reply = "The capital of France is the city of Paris."
+    says(reply).invoke(f"{found[0].page_content}\nQuestion: {QUESTION}")
+    form = '{"adequate": true, "missing": ""}'
+    review = (
+        f"Review this answer.\nAnswer: {reply}\n\nIs it complete?\nReply with JSON only:\n{form}\nor\n{form}"
+    )
+    says(form).invoke(review)
+    assert receiver.record.answer == reply
 
 
 def test_a_chain_is_told_where_its_joined_context_came_from(receiver: Receiver) -> None:

@@ -21,8 +21,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags, set_span_in_context
 
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.recording import _run_span
 from steelyard_langchain import CallbackHandler, record
 

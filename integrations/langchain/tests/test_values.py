@@ -132,3 +132,26 @@ def test_the_question_under_any_name_beside_a_memory(receiver: Receiver, config:
     history = "Human: Is Rome old?\nAI: Yes, it is."
     chain.invoke({"human_input": QUESTION, "chat_history": history}, config)
     assert receiver.record.question == QUESTION
+
+
+def test_an_answer_that_holds_all_that_models_said_was_put_together(receiver: Receiver, config: Any) -> None:
+    first, second = says("The museum opens at ten on Sundays."), says("It is closed on all Mondays.")
+    ask = ChatPromptTemplate.from_template("{docs}\n{question}")
+    chain = (
+        RunnablePassthrough.assign(sundays=ask | first | StrOutputParser())
+        .assign(mondays=ask | second | StrOutputParser())
+        .assign(leaflet=lambda s: f"## Sundays\n{s['sundays']}\n\n## Mondays\n{s['mondays']}")
+    )
+    chain.invoke({"question": "When is it open?", "docs": [PARIS]}, config)
+    assert receiver.record.answer == (
+        "## Sundays\nThe museum opens at ten on Sundays.\n\n## Mondays\nIt is closed on all Mondays."
+    )
+
+
+def test_an_answer_that_asks_back_is_the_answer(receiver: Receiver, config: Any) -> None:
+    ask = ChatPromptTemplate.from_template("{docs}\n{question}")
+    plan = ask | says("The user wants the opening hours of a museum.") | StrOutputParser()
+    reply = ChatPromptTemplate.from_template("{plan}\n{docs}") | says("Which of the museums do you mean?")
+    chain = RunnablePassthrough.assign(plan=plan).assign(words=reply | StrOutputParser())
+    chain.invoke({"question": "When is it open?", "docs": [PARIS]}, config)
+    assert receiver.record.answer == "Which of the museums do you mean?"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import ChatMemoryBuffer, Memory, StaticMemoryBlock
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
@@ -204,6 +204,19 @@ def test_two_turns_of_one_conversation(receiver: Receiver) -> None:
     first, second = receiver.records
     assert (texts(first), first.answer) == ([PARIS], ANSWER)
     assert (second.question, texts(second), second.answer) == ("Thank you!", [], "You are welcome.")
+
+
+def test_what_a_memory_was_set_up_with_is_no_passage(receiver: Receiver) -> None:
+    about: Any = "The desk belongs to the ministry of maps."  # the field's type leaves texts out
+    house = StaticMemoryBlock(name="house", static_content=about)
+    memory = Memory.from_defaults(session_id="m1", memory_blocks=[house])
+    tools: list[Any] = [retriever_tool("docs", "d1")]
+    llm = Caller(script=[("docs", {"input": "capital"}), ANSWER, "You are welcome, any time."])
+    for question in (QUESTION, "Thank you!"):
+        ask(FunctionAgent(tools=tools, llm=llm), user_msg=question, memory=memory)
+    first, second = receiver.records
+    assert (texts(first), first.notes) == ([PARIS], ())
+    assert (texts(second), second.evidence) == ([], None)
 
 
 def test_agents_side_by_side(receiver: Receiver) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
@@ -127,6 +128,18 @@ def test_without_instrument_it_does_nothing() -> None:
     with record(question=QUESTION) as turn:
         Scripted().complete("x")
     assert turn.answer is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[{"text": PARIS, "id": "7"}], [(PARIS, 0.5)], {"text": PARIS}, [[PARIS]]],
+    ids=["hit", "pair", "one-hit", "list-of-a-query"],
+)
+def test_rows_and_hits_are_read_as_a_record_reads_them(receiver: Receiver, given: Any) -> None:
+    with record(question=QUESTION) as turn:
+        turn.contexts, turn.answer = given, ANSWER
+    assert texts(receiver.record) == [PARIS]
+    assert receiver.record.contexts[0].rank == 0
 
 
 def test_contexts_that_the_block_sets_win(receiver: Receiver) -> None:

@@ -130,9 +130,10 @@ def test_a_stream_that_says_nothing_is_noted(receiver: Receiver) -> None:
     assert receiver.record.notes == ("answer: the stream said nothing",)
 
 
-def test_a_prompt_around_what_was_searched_for_in_vain_is_noted(receiver: Receiver) -> None:
-    Kept().retrieve(QUESTION)
+@pytest.mark.parametrize("question", [QUESTION, "Tell me more!"])
+def test_a_prompt_around_what_was_searched_for_in_vain_is_noted(receiver: Receiver, question: str) -> None:
+    Kept().retrieve(question)
     SimpleChatEngine.from_defaults(llm=Scripted()).chat(
-        f"QUESTION: {QUESTION}\n=====\n\n=====\nFINAL ANSWER:"
+        f"QUESTION: {question}\n=====\n\n=====\nFINAL ANSWER:"
     )
     assert any(note.startswith("question_whole_prompt") for note in receiver.record.notes)

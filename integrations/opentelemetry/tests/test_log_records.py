@@ -16,8 +16,7 @@ from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, messages
 
 from steelyard.errors import ConfigurationError
 from steelyard.recording import unrecorded
-from steelyard_opentelemetry import ContentLogRecordProcessor, EvaluationSpanProcessor
-from steelyard_opentelemetry.logs import _held
+from steelyard_opentelemetry import ContentLogRecordProcessor, EvaluationSpanProcessor, _hook
 
 PROMPT = "Answer from the context.\n\nContext:\n" + "\n\n".join(TEXTS) + f"\n\nQuestion: {QUESTION}"
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -145,7 +144,7 @@ def test_a_bound_must_be_positive() -> None:
 def test_content_of_spans_that_are_not_sampled_is_not_held() -> None:
     application = Application()
     application.provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
-    before = len(_held._held)
+    before = len(_hook._held)
     application.call(one_for_each_message())
-    assert len(_held._held) == before
+    assert len(_hook._held) == before
     application.close()

@@ -14,7 +14,7 @@ from steelyard_opentelemetry._open_turns import OpenTurns, Started
 from steelyard_opentelemetry.building._candidates import Candidates
 from steelyard_opentelemetry.building._extractor import TurnExtractor
 from steelyard_opentelemetry.dialects import parse
-from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._span import ParsedSpan
 
 KNOWN = "openinference.instrumentation.langchain"
 

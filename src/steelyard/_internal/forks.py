@@ -4,21 +4,17 @@ A forked child has one thread and a copy of everything else: a lock that another
 child for ever, and so are the locks on SQLite files, which SQLite keeps in a table of the process, by file. A
 connection that the child opens to such a file goes by the parent's entries in that table. Therefore a fork
 waits until no thread is within such a lock, or in an import of ours, and finds no file of ours open.
-
-Python drops what is raised in the functions that it calls at a fork. What a signal's handler raises there
-would be lost, and what it interrupts left half done: signals that have handlers wait until the fork is over.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
@@ -26,7 +22,39 @@ from weakref import WeakMethod, WeakValueDictionary
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
-from steelyard._internal.sqlite import identity_of
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Write alone, and all or nothing: what ends with an error, whatever error, has written nothing.
+
+    Raises:
+        sqlite3.Error: If the file is locked by others for too long, or cannot be written.
+    """
+    # At once: a transaction that reads first and writes then may find that others have written meanwhile,
+    # and fail however long it waits.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite has rolled some errors back itself, a full disk among them.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def identity_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Which file stands at a path now; None where there is none.
+
+    A file that is removed or replaced while it is open can still be written, and nobody ever reads that.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
 
 _log = SafeLogger("steelyard")
 _PATIENCE: Final = 10.0
@@ -48,12 +76,6 @@ _lost: set[tuple[int, int] | None] = set()
 """Their files, which this process cannot use any more."""
 _in_children: list[Callable[[], Callable[[], object] | None]] = []
 """References to what is called in a child, once locks are free."""
-_handlers: dict[int, Any] = {}
-"""The application's handlers of signals that wait."""
-_waiting: list[tuple[int, int]] = []
-"""Signals that came while they had to wait, each with the process that it came to."""
-_SOON: Final = 0.2
-"""Seconds after which a signal that waited is sent again: other packages have functions at a fork too."""
 
 
 def in_children(function: Callable[[], object]) -> None:
@@ -174,12 +196,9 @@ def _importing() -> bool:
 
     Python frees its own lock on imports in a child, and not those on single modules.
     """
-    owners = {_owner(reference()) for reference in list(_module_locks.values())} - {threading.get_ident()}
+    locks = (reference() for reference in list(_module_locks.values()))
+    owners = {getattr(lock, "owner", None) for lock in locks} - {threading.get_ident()}
     return any(_is_ours(frame) for thread, frame in sys._current_frames().items() if thread in owners)
-
-
-def _owner(lock: Any) -> int | None:
-    return getattr(lock, "owner", None)
 
 
 def _is_ours(frame: FrameType | None) -> bool:
@@ -188,43 +207,6 @@ def _is_ours(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _hold_signals() -> None:
-    # Handlers run in the main thread alone.
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in signal.valid_signals():
-        handler = signal.getsignal(number)
-        # An event loop's does nothing: the loop is woken, and would be a second time.
-        if callable(handler) and handler != _wait and "sighandler" not in getattr(handler, "__name__", ""):
-            _handlers[number] = handler
-            signal.signal(number, _wait)
-
-
-def _wait(number: int, _: FrameType | None) -> None:
-    _waiting.append((number, os.getpid()))
-
-
-def _let_signals_come() -> None:
-    if threading.current_thread() is not threading.main_thread():
-        return
-    while _handlers:
-        # What the handler of the one before raises now is lost; the others must come back all the same.
-        with contextlib.suppress(BaseException):
-            signal.signal(*_handlers.popitem())
-    came = {number for number, process in _waiting if process == os.getpid()}
-    _waiting.clear()
-    if came:
-        again = threading.Timer(_SOON, _send, [came])
-        again.daemon = True
-        with contextlib.suppress(RuntimeError):  # a program that ends may refuse threads
-            again.start()
-
-
-def _send(numbers: Iterable[int]) -> None:
-    for number in numbers:
-        os.kill(os.getpid(), number)
 
 
 def _hold_all(missed: ForkLock | None, deadline: float) -> ForkLock | None:
@@ -250,7 +232,6 @@ def _let_go() -> None:
 
 
 def _before_fork() -> None:
-    _hold_signals()
     _forking.acquire()
     deadline = time.monotonic() + _PATIENCE
     missed: ForkLock | None = None
@@ -265,16 +246,11 @@ def _before_fork() -> None:
 
 def _in_parent() -> None:
     _let_go()
-    # Not held if a signal came just before signals had to wait.
-    with contextlib.suppress(RuntimeError):
-        _forking.release()
-    _let_signals_come()
+    _forking.release()
 
 
 def _in_child() -> None:
     global _forking
-    # Another thread than the main one may have forked: only here it is the main one.
-    _hold_signals()
     held = set(map(id, _held))
     _held.clear()
     _forking = threading.RLock()
@@ -286,7 +262,6 @@ def _in_child() -> None:
                 function()
             except Exception as error:  # noqa: BLE001 - the others begin anew all the same
                 _log.warning("a part could not begin anew in a forked child: %s", error_place(error))
-    _let_signals_come()
 
 
 if hasattr(os, "register_at_fork"):

@@ -39,6 +39,8 @@ _forking: WeakSet[_Forks] = WeakSet()
 _handled_before: Any = None
 """What was done about SIGTERM before `_on_sigterm`."""
 _HAS_MASK = hasattr(signal, "pthread_sigmask")
+_ALSO_END = [signal.Signals[name] for name in ("SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+"""End a program as SIGTERM does, where nobody handles them: a terminal that is closed, Ctrl-\\."""
 
 
 def at_exit(monitor: _Closes) -> None:
@@ -54,6 +56,7 @@ def at_exit(monitor: _Closes) -> None:
             _registered = True
             atexit.register(_close_all)
             _end_with_a_child()
+            _end_with_a_forking_thread()
 
 
 def forget(monitor: _Closes) -> None:
@@ -92,14 +95,31 @@ def _end_with_a_child() -> None:
         signals.worker_process_shutdown.connect(_on_worker_process_shutdown, weak=False)
 
 
+def _end_with_a_forking_thread() -> None:
+    """A child that a thread has forked ends with its last thread, without exit functions.
+
+    Ours would keep it for ever, and whoever waits for it.
+    """
+    # What C code has started says nothing of its end.
+    if type(threading.main_thread()).__name__ not in ("_MainThread", "_DummyThread"):
+        threading.Thread(target=_close_after_the_last, name="steelyard-end", daemon=True).start()
+
+
+def _close_after_the_last() -> None:
+    main = threading.main_thread()
+    while left := [thread for thread in threading.enumerate() if thread is main or not thread.daemon]:
+        left[0].join()
+    _close_all()
+
+
 def _on_worker_process_shutdown(**_: object) -> None:
     _close_all()
 
 
 def attend(monitor: _Forks) -> None:
-    """Let a Monitor know when it finds itself in a forked child, and see to it that SIGTERM loses no turn.
+    """Let a Monitor know when it finds itself in a forked child, and see to it that no signal loses a turn.
 
-    The signal ends a Python program at once, without exit functions, unless somebody handles it.
+    SIGTERM and some others end a Python program at once, without exit functions, if nobody handles them.
     """
     global _handled_before
     _forking.add(monitor)
@@ -110,6 +130,15 @@ def attend(monitor: _Forks) -> None:
     if found is not _on_sigterm and (found is signal.SIG_DFL or callable(found)):
         _handled_before = found
         signal.signal(signal.SIGTERM, _on_sigterm)
+    for number in _ALSO_END:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _on_another)
+
+
+def _on_another(number: int, _: FrameType | None) -> None:
+    # A handler that was set since may call the one before it, and need not mean the end.
+    if signal.getsignal(number) is _on_another:
+        _end_by(number)
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
@@ -124,6 +153,10 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
             atexit.register(_close_all)
             signal.pthread_sigmask(signal.SIG_BLOCK, {number})
         return
+    _end_by(number)
+
+
+def _end_by(number: int) -> None:
     # In a thread: the frame that was interrupted may hold what closing waits for.
     closing = threading.Thread(target=_close_all, name="steelyard-end", daemon=True)
     try:

@@ -44,6 +44,16 @@ def redacted(text: str, *, secrets: Iterable[str] = ()) -> str:
     return _KEYS.sub(_HIDDEN, text)
 
 
+def is_http_address(url: str) -> bool:
+    """Whether it is an http or https address with a host, and with a port that a server can have."""
+    try:
+        parts = urlsplit(url)
+        # Reading `port` is what raises for one that is not a number.
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def redacted_url(url: str) -> str:
     """An address as it may be shown: without user, password, query and fragment."""
     try:

@@ -6,22 +6,14 @@ the mean was and is, since when, and whether the judge changed meanwhile; it goe
 when the scores have recovered. What it knows survives a restart.
 """
 
+# `import x as x`: for the other rooms of the project, and not public.
 from steelyard.alarms._alarm import Alarm, alarms_from
-from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
-from steelyard.alarms._follow import Follower, WrittenResults
+from steelyard.alarms._event import AlarmEvent
+from steelyard.alarms._event import Range as Range
+from steelyard.alarms._event import WorstTurn as WorstTurn
 from steelyard.alarms._sink import AlarmSink
-from steelyard.alarms._watcher import DEFAULT_FILE, AlarmStatus, AlarmWatcher
+from steelyard.alarms._sink import Follower as Follower
+from steelyard.alarms._watcher import DEFAULT_FILE as DEFAULT_FILE
+from steelyard.alarms._watcher import AlarmStatus, AlarmWatcher
 
-__all__ = [
-    "DEFAULT_FILE",
-    "Alarm",
-    "AlarmEvent",
-    "AlarmSink",
-    "AlarmStatus",
-    "AlarmWatcher",
-    "Follower",
-    "Range",
-    "WorstTurn",
-    "WrittenResults",
-    "alarms_from",
-]
+__all__ = ["Alarm", "AlarmEvent", "AlarmSink", "AlarmStatus", "AlarmWatcher", "alarms_from"]

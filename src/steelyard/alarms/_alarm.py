@@ -52,8 +52,6 @@ class Alarm:
     failures is known to about .05, that of 1,600 to .02: a smaller fall is not told."""
     range: tuple[float, float] | list[float] = (0.0, 1.0)
     """The lowest and highest value the metric can have."""
-    smallest_inclusion: float | None = None
-    """The lowest probability with which a turn can be picked; learnt from stored scores."""
     silent_after: float | None = None
     """Seconds without a scored turn after which that is told too; None for never."""
     link: str = ""
@@ -69,47 +67,37 @@ class Alarm:
         given = [name for name in ("below", "above", "falls_by") if getattr(self, name) is not None]
         if not _is_word(self.metric):
             raise ConfigurationError("alarm: metric must be the name of a metric")
-        if len(given) != 1:
-            said = " and ".join(given) or "none of them"
-            raise ConfigurationError(f"{self._me}: give one of below, above and falls_by, not {said}")
+        said = " and ".join(given) or "none of them"
+        self._must(len(given) == 1, f"give one of below, above and falls_by, not {said}")
         self._check_numbers(given[0])
-        if not _is_list_of_words(self.to):
-            raise ConfigurationError(f"{self._me}: to must be a list such as ['log', 'slack:env:SLACK_URL']")
+        self._must(_is_list_of_words(self.to), "to must be a list such as ['log', 'slack:env:SLACK_URL']")
         for target in self.to:
             check_target(target, self._me)
-        if not _is_table(self.where):
-            raise ConfigurationError(f"{self._me}: where must be a table such as {{route = '/chat'}}")
-        if self.link and not any(place in self.link for place in ("{trace_id}", "{record_id}")):
-            raise ConfigurationError(f"{self._me}: link must hold {{trace_id}} or {{record_id}}")
+        self._must(_is_table(self.where), "where must be a table such as {route = '/chat'}")
+        leads = not self.link or "{trace_id}" in self.link or "{record_id}" in self.link
+        self._must(leads, "link must hold {trace_id} or {record_id}")
 
     def _check_numbers(self, bar: str) -> None:
-        low, high = self._checked_range()
+        fine = _is_pair(self.range) and all(map(_is_number, self.range)) and self.range[0] < self.range[1]
+        self._must(fine, "range must be the lowest and the highest value")
+        low, high = self.range
         for name in (bar, "alpha"):
-            if not _is_number(getattr(self, name)):
-                raise ConfigurationError(f"{self._me}: {name} must be a number")
-        if not 0 < self.alpha < 1:
-            raise ConfigurationError(f"{self._me}: alpha must be between 0 and 1, not {self.alpha!r}")
+            self._must(_is_number(getattr(self, name)), f"{name} must be a number")
+        self._must(0 < self.alpha < 1, f"alpha must be between 0 and 1, not {self.alpha!r}")
         level: float = getattr(self, bar)
-        if bar == "falls_by" and not 0 < level < high - low:
-            raise ConfigurationError(f"{self._me}: falls_by must be between 0 and {high - low:g}")
-        if bar != "falls_by" and not low < level < high:
-            raise ConfigurationError(f"{self._me}: {bar} must be between {low:g} and {high:g}; see range")
-        self._check_optional_numbers()
-
-    def _check_optional_numbers(self) -> None:
-        if type(self.baseline) is not int or self.baseline < _LEAST_BASELINE:
-            raise ConfigurationError(f"{self._me}: baseline must be a whole number of at least 30")
-        smallest = self.smallest_inclusion
-        if smallest is not None and not (_is_number(smallest) and 0 < smallest <= 1):
-            raise ConfigurationError(f"{self._me}: smallest_inclusion must be a probability above 0")
+        if bar == "falls_by":
+            self._must(0 < level < high - low, f"falls_by must be between 0 and {high - low:g}")
+        else:
+            self._must(low < level < high, f"{bar} must be between {low:g} and {high:g}; see range")
+        enough = type(self.baseline) is int and self.baseline >= _LEAST_BASELINE
+        self._must(enough, "baseline must be a whole number of at least 30")
         silent = self.silent_after
-        if silent is not None and not (_is_number(silent) and silent > 0):
-            raise ConfigurationError(f"{self._me}: silent_after must be a number of seconds")
+        fine = silent is None or (_is_number(silent) and silent > 0)
+        self._must(fine, "silent_after must be a number of seconds")
 
-    def _checked_range(self) -> tuple[float, float]:
-        if not _is_pair(self.range) or not all(map(_is_number, self.range)) or self.range[0] >= self.range[1]:
-            raise ConfigurationError(f"{self._me}: range must be the lowest and the highest value")
-        return self.range[0], self.range[1]
+    def _must(self, fine: bool, wanted: str) -> None:
+        if not fine:
+            raise ConfigurationError(f"{self._me}: {wanted}")
 
     @property
     def _me(self) -> str:

@@ -1,4 +1,4 @@
-"""What an alarm has to tell, and the forms in which it is told."""
+"""What an alarm has to tell, and in which forms."""
 
 from __future__ import annotations
 

@@ -1,17 +1,27 @@
-"""Alarms inside an application: a sink beside those that store results."""
+"""Where scored turns come from: a sink inside an application, or a database that any process writes to."""
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard._internal.lazy import is_installed
+from steelyard._internal.logs import SafeLogger, WarnOnce
+from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.alarms._alarm import Alarm
 from steelyard.alarms._watcher import DEFAULT_FILE, AlarmWatcher
+from steelyard.results import ObservedMonitor
 from steelyard.scores import Evaluation
-from steelyard.sinks import ObservedMonitor
+
+if TYPE_CHECKING:
+    from steelyard.results import ResultsReader
+
+_log = SafeLogger("steelyard.alarms")
+_BATCH = 500
+_PAUSE = 1.0
 
 
 class AlarmSink:
@@ -84,3 +94,72 @@ def _canaries_of(monitor: Any) -> Callable[[], str]:
         return "probes with a known answer are being asked whether it was the judge; its log tells"
 
     return words
+
+
+class Follower:
+    """Passes what is written to a database on to alarms, from a thread of its own.
+
+    It begins with what is written from now on, and after a restart where it stopped. A database that cannot
+    be read is tried again, second by second; it is logged the first time.
+    """
+
+    def __init__(self, watcher: AlarmWatcher, results: ResultsReader, *, pause: float = _PAUSE) -> None:
+        """Nothing is started yet.
+
+        Args:
+            watcher: The alarms.
+            results: What is read.
+            pause: Seconds between two looks.
+        """
+        self._watcher = watcher
+        self._results = results
+        self._pause = pause
+        self._end = threading.Event()
+        self._thread = DaemonExecutor(name="steelyard-alarms-follow")
+        self._warn = WarnOnce(_log)
+
+    def start(self) -> None:
+        """Begin."""
+        self._watcher.start()
+        self._thread.submit(self._run)
+
+    def close(self) -> None:
+        """End, after telling what is due."""
+        self._end.set()
+        self._thread.shutdown()
+        self._watcher.close()
+
+    def step(self) -> int:
+        """Take what was written since the last time; returns how many turns that were.
+
+        Raises:
+            ConfigurationError: If the database cannot be read.
+            sqlite3.Error: If the file of alarms cannot be written.
+        """
+        source = self._results.name
+        position = self._watcher.position(source)
+        # The first time only the place is noted: what was written before is not news.
+        if position is None:
+            self._watcher.take([], source=source, position=self._results.position())
+            return 0
+        written = self._results.written_after(position, limit=_BATCH)
+        if written:
+            evaluations = [evaluation for _, evaluation in written]
+            self._watcher.take(evaluations, source=source, position=written[-1][0])
+        return len(written)
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            try:
+                full = self.step() == _BATCH
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
+                self._warn(
+                    "read",
+                    "alarms cannot read %s: %s; check the address, and that it can be read",
+                    self._results.name,
+                    error_words(error),
+                )
+                full = False
+            # A full batch means that more is waiting, and is not paused after.
+            if not full:
+                self._end.wait(self._pause)

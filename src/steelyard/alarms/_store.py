@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from steelyard._internal.forks import FileConnection
+from steelyard._internal.forks import FileConnection, transaction
 from steelyard._internal.redact import error_words
-from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
 
 # "STLA" in ASCII; by it a file of another program is known and left alone.
@@ -222,16 +221,14 @@ class Transaction:
         """When the next attempt for one of these targets is due."""
         marks = ", ".join("?" * len(targets))
         (due,) = self.connection.execute(
-            f"SELECT min(due) FROM messages WHERE due IS NOT NULL AND target IN ({marks})",
-            targets,
+            f"SELECT min(due) FROM messages WHERE due IS NOT NULL AND target IN ({marks})", targets
         ).fetchone()
         return None if due is None else float(due)
 
     def messages(self, name: str, limit: int = 20) -> list[Notice]:
         """The last messages of an alarm, newest first."""
         rows = self.connection.execute(
-            f"SELECT {_COLUMNS} FROM messages WHERE name = ? ORDER BY created DESC LIMIT ?",
-            (name, limit),
+            f"SELECT {_COLUMNS} FROM messages WHERE name = ? ORDER BY created DESC LIMIT ?", (name, limit)
         )
         return [_message(row) for row in rows]
 

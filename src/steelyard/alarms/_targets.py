@@ -1,4 +1,4 @@
-"""Whom an alarm tells: the log, OpenTelemetry, a webhook, Slack.
+"""Who is told of an alarm: the log, OpenTelemetry, a webhook, Slack.
 
 A webhook's address is a secret: it is never logged, stored or shown. One request per attempt, no redirects,
 little of the reply read; what happens then (another attempt, giving up) is the outbox's business.
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import urllib3
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import is_http_address
 from steelyard.alarms._event import AlarmEvent
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.recording import unrecorded
@@ -91,13 +92,7 @@ def _resolved(kind: str, address: str) -> str:
 
 
 def _check_address(address: str, owner: str) -> None:
-    try:
-        parts = urlsplit(address)
-        # Reading `port` is what raises for one that is not a number.
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    if not is_http_address(address):
         raise ConfigurationError(
             f"{owner}: this is not an http(s) address; write one that begins with https://"
         )

@@ -1,15 +1,14 @@
 """What one alarm knows: the turns before, those since things may have changed, and the bet on a fall.
 
-Everything is plain numbers with a JSON form, so that it survives a restart and several processes can take
-turns with it.
+Everything is plain numbers, which `steelyard._internal.typed` writes and reads, so that it survives a restart
+and several processes can take turns with it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 from steelyard.alarms._alarm import Alarm, bar_of
 from steelyard.alarms._event import AlarmEvent, Range, WorstTurn, how_made, time_words
@@ -26,9 +25,6 @@ _SEEN = 512
 _LATE = 3600.0
 """Seconds by which a turn that was judged late may be behind the latest one and still speak of now."""
 _LEVEL = 0.95
-_MOST_GROWN, _FEW = 2.0, 512
-"""By so many times neighbours may be more alike since a change than before it: with more, falls are told
-later; with less, a first long session that goes wrong sets off more alarms. By more after few turns."""
 _LEAST_UNITS = 30.0
 """Fewer sessions hardly tell how much sessions differ."""
 _LEAST_TARGET = 1e-3
@@ -69,8 +65,8 @@ class Watch:
     """How far the scores have run below the target since `changed_at` (Page's CUSUM, Biometrika 41, 1954)."""
     changed_at: float | None = None
     """Since when the scores may be different."""
-    most_alike: float = 1.0
-    """How alike neighbours may be since then, by what was known until then."""
+    alike_at_first: float = 1.0
+    """While learning, how alike turns were in the first half: a fall makes those of both halves alike."""
     before: Moments = field(default_factory=Moments)
     """Of the turns until then; while learning, of the first half of them."""
     since: Moments = field(default_factory=Moments)
@@ -95,7 +91,7 @@ class Watch:
     @classmethod
     def start(cls, alarm: Alarm) -> Self:
         """The state before the first turn."""
-        watch = cls(alarm.fingerprint, smallest=alarm.smallest_inclusion or 1.0)
+        watch = cls(alarm.fingerprint)
         if alarm.falls_by is None:
             bar = alarm.below if alarm.below is not None else alarm.above
             assert bar is not None
@@ -103,50 +99,6 @@ class Watch:
         else:
             watch.state = "learning"
         return watch
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The state as `to_dict` wrote it.
-
-        Raises:
-            TypeError: If it has other fields.
-            ValueError: If a field holds something else.
-        """
-        # Of earlier versions, which counted sessions or neighbours in another way: what it bet is void, what
-        # it learnt is not.
-        stored = {name: value for name, value in data.items() if name not in ("steps", "stakes")}
-        bet, order = None, stored.get("order", {})
-        if stored.get("bet") and "power" in stored["bet"]:
-            bet = FallAlarm(target=1)
-            bet.resume(stored["bet"])
-        return cls(
-            **{
-                **stored,
-                "bet": bet,
-                "alike": OpenSums.resumed(stored["alike"]) if "alike" in stored else OpenSums(),
-                "order": Neighbours(**order) if "seen" in order else Neighbours(),
-                "season": Season(**stored.get("season", {})),
-                "before": Moments(**stored["before"]),
-                "since": Moments(**stored["since"]),
-                "normal": Moments(**stored["normal"]),
-                "worst": [WorstTurn(**turn) for turn in stored["worst"]],
-                "seen": dict.fromkeys(stored["seen"]),
-                "course": [(float(at), float(stake)) for at, stake in stored.get("course", ())],
-            }
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON form."""
-        return {
-            **{one.name: getattr(self, one.name) for one in fields(self)},
-            "bet": self.bet and self.bet.state(),
-            "alike": self.alike.state(),
-            **{
-                name: asdict(getattr(self, name)) for name in ("order", "season", "before", "since", "normal")
-            },
-            "worst": [asdict(turn) for turn in self.worst],
-            "seen": list(self.seen),
-        }
 
     def take(self, alarm: Alarm, evaluation: Evaluation) -> AlarmEvent | None:
         """Take a turn into account; what there is to tell, if anything."""
@@ -203,10 +155,7 @@ class Watch:
     @property
     def design_effect(self) -> float:
         """How many times the variance is what it would be if turns were independent."""
-        if not self.by_order:
-            return self.alike.design_effect
-        # A fall makes all turns since then alike: what was known before it bounds what is taken from them.
-        return min(self.order.design_effect, self.most_alike if self.changed_at is not None else math.inf)
+        return self.order.design_effect if self.by_order else self.alike.design_effect
 
     @property
     def by_order(self) -> bool:
@@ -219,10 +168,9 @@ class Watch:
         at, session = evaluation.at, evaluation.user or evaluation.session
         usual = self.season.usual(at)
         self.alike.add(quality, inclusion, session=session)
-        if self.by_order and self.state != "fallen":
+        if self.by_order:
             self.order.add(quality, inclusion)
-        effect = self.design_effect
-        variance = self._variance() * effect
+        variance = self._variance() * self.design_effect
         doubt = self.season.doubt(at, smallest=self.smallest, variance=variance)
         if self.state != "fallen":
             self.season.add(at, quality, inclusion, variance=variance)
@@ -235,10 +183,7 @@ class Watch:
         # A recovery is a fall of the mirrored scores.
         usual = -usual if self.state == "fallen" else usual
         self._follow(quality, inclusion, at, usual - min(doubt, FallAlarm.most_doubt))
-        effect = effect if self.by_order else 1.0
-        goes_off = self._bet(
-            alarm, quality, inclusion, session=session, usual=usual, doubt=doubt, effect=effect
-        )
+        goes_off = self._bet(alarm, quality, inclusion, session=session, usual=usual, doubt=doubt)
         self._note(at)
         if not goes_off:
             return None
@@ -272,31 +217,40 @@ class Watch:
         if self.target is None:
             first = self.normal.n <= alarm.baseline // 2
             (self.before if first else self.since).add(quality, inclusion)
-            self.most_alike = self.design_effect if first else self.most_alike
+            self.alike_at_first = self.design_effect if first else self.alike_at_first
         if self.normal.n < alarm.baseline << self.learned or self.alike.units < _LEAST_UNITS:
             return
         missed = alarm.alpha / 4 / 2**self.learned
         self.learned += 1
         mean = self._estimate(self.normal, 1 - 2 * missed)
+        halves = self._fell_meanwhile() if self.target is None else ()
+        if halves:
+            # What they were before is normal, so that the fall is told.
+            mean = self.before.estimate(level=1 - 2 * missed, design_effect=self.alike_at_first)
+            self.order = Neighbours()
         assert mean is not None
+        self._aim(alarm, mean, halves)
+
+    def _aim(self, alarm: Alarm, mean: Estimate, halves: Sequence[Estimate]) -> None:
+        """Set the target by what is normal; `halves` of the turns that were learnt from, if they fell."""
         low, high = alarm.range
-        target = min(mean.value - alarm.falls_by / (high - low), mean.low)
+        target = min(mean.value - (alarm.falls_by or 0.0) / (high - low), mean.low)
         if target > (self.target or 0.0):
             times = [time_words(at) for at in (self.season.first, self.last_at) if at is not None]
-            fell = self._fell_meanwhile(alarm) if self.target is None else ""
-            self.learnt = f"{self.range_of(alarm, self.normal)}, {' to '.join(times)}{fell}"
+            self.learnt = f"{self.range_of(alarm, self.normal)}, {' to '.join(times)}"
+            if halves:
+                ends = " to ".join(f"{self._shown(alarm, half.value):.3f}" for half in halves)
+                self.learnt += f"; they fell meanwhile, from {ends}: the first half is compared with"
         if self.target is None:
             self.state, self.worst = "quiet", []
-            self.before, self.since = replace(self.normal), Moments()
+            self.before, self.since = self.before if halves else replace(self.normal), Moments()
         self.target = max(target, self.target or 0.0, _LEAST_TARGET)
 
-    def _fell_meanwhile(self, alarm: Alarm) -> str:
+    def _fell_meanwhile(self) -> Sequence[Estimate]:
+        """The halves of the turns that were learnt from, if the second is clearly worse."""
         # A fall makes turns alike: the first half tells how alike they are.
-        one, other = (half.estimate(design_effect=self.most_alike) for half in (self.before, self.since))
-        if one is None or other is None or one.low <= other.high:
-            return ""
-        ends = (f"{self._shown(alarm, half.value):.3f}" for half in (one, other))
-        return f"; they fell meanwhile, from {' to '.join(ends)}"
+        one, other = (half.estimate(design_effect=self.alike_at_first) for half in (self.before, self.since))
+        return (one, other) if one is not None and other is not None and one.low > other.high else ()
 
     def _follow(self, quality: float, inclusion: float, at: float, usual: float) -> None:
         assert self.target is not None
@@ -306,7 +260,6 @@ class Watch:
         self.drift += gap * self.smallest / inclusion
         self.since.add(quality, inclusion)
         if self.changed_at is None:
-            self.most_alike = _MOST_GROWN * self.design_effect * (1 + _FEW / max(self.order.turns, 1))
             self.changed_at = at
         # Nothing is left that speaks for a change: these turns are like those before.
         if self.drift <= 0:
@@ -326,7 +279,6 @@ class Watch:
         session: str | None,
         usual: float,
         doubt: float,
-        effect: float,
     ) -> bool:
         assert self.target is not None
         fallen = self.state == "fallen"
@@ -340,7 +292,7 @@ class Watch:
             session=session,
             usual=usual,
             doubt=doubt,
-            design_effect=effect,
+            design_effect=self.design_effect if self.by_order else 1.0,
         )
 
     def _turn_over(self, kind: Literal["fell", "recovered"]) -> None:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, replace
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
-from steelyard._internal.typed import read
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.typed import adapter, read
 from steelyard.alarms._alarm import Alarm, bar_of, distinct
 from steelyard.alarms._event import AlarmEvent, Range
 from steelyard.alarms._store import AlarmStore, Notice, Transaction
@@ -70,11 +69,7 @@ class AlarmWatcher:
     """
 
     def __init__(
-        self,
-        alarms: Iterable[Alarm],
-        *,
-        file: str = DEFAULT_FILE,
-        clock: Callable[[], float] = time.time,
+        self, alarms: Iterable[Alarm], *, file: str = DEFAULT_FILE, clock: Callable[[], float] = time.time
     ) -> None:
         """Open the file; nothing is started yet.
 
@@ -229,9 +224,10 @@ class AlarmWatcher:
         wait(attempts, timeout=timeout)
 
     def _tell_one(self, message: Notice) -> None:
-        event = _event_from(message.body)
-        target = self._targets[message.target]
-        problem = "unreadable" if event is None else self._attempt(target, event)
+        try:
+            problem = self._attempt(self._targets[message.target], read(AlarmEvent, message.body))
+        except InvalidRecord:
+            problem = "unreadable"
         with self._store.transaction() as file:
             again = file.settle(message, self._clock(), problem)
         if problem is not None:
@@ -271,13 +267,15 @@ class AlarmWatcher:
             self._wake.wait(pause)
             # Cleared before the look, so that what comes during it is not slept over.
             self._wake.clear()
+        # What was under way when the file was closed has opened it again.
+        self._store.close()
 
     def _watch(self, file: Transaction, alarm: Alarm) -> Watch:
         stored = file.state(alarm.label)
         if stored is not None and stored.get("fingerprint") == alarm.fingerprint:
             try:
-                return Watch.from_dict(stored)
-            except (TypeError, ValueError, KeyError, AttributeError):
+                return read(Watch, stored)
+            except InvalidRecord:
                 self._warn(alarm.label, "what alarm %r knew cannot be read; it starts anew", alarm.label)
         return Watch.start(alarm)
 
@@ -296,16 +294,8 @@ class AlarmWatcher:
 
     def _put(self, file: Transaction, alarm: Alarm, watch: Watch, events: Iterable[AlarmEvent]) -> None:
         now = self._clock()
-        file.put_state(alarm.label, watch.to_dict(), now)
+        file.put_state(alarm.label, adapter(Watch).dump_python(watch, mode="json"), now)
         self._fallen[alarm.label, alarm.metric] = watch.state == "fallen"
         for event in events:
             for target in alarm.to:
                 file.put_message(event.id, shown(target), alarm.label, asdict(event), now)
-
-
-def _event_from(body: dict[str, object]) -> AlarmEvent | None:
-    """An event as it was stored; None if it is something else."""
-    try:
-        return read(AlarmEvent, body)
-    except InvalidRecord:
-        return None

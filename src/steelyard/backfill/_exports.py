@@ -8,15 +8,14 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import urllib3
 
 from steelyard._internal.redact import error_words, redacted_url
-from steelyard.backfill._rows import Bad
-from steelyard.errors import ConfigurationError
+from steelyard.backfill._rows import Bad, unix_time
+from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import Record, TraceRef
 from steelyard.recording.reading import contexts_of
 
@@ -39,7 +38,6 @@ _RUNS: Final = {
     "embedding": "EMBEDDING",
 }
 _PAGE: Final = 500
-_LARGEST: Final = 256 * 1024 * 1024
 _SECONDS: Final = 60.0
 
 
@@ -110,12 +108,9 @@ class Tracing:
                 yield record
                 continue
             assert record.trace is not None
-            yield record.replace(trace=replace(own, framework=record.trace.framework), id=_id(own, record))
-
-
-def _id(own: TraceRef, record: Record) -> str:
-    """The vendor's id of a turn: LangChain's recorder gives the same one to a turn that it sees live."""
-    return own.run_id or record.id
+            trace = replace(own, framework=record.trace.framework)
+            # LangChain's recorder gives the same id to a turn that it sees live.
+            yield record.replace(trace=trace, id=own.run_id or record.id)
 
 
 def as_id(text: str, size: int) -> str:
@@ -129,15 +124,10 @@ def as_id(text: str, size: int) -> str:
 
 def nanoseconds(value: object) -> int:
     """A time in nanoseconds; 0 where it is none."""
-    if value is None or value == "":
-        return 0
-    if isinstance(value, datetime):
-        return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1e9)
     try:
-        given = datetime.fromisoformat(str(value))
-    except ValueError:
+        return int((unix_time(value) or 0.0) * 1e9)
+    except InvalidRecord:
         return 0
-    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1e9)
 
 
 def as_text(value: object) -> str:
@@ -295,30 +285,19 @@ class PhoenixServer:
                     return
 
     def _page(self, pool: urllib3.PoolManager, cursor: str | None) -> dict[str, Any]:
-        query = urlencode({"limit": _PAGE, **({"cursor": cursor} if cursor else {})})
+        query = {"limit": str(_PAGE), **({"cursor": cursor} if cursor else {})}
         try:
-            reply = pool.request(
-                "GET", f"{self._address}?{query}", headers=self._headers, preload_content=False
-            )
-            # One byte more than is allowed shows that there is more.
-            body = reply.read(_LARGEST + 1)
-            reply.release_conn()
+            reply = pool.request("GET", self._address, fields=query, headers=self._headers)
         except urllib3.exceptions.HTTPError as error:
             raise ConfigurationError(
-                f"{self.name} cannot be reached: {error_words(_cause(error))}; "
-                "check its address, and that it runs"
+                f"{self.name} cannot be reached: {error_words(error)}; check its address, and that it runs"
             ) from None
         if reply.status != 200:
             raise ConfigurationError(
                 f"{self.name}: HTTP {reply.status} instead of spans; check its address and key"
             )
-        if len(body) > _LARGEST:
-            raise ConfigurationError(
-                f"{self.name}: {_PAGE} spans have more than {_LARGEST >> 20} MiB; "
-                "ask for fewer days at a time"
-            )
         try:
-            page = json.loads(body)
+            page = reply.json()
         except (ValueError, RecursionError):
             page = None
         if not isinstance(page, dict):
@@ -345,10 +324,3 @@ def _line(tracing: Tracing, span: Mapping[str, Any]) -> bytes:
         attributes=attributes,
         error=str(span.get("status_message") or "Error") if failed else "",
     )
-
-
-def _cause(error: BaseException) -> BaseException:
-    """What lies behind an error of urllib3: the refused connection rather than that it was tried so often."""
-    reason = getattr(error, "reason", None)
-    inner = reason if isinstance(reason, BaseException) else error.__cause__
-    return error if inner is None else _cause(inner)

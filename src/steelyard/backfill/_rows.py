@@ -164,7 +164,6 @@ def _contexts(items: list[object], ids: object) -> list[object]:
 
 
 def _kind(value: object) -> str:
-    """The JSON type of a value, in words."""
     if value is None:
         return "null"
     # Booleans first: to Python they are numbers.
@@ -243,29 +242,22 @@ def record_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> Record:
         if (cell := row.get(column)) is not None
     }
     traced = {name: str(data.pop(name)) for name in ("trace_id", "span_id", "run_id") if name in data}
-    moment = _moment(data.pop("time", None))
+    moment = unix_time(data.pop("time", None))
     known = set(columns.values())
     rest = {name: _plain(value) for name, value in row.items() if name not in known and value is not None}
     data["metadata"] = {**rest, **_mapping(data.get("metadata"))}
-    for part in data.keys() & {"question", "answer", "reference"}:
+    for part in data.keys() & {"id", "question", "answer", "reference"}:
         data[part] = str(data[part])
+    if not data.get("id"):
+        # Of the content alone: line numbers and times differ from one export to the next.
+        told = [data.get(part) for part in ("question", "contexts", "answer")]
+        data["id"] = hashlib.blake2b(json.dumps(told, default=str).encode(), digest_size=16).hexdigest()
     if moment is not None:
         data["timings"] = {"started_at": moment}
     if traced:
         data["trace"] = {**traced, "framework": "backfill"}
-    return read_record(
-        {name: value for name, value in data.items() if value not in ({}, [])} | {"id": _id_or_made(data)},
-        number=0,
-        # Empty lists and objects are what exporters write where there is nothing.
-    )
-
-
-def _id_or_made(data: Mapping[str, Any]) -> str:
-    if data.get("id") not in (None, ""):
-        return str(data["id"])
-    # Of the content alone: line numbers and times differ from one export to the next.
-    told = [data.get(part) for part in ("question", "contexts", "answer")]
-    return hashlib.blake2b(json.dumps(told, default=str).encode(), digest_size=16).hexdigest()
+    # Empty lists and objects are what exporters write where there is nothing.
+    return read_record({name: value for name, value in data.items() if value not in ({}, [])}, number=0)
 
 
 def _items(value: object) -> list[Any]:
@@ -303,7 +295,6 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """A JSON value."""
     if isinstance(value, str | int | float | bool | None):
         return value
     if isinstance(value, Mapping):
@@ -313,7 +304,7 @@ def _plain(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _moment(value: object) -> float | None:
+def unix_time(value: object) -> float | None:
     """A Unix time: of a time, a number of seconds or milliseconds, or an ISO 8601 text."""
     if value is None or value == "":
         return None

@@ -17,8 +17,7 @@ from time import monotonic
 from typing import Final
 
 from steelyard._internal.redact import error_words
-from steelyard.backfill._meant import Judgement, StoredResults, StoredTurnFilter
-from steelyard.backfill._source import Source
+from steelyard.backfill._source import Judgement, Source, StoredTurnFilter, known_judgements
 from steelyard.engine import evaluate_one
 from steelyard.errors import SteelyardError
 from steelyard.metrics import Metric, metric_provenance
@@ -34,8 +33,6 @@ _PAUSE: Final = 0.5
 _HOPELESS: Final = 20  # a wrong key or address shows at once, and costs no run of a hundred thousand
 # A turn that failed or was cancelled has no answer to judge.
 _JUDGED: Final = frozenset({"ok", "truncated"})
-# Of a file of the wrong kind every line is bad; one hundred lines show it as well as a million.
-_MOST_NAMED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ class Backfill:
     ) -> None:
         self._sources = sources
         self._options = options
-        self._stored = StoredResults(results)
+        self._results = results
         self._meant = meant or StoredTurnFilter()
         self._sample = sample
         self._budget = budget
@@ -120,26 +117,19 @@ class Backfill:
     @property
     def counts(self) -> BackfillCounts:
         """What became of every turn so far."""
-        counts = self._counts
         return BackfillCounts(
-            read=counts["read"],
-            bad=counts["bad"],
             without=dict(self._without),
             left_out=dict(self._left_out),
-            known=counts["known"],
-            judged=counts["judged"],
-            failed=counts["failed"],
             usage=self._usage,
             stopped=self._stopped,
+            **{name: self._counts[name] for name in ("read", "bad", "known", "judged", "failed")},
         )
 
     def tasks(self) -> Iterator[Task]:
         """What is still to be judged. Reads the sources and judges nothing."""
-        seen: set[str] = set()
-        meant = (record for record in self._records() if self._is_meant(record, seen))
+        meant = self._meant_records()
         while some := list(islice(meant, _LOOKED_UP_AT_ONCE)):
             yield from self._unknown(some)
-        self._stored.close()
 
     async def run(self, advance: Callable[[Evaluation], None] = lambda _: None) -> BackfillCounts:
         """Judge and write until everything is done, the budget is used up or nothing works.
@@ -174,7 +164,6 @@ class Backfill:
         return self.counts
 
     async def _judged(self) -> AsyncGenerator[Evaluation, None]:
-        """Evaluations as they come, a number of turns judged at the same time."""
         waiting: set[asyncio.Task[Evaluation]] = set()
         coming = self._affordable()
         try:
@@ -207,23 +196,20 @@ class Backfill:
             inclusion=task.inclusion,
         )
 
-    def _records(self) -> Iterator[Record]:
+    def _meant_records(self) -> Iterator[Record]:
+        seen: set[str] = set()
         for source in self._sources:
             for record in source.records(self._bad):
                 self._counts["read"] += 1
-                yield record
+                if (cause := self._cause(record, seen)) is None:
+                    yield record
+                else:
+                    self._left_out[cause] += 1
             self._without.update(source.without)
 
     def _bad(self, where: str, why: str) -> None:
         self._counts["bad"] += 1
-        if self._counts["bad"] <= _MOST_NAMED:
-            self._tell_bad(where, why)
-
-    def _is_meant(self, record: Record, seen: set[str]) -> bool:
-        cause = self._cause(record, seen)
-        if cause is not None:
-            self._left_out[cause] += 1
-        return cause is None
+        self._tell_bad(where, why)
 
     def _cause(self, record: Record, seen: set[str]) -> str | None:
         """Why a turn is not to be judged."""
@@ -242,7 +228,7 @@ class Backfill:
 
     def _unknown(self, records: Sequence[Record]) -> Iterator[Task]:
         """The tasks for some turns, without what is known."""
-        known = self._stored.known([record.id for record in records])
+        known = known_judgements(self._results, [record.id for record in records])
         for record in records:
             wanted = self._judgements(record)
             left = tuple(one.metric for one in wanted if one not in known)
@@ -254,7 +240,6 @@ class Backfill:
                 yield Task(masked, left, self._sample)
 
     def _judgements(self, record: Record) -> list[Judgement]:
-        """What this run would make of a turn."""
         options = self._options
 
         def of(metric: Metric) -> Judgement:
@@ -319,12 +304,11 @@ class Backfill:
 
 
 async def _write(sink: Sink, evaluations: Sequence[Evaluation]) -> None:
-    for attempt in range(_TRIES):
-        if attempt:
-            await asyncio.sleep(_PAUSE * 2**attempt)
+    for attempt in range(1, _TRIES + 1):
         try:
-            await sink.write(evaluations)
-            return
+            return await sink.write(evaluations)
         except Exception as error:  # noqa: BLE001 - a sink may raise anything
-            problem = error_words(error)
-    raise SteelyardError(f"the sink {sink.name!r} does not take results: {problem}; run again to go on")
+            if attempt == _TRIES:
+                why = f"does not take results: {error_words(error)}; run again to go on"
+                raise SteelyardError(f"the sink {sink.name!r} {why}") from None
+        await asyncio.sleep(_PAUSE * 2**attempt)

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from steelyard.backfill._exports import (
     PhoenixServer,
@@ -24,19 +24,92 @@ from steelyard.backfill._exports import (
 from steelyard.backfill._rows import Bad, Columns, json_lines, record_of
 from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
 from steelyard.record import Record
+from steelyard.results import connect_readonly
 
-_AT_ONCE: Final = 1000
+_FIELDS = ("id", "status", "trace_id", "tag")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredTurnFilter:
+    """A period, and conditions on what stands with a turn."""
+
+    since: float | None = None
+    """Unix time; only turns that started then or later."""
+    until: float | None = None
+    """Unix time; only turns that started before."""
+    where: Sequence[tuple[str, str]] = ()
+    """Pairs of a field (`tag`, `status`, `id`, `trace_id`, or a name in the metadata) and a value."""
+
+    @staticmethod
+    def parse(conditions: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Conditions as they are typed: `tag=prod`."""
+        pairs = [condition.partition("=") for condition in conditions]
+        for name, equals, _ in pairs:
+            if not (name.strip() and equals):
+                raise ConfigurationError(f"--where wants FIELD=VALUE, not {name!r}")
+        return tuple((name.strip(), value.strip()) for name, _, value in pairs)
+
+    def leaves_out(self, record: Record) -> str | None:
+        """Why a turn is not meant; None for one that is."""
+        if self.since is not None or self.until is not None:
+            started = record.timings.started_at if record.timings else None
+            if started is None:
+                return "no_time"
+            if (self.since is not None and started < self.since) or (
+                self.until is not None and started >= self.until
+            ):
+                return "other_time"
+        return None if all(_holds(record, name, value) for name, value in self.where) else "other_value"
+
+
+def _holds(record: Record, name: str, value: str) -> bool:
+    if name == "tag":
+        return value in record.tags
+    if name in _FIELDS:
+        return str(getattr(record, name)) == value
+    return str(record.metadata.get(name)) == value
+
+
+class Judgement(NamedTuple):
+    """A metric on a turn, and how it was judged: two that are equal need not be made twice."""
+
+    record_id: str
+    metric: str
+    options: str
+    judge: str | None
+    embedder: str | None
+    prompt_version: str | None
+    metric_version: str | None
+    fuse: str | None
+
+
+def known_judgements(path: str | os.PathLike[str] | None, records: Sequence[str]) -> set[Judgement]:
+    """What a results file knows of some turns: a value, or that the metric does not apply.
+
+    Failures are tried again. Which other metrics were judged beside one is not looked at, though it is a part
+    of a result's id. The file may be written to meanwhile, or not be there at all.
+    """
+    if path is None or not Path(path).exists():
+        return set()
+    query = f"SELECT {', '.join(Judgement._fields)} FROM scores WHERE record_id = ? AND status != 'failed'"
+    with closing(connect_readonly(path)) as connection:
+        return {Judgement(*row) for one in records for row in connection.execute(query, (one,))}
+
+
+_ROWS_AT_ONCE: Final = 1000
 # All as text: types guessed by the first rows would take the leading zeros off an id.
-_READERS: Final = {".parquet": "read_parquet(?)", ".csv": "read_csv(?, all_varchar = true)"}
-_READERS_TSV: Final = "read_csv(?, all_varchar = true, delim = '\t')"
+_READERS: Final = {
+    ".parquet": "read_parquet(?)",
+    ".csv": "read_csv(?, all_varchar = true)",
+    ".tsv": "read_csv(?, all_varchar = true, delim = '\t')",
+}
 # A file may come from anywhere: nothing is fetched for it, and what it can use up is bounded.
-_CONFIG: Final = {
+_CONFIG: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "memory_limit": "1GB",
     "threads": "1",
 }
-SUFFIXES: Final = (".parquet", ".csv", ".tsv")
 _LINE_FILES = (".jsonl", ".json", ".ndjson", ".gz")
 _LARGEST = 256 * 1024 * 1024
 _LOOK = 64
@@ -60,7 +133,6 @@ class Source:
 
 
 def _table(path: Path, columns: Columns) -> Source:
-    """The turns in one Parquet or CSV file."""
     found = columns.find(column_names(path), where=f"{str(path)!r}")
 
     def read(source: Source, bad: Bad) -> Iterator[Record]:
@@ -74,8 +146,6 @@ def _table(path: Path, columns: Columns) -> Source:
 
 
 def _lines(path: Path, columns: Columns) -> Source:
-    """Records, one JSON object a line."""
-
     def read(source: Source, bad: Bad) -> Iterator[Record]:
         for number, row in enumerate(_objects(path, bad), start=1):
             try:
@@ -88,8 +158,6 @@ def _lines(path: Path, columns: Columns) -> Source:
 
 
 def _traces(name: str, lines: Callable[[Tracing, Bad], Iterable[bytes]], read_traces: TraceReader) -> Source:
-    """Spans, in files or on a server."""
-
     def read(source: Source, bad: Bad) -> Iterator[Record]:
         tracing = Tracing()
         yield from tracing.turns(lines(tracing, bad), read_traces, source.name, bad)
@@ -98,51 +166,38 @@ def _traces(name: str, lines: Callable[[Tracing, Bad], Iterable[bytes]], read_tr
     return Source(name, read)
 
 
-def column_names(path: Path) -> list[str]:
-    """The columns of a file."""
-    duckdb = load()
-    with closing(duckdb.connect(config=_CONFIG)) as connection:
-        try:
-            described = connection.execute(f"SELECT * FROM {_reader(path)} LIMIT 0", [str(path)]).description
-        except duckdb.Error as error:
-            raise ConfigurationError(
-                f"{str(path)!r} cannot be read: {_problem(error)}; check that it is the file you mean"
-            ) from None
-    return [column[0] for column in described]
-
-
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file."""
-    duckdb = load()
-    with closing(duckdb.connect(config=_CONFIG)) as connection:
-        try:
-            cursor = connection.execute(f"SELECT * FROM {_reader(path)}", [str(path)])
-            names = [column[0] for column in cursor.description]
-            while found := cursor.fetchmany(_AT_ONCE):
-                for row in found:
-                    yield dict(zip(names, row, strict=True))
-        except duckdb.Error as error:
-            raise ConfigurationError(
-                f"{str(path)!r} cannot be read: {_problem(error)}; check that it is the file you mean"
-            ) from None
-
-
-def _reader(path: Path) -> str:
-    return _READERS.get(path.suffix.lower(), _READERS_TSV)
-
-
-def load() -> Any:
-    """DuckDB."""
+@contextmanager
+def _table_of(path: Path, rest: str = "") -> Iterator[Any]:
+    """DuckDB's cursor over a file."""
     try:
         import duckdb
     except ImportError:
         raise MissingDependency("duckdb", extra="backfill") from None
-    return duckdb
+    reader = _READERS[path.suffix.lower()]
+    with closing(duckdb.connect(config=_CONFIG)) as connection:
+        try:
+            yield connection.execute(f"SELECT * FROM {reader} {rest}", [str(path)])
+        except duckdb.Error as error:
+            # Its first sentence: what follows may quote rows.
+            problem = f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
+            raise ConfigurationError(
+                f"{str(path)!r} cannot be read: {problem}; check that it is the file you mean"
+            ) from None
 
 
-def _problem(error: Exception) -> str:
-    """Its first sentence: what follows may quote rows."""
-    return f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
+def column_names(path: Path) -> list[str]:
+    """The columns of a file."""
+    with _table_of(path, "LIMIT 0") as cursor:
+        return [column[0] for column in cursor.description]
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file."""
+    with _table_of(path) as cursor:
+        names = [column[0] for column in cursor.description]
+        while found := cursor.fetchmany(_ROWS_AT_ONCE):
+            for row in found:
+                yield dict(zip(names, row, strict=True))
 
 
 def open_sources(
@@ -164,13 +219,13 @@ def open_sources(
     for place in places:
         if place.startswith(("http://", "https://")):
             server = PhoenixServer(place, project=project)
-            found.append(_traces(server.name, partial(_served, server), read_traces))
+            found.append(_traces(server.name, lambda *_, server=server: server.lines(), read_traces))
             continue
         for path in _files(Path(place)):
             kind = _kind(path)
             if kind != "records":
                 traced.append((kind, path))
-            elif path.suffix.lower() in SUFFIXES:
+            elif path.suffix.lower() in _READERS:
                 found.append(_table(path, columns))
             else:
                 found.append(_lines(path, columns))
@@ -186,20 +241,17 @@ def _files(path: Path) -> list[Path]:
         if not path.exists():
             raise ConfigurationError(f"there is no file {str(path)!r}; check its name")
         return [path]
-    inside = sorted(
-        p for p in path.rglob("*") if p.is_file() and p.suffix.lower() in (*SUFFIXES, *_LINE_FILES)
-    )
+    known = (*_READERS, *_LINE_FILES)
+    inside = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix.lower() in known)
     if not inside:
-        raise ConfigurationError(
-            f"in {str(path)!r} there is no file that ends in {', '.join((*SUFFIXES, *_LINE_FILES))}; "
-            "name another folder or a file"
-        )
+        what = f"no file that ends in {', '.join(known)}; name another folder or a file"
+        raise ConfigurationError(f"in {str(path)!r} there is {what}")
     return inside
 
 
 def _kind(path: Path) -> Kind:
     """What a file holds, by the names of its columns or the keys of its first object."""
-    if path.suffix.lower() in SUFFIXES:
+    if path.suffix.lower() in _READERS:
         keys = set(column_names(path))
     else:
         first = next(iter(_objects(path, lambda *_: None)), None)
@@ -256,16 +308,12 @@ def _listed(path: Path, text: bytes) -> Iterator[dict[str, Any]]:
     yield from (item for item in value if isinstance(item, dict))
 
 
-def _served(server: PhoenixServer, _tracing: Tracing, _bad: Bad) -> Iterator[bytes]:
-    return server.lines()
-
-
 def _spans(files: Sequence[tuple[Kind, Path]], tracing: Tracing, bad: Bad) -> Iterator[bytes]:
     for kind, path in files:
         if kind == "otlp":
             with _opened(path) as file:
                 yield from file
             continue
-        given = rows(path) if path.suffix.lower() in SUFFIXES else _objects(path, bad)
+        given = rows(path) if path.suffix.lower() in _READERS else _objects(path, bad)
         span_of = span_of_observation if kind == "langfuse" else span_of_run
         yield from (span_of(row, tracing) for row in given)

@@ -9,20 +9,29 @@ ones. Nothing is calibrated on too few labels, or on labels of one kind: a `Refu
 >>> calibration = Calibration.load("steelyard-calibration.json")  # doctest: +SKIP
 """
 
-from steelyard.calibration._annotations import PersonLabel, read_annotations
-from steelyard.calibration._assess import Agreement, Assessment, assess, corrected
-from steelyard.calibration._collect import Answers, Judged, Key, Labelled, Material, collect, judged_scores
+from steelyard.calibration._assess import Agreement
+from steelyard.calibration._assess import Assessment as Assessment
+from steelyard.calibration._assess import assess as assess
+from steelyard.calibration._assess import chances_by as chances_by
+from steelyard.calibration._assess import corrected as corrected
+from steelyard.calibration._assess import drawn_to_label as drawn_to_label
+from steelyard.calibration._collect import Answers as Answers
+from steelyard.calibration._collect import Judged as Judged
+from steelyard.calibration._collect import Key as Key
+from steelyard.calibration._collect import Labelled as Labelled
+from steelyard.calibration._collect import Material as Material
+from steelyard.calibration._collect import PersonLabel as PersonLabel
+from steelyard.calibration._collect import collect as collect
+from steelyard.calibration._collect import judged_scores as judged_scores
+from steelyard.calibration._collect import read_annotations
 from steelyard.calibration._file import Calibration
-from steelyard.calibration._maps import (
-    Fit,
-    IdentityMap,
-    IsotonicMap,
-    PlattMap,
-    Refusal,
-    fit,
-    spread_error,
-)
-from steelyard.calibration._next import chances_by, drawn_to_label
+from steelyard.calibration._maps import Fit as Fit
+from steelyard.calibration._maps import IdentityMap as IdentityMap
+from steelyard.calibration._maps import IsotonicMap as IsotonicMap
+from steelyard.calibration._maps import PlattMap as PlattMap
+from steelyard.calibration._maps import Refusal as Refusal
+from steelyard.calibration._maps import fit
+from steelyard.calibration._maps import spread_error as spread_error
 
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.calibration._screens import FittedScreen as FittedScreen
@@ -31,28 +40,4 @@ from steelyard.calibration._screens import findings_of as findings_of
 from steelyard.calibration._screens import fit_screen as fit_screen
 from steelyard.calibration._screens import made_by as made_by
 
-__all__ = [
-    "Agreement",
-    "Answers",
-    "Assessment",
-    "Calibration",
-    "Fit",
-    "IdentityMap",
-    "IsotonicMap",
-    "Judged",
-    "Key",
-    "Labelled",
-    "Material",
-    "PersonLabel",
-    "PlattMap",
-    "Refusal",
-    "assess",
-    "chances_by",
-    "collect",
-    "corrected",
-    "drawn_to_label",
-    "fit",
-    "judged_scores",
-    "read_annotations",
-    "spread_error",
-]
+__all__ = ["Agreement", "Calibration", "fit", "read_annotations"]

@@ -2,15 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.calibration._collect import Judged, Key, Labelled, Material
-from steelyard.calibration._maps import Fit, Refusal, fit
+from steelyard.calibration._maps import Fit, PlattMap, Refusal, fit
 from steelyard.stats import Estimate, auroc, cohen_kappa, corrected_mean, weighted_mean
+
+_FLOOR = 0.1
+"""Weight of a turn of which nothing is unsure, going by people: such turns must be looked at too."""
+_BLIND_FLOOR = 0.25
+"""The same where only the judge says how sure it is."""
+_PARTS = 10
+_LEAST_TO_CHOOSE = 10
+_LEAST_OF_EACH = 2
+
+Chance = Callable[[Judged], float | None]
+"""The probability that people call a turn good; None where it is not known."""
+
+
+def drawn_to_label(
+    judged: Iterable[Judged],
+    labelled: Iterable[str] = (),
+    *,
+    chance: Chance = lambda _: None,
+    limit: int = 20,
+) -> list[tuple[Judged, float]]:
+    """The turns whose labels would narrow the corrected mean most, the most useful first.
+
+    The number of labels is to grow with how unsure a turn is, sqrt(p (1 - p)) (Neyman's allocation, 1934;
+    Zrnic & Candes, Active statistical inference, ICML 2024): turns in order of their scores are cut into ten
+    parts of equal such weight, and the part with the fewest labels comes next. Within a part turns are drawn
+    by a hash of the record's id, so that the order is the same every time, several people can work on one
+    list, and a turn that was labelled simply drops out of it.
+
+    Each comes with the probability with which it came up this time.
+    """
+    turns = list(judged)
+    if not turns:
+        return []
+    known = set(labelled)
+    draws = np.array([_draw_of(one.record_id) for one in turns])
+    weights = np.array([_weight(one, chance(one)) for one in turns])
+    parts = _parts(np.array([one.value for one in turns]), draws, weights)
+    waiting: list[list[int]] = [[] for _ in range(_PARTS)]
+    counts = [0] * _PARTS
+    # The smallest quotient first is a draw in proportion to the weights (sequential Poisson sampling, Ohlsson
+    # 1998).
+    for place in np.argsort(draws / weights, kind="stable").tolist():
+        if turns[place].record_id in known:
+            counts[parts[place]] += 1
+        else:
+            waiting[parts[place]].append(place)
+    chosen = _evenly(waiting, counts, limit)
+    there = [float(weights[part].sum()) for part in waiting]
+    taken = Counter(parts[place] for place in chosen)
+    return [
+        (turns[place], min(taken[part] * float(weights[place]) / there[part], 1.0))
+        for place in chosen
+        for part in (parts[place],)
+    ]
+
+
+def chances_by(labelled: Sequence[Labelled]) -> Chance:
+    """How likely each turn is good, going by the labels so far: Platt's curve over the score.
+
+    Ten labels, two of each kind, are enough to choose further ones by, though far too few to calibrate with.
+    With fewer it knows nothing.
+    """
+    good = np.array([pair.good for pair in labelled], bool)
+    if len(good) < _LEAST_TO_CHOOSE or min(good.sum(), (~good).sum()) < _LEAST_OF_EACH:
+        return lambda _: None
+    curve = PlattMap.fit(np.array([pair.judged.value for pair in labelled]), good)
+    return lambda one: curve(one.value)
+
+
+def _draw_of(record_id: str) -> float:
+    """A number in (0, 1], always the same for a record."""
+    return (int.from_bytes(hashlib.sha256(record_id.encode()).digest()[:8]) + 1) / 2**64
+
+
+def _weight(judged: Judged, chance: float | None) -> float:
+    floor, value = (_BLIND_FLOOR, judged.value) if chance is None else (_FLOOR, chance)
+    return (floor + math.sqrt(max(value * (1 - value), 0.0))) / judged.inclusion
+
+
+def _parts(
+    values: npt.NDArray[np.float64], draws: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
+) -> list[int]:
+    """In which of ten parts of equal weight each turn is, by order of scores; equal ones by chance."""
+    order = np.lexsort((draws, values))
+    middles = np.cumsum(weights[order]) - weights[order] / 2
+    found = np.empty(len(values), int)
+    found[order] = np.minimum(middles / weights.sum() * _PARTS, _PARTS - 1).astype(int)
+    return [int(part) for part in found]
+
+
+def _evenly(waiting: Sequence[list[int]], counts: list[int], limit: int) -> list[int]:
+    """From the part with the fewest labels each time, as far from the last one as possible."""
+    turn = {part: place for place, part in enumerate((0, 5, 2, 7, 4, 9, 1, 6, 3, 8))}
+    at, chosen = [0] * len(waiting), list[int]()
+    while len(chosen) < limit:
+        open_ = [part for part in turn if at[part] < len(waiting[part])]
+        if not open_:
+            break
+        part = min(open_, key=lambda one: (counts[one], turn[one]))
+        chosen.append(waiting[part][at[part]])
+        at[part], counts[part] = at[part] + 1, counts[part] + 1
+    return chosen
+
 
 _Array = npt.NDArray[np.float64]
 _BY_CHANCE = 0.05
@@ -68,7 +174,7 @@ def assess(material: Material) -> Assessment:
     """Hold one metric and judge against people's labels."""
     made = fit(material.labelled)
     chance = made if isinstance(made, Fit) else None
-    drawn = _drawn(material.labelled)
+    drawn = [one for one in material.labelled if one.drawn]
     found = corrected(material.judged, drawn, chance)
     values = [one.value for one in material.judged]
     return Assessment(
@@ -105,7 +211,7 @@ def corrected(
         None with fewer than ten labels of drawn turns, or if none is among the highest, or the lowest,
         scores.
     """
-    labelled = _drawn(labelled)
+    labelled = [one for one in labelled if one.drawn]
     if len(labelled) < _LEAST or len(judged) < 2:
         return None
     every, picked, units = _columns(judged, made)
@@ -131,17 +237,9 @@ def corrected(
 
 def _columns(judged: Sequence[Judged], made: Fit | None) -> tuple[_Array, _Array, list[str | None]]:
     """What the judge says of turns, with which probability they were picked, and what they are of."""
-    numbers = np.array([_number(one, made) for one in judged])
-    return numbers, np.array([one.inclusion for one in judged]), [one.unit for one in judged]
-
-
-def _drawn(labelled: Sequence[Labelled]) -> list[Labelled]:
-    return [one for one in labelled if one.drawn]
-
-
-def _number(judged: Judged, made: Fit | None) -> float:
-    number = judged.signal(made.signal) if made is not None else None
-    return judged.value if number is None else number
+    signals = [None if made is None else one.signal(made.signal) for one in judged]
+    numbers = [one.value if found is None else found for one, found in zip(judged, signals, strict=True)]
+    return np.array(numbers), np.array([one.inclusion for one in judged]), [one.unit for one in judged]
 
 
 def _reaches(every: _Array, pairs: _Array, count: int) -> bool:
@@ -191,27 +289,24 @@ def _edges(numbers: _Array) -> _Array:
 def _to_halve(
     judged: Sequence[Judged], labelled: Sequence[Labelled], made: Fit | None, margin: float
 ) -> int | None:
-    """By how many labels like those there are the interval would be half as wide."""
+    """By how many labels like those there are the interval would be half as wide.
 
-    def halved(count: int) -> bool:
-        # The same labels again, so that scores and answers keep their proportions, of other sessions.
-        more = [_again(labelled[place % len(labelled)], place // len(labelled)) for place in range(count)]
-        found = corrected(judged, more, made)
-        return found is not None and found.margin <= margin / 2
-
-    low, high = len(labelled), _MOST * len(labelled)
-    if margin <= 0 or not halved(high):
+    The square of its margin is a part that labels do not change and one that is divided by their number; what
+    each is, a second estimate with the same labels twice tells.
+    """
+    n = len(labelled)
+    # Of other sessions, or they would tell nothing more.
+    again = [
+        one._replace(judged=replace(one.judged, unit=one.judged.unit and f"again:{one.judged.unit}"))
+        for one in labelled
+    ]
+    twice = corrected(judged, [*labelled, *again], made)
+    if twice is None:
         return None
-    # To within a fiftieth: each step estimates the whole interval again.
-    while high - low > max(1, low // 50):
-        middle = (low + high) // 2
-        low, high = (low, middle) if halved(middle) else (middle, high)
-    return high - len(labelled)
-
-
-def _again(pair: Labelled, times: int) -> Labelled:
-    unit = pair.judged.unit
-    return pair._replace(judged=replace(pair.judged, unit=unit and f"{times}:{unit}"))
+    by_labels = 2 * (margin**2 - twice.margin**2)
+    left = by_labels - 0.75 * margin**2
+    needed = math.ceil(by_labels * n / left) if left > 0 else 0
+    return needed - n if n < needed <= _MOST * n else None
 
 
 def _agreement(material: Material) -> Agreement:

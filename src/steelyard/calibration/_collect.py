@@ -5,9 +5,119 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from steelyard.scores import Evaluation, Score
+
+_GOOD_WORDS = """
+good correct yes true pass passed supported faithful factual relevant positive thumbs_up thumbs-up up 👍 ok
+grounded
+"""
+_BAD_WORDS = """
+bad incorrect no false fail failed not_supported unfaithful irrelevant negative thumbs_down thumbs-down down
+👎 wrong hallucinated hallucination unsupported ungrounded
+"""
+_WORDS = {
+    **dict.fromkeys(_GOOD_WORDS.split(), True),
+    **dict.fromkeys([*_BAD_WORDS.split(), "not supported"], False),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PersonLabel:
+    """What one person says of a turn, or of one metric's score of it."""
+
+    record_id: str
+    value: Literal["good", "bad"]
+    who: str
+    metric: str | None = None
+    """The metric that is meant; None for the whole turn."""
+    claim: None = None
+    """These tools have no labels of single claims."""
+    drawn: None = None
+    """They do not say how turns were chosen."""
+
+
+def read_annotations(
+    data: Any,
+    *,
+    records: Mapping[str, str],
+    metrics: Iterable[str] = (),
+    problems: list[str] | None = None,
+) -> list[PersonLabel]:
+    """Labels out of a reply of Phoenix (`span_annotations`) or Langfuse (`scores`), read from JSON.
+
+    Only what people gave counts: in Phoenix `annotator_kind` HUMAN, in Langfuse `source` ANNOTATION. An
+    annotation with the name of a metric is of that metric, any other of the whole turn. It is good by its
+    label (`good`, `correct`, `yes` ...), and without one by a score of at least one half.
+
+    Args:
+        data: The reply, or the list in its `data`.
+        records: Record ids by trace id and by span id.
+        metrics: Names of metrics there are.
+        problems: Where annotations that cannot be used are reported.
+
+    Returns:
+        One label for each annotation that could be used; of the same person on the same thing the last one.
+    """
+    rows = data.get("data") if isinstance(data, Mapping) else data
+    known = frozenset(metrics)
+    told = problems if problems is not None else []
+    if not isinstance(rows, list):
+        told.append("this is not a list of annotations, nor a reply with one in 'data'")
+        return []
+    found: dict[tuple[str, str | None, str], PersonLabel] = {}
+    for place, row in enumerate(rows):
+        label = _label(row, records, known) if isinstance(row, Mapping) else "it is not an object"
+        if isinstance(label, str):
+            told.append(f"annotation {place + 1}: {label}")
+        elif label is not None:
+            found[(label.record_id, label.metric, label.who)] = label
+    return list(found.values())
+
+
+def _label(
+    row: Mapping[str, Any], records: Mapping[str, str], metrics: frozenset[str]
+) -> PersonLabel | str | None:
+    """The label, or why there is none; None for what no person gave."""
+    # The span comes before its trace: it says more of the turn.
+    if "annotator_kind" in row:
+        kind, person, places, who = "annotator_kind", "HUMAN", ("span_id", "trace_id"), "user_id"
+        result = row["result"] if isinstance(row.get("result"), Mapping) else row
+        word, number = result.get("label"), result.get("score")
+    elif all(("source" in row, row.keys() & {"traceId", "observationId"})):
+        kind, person, places, who = "source", "ANNOTATION", ("observationId", "traceId"), "authorUserId"
+        word, number = row.get("stringValue"), row.get("value")
+    else:
+        return "it is neither of Phoenix nor of Langfuse"
+    if row[kind] != person:
+        return None
+    ids = (one for one in map(row.get, places) if isinstance(one, str))
+    record = next((records[one] for one in ids if one in records), None)
+    if record is None:
+        return "no evaluated turn has its trace or span"
+    good = _is_good(word, number)
+    if good is None:
+        return f"neither its label nor its score says good or bad: {str(word)[:40]!r}"
+    return PersonLabel(
+        record_id=record,
+        value="good" if good else "bad",
+        who=str(row.get(who) or "somebody"),
+        metric=next((name for name in metrics if name == row.get("name")), None),
+    )
+
+
+def _is_good(word: object, number: object) -> bool | None:
+    if isinstance(word, str) and word.strip():
+        return _WORDS.get(word.strip().casefold())
+    # True is an int to Python.
+    if isinstance(number, bool):
+        return number
+    # Other scales, such as one to five stars, do not say where good begins.
+    if isinstance(number, int | float) and 0 <= number <= 1:
+        return number >= 0.5
+    return None
+
 
 Signal = Literal["value", "worst_verdict"]
 """`value` is the score itself; `worst_verdict` the lowest probability among its verdicts that speaks for the
@@ -71,7 +181,7 @@ _GOOD: Mapping[str, bool] = {"good": True, "bad": False, "supported": True, "not
 
 
 class LabelLike(Protocol):
-    """What one person says of a turn, a metric's score or a claim; `steelyard.report.Label` is one."""
+    """What one person says of a turn, a metric's score or a claim; a label of the results room is one."""
 
     # Properties, since labels are frozen.
     @property
@@ -135,13 +245,6 @@ def collect(evaluations: Iterable[Evaluation], labels: Iterable[LabelLike]) -> l
     A person's word on a metric's score counts first, then their words on its claims (bad if one claim is not
     supported, good if all are), then their word on the whole turn. Where people differ, most win; where as
     many say good as bad, the turn is left out and named.
-
-    Args:
-        evaluations: What was judged; read once.
-        labels: What people say, of these turns and perhaps of others.
-
-    Returns:
-        Metrics and judges in order of name; also those without a label.
     """
     by_record: defaultdict[str, list[LabelLike]] = defaultdict(list)
     for label in labels:
@@ -169,8 +272,6 @@ def collect(evaluations: Iterable[Evaluation], labels: Iterable[LabelLike]) -> l
 
 @dataclass
 class _Gathered:
-    """What a `Material` is made of, while it comes in."""
-
     judged: list[Judged] = field(default_factory=list)
     labelled: list[Labelled] = field(default_factory=list)
     pairs: list[tuple[bool, bool, str]] = field(default_factory=list)

@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_args
 
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.calibration._collect import Judged, Key, Signal, judged_of
 from steelyard.calibration._maps import MAPS, CalibrationMap, Fit
 from steelyard.errors import ConfigurationError
@@ -33,6 +32,17 @@ class _Entry:
     signal: Signal
     map: CalibrationMap
     made_from: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, key: Key, made: Fit) -> Self:
+        made_from = {
+            "labels": made.n,
+            "good": made.good,
+            "auroc": [made.area.value, made.area.low, made.area.high],
+            "calibration_error": {"before": made.error_before, "after": made.error_after},
+            "squared_error": {"before": made.squared_before, "after": made.squared_after},
+        }
+        return cls(key=key, signal=made.signal, map=made.map, made_from=made_from)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -81,13 +91,7 @@ class Calibration:
                 "there is nothing to calibrate with: no metric and judge has a map; "
                 "label more turns, then calibrate again"
             )
-        return cls(
-            tuple(
-                _Entry(key=key, signal=one.signal, map=one.map, made_from=_made_from(one))
-                for key, one in sorted(fits.items())
-            ),
-            time.time(),
-        )
+        return cls(tuple(_Entry.of(key, one) for key, one in sorted(fits.items())), time.time())
 
     @property
     def version(self) -> str:
@@ -192,13 +196,3 @@ def _read(kind: type[_Kind], data: Any) -> _Kind:
     if not entries or found.version != data["version"]:
         raise ConfigurationError("its maps were edited: they are not those of its version; calibrate again")
     return found
-
-
-def _made_from(made: Fit) -> dict[str, Any]:
-    return {
-        "labels": made.n,
-        "good": made.good,
-        "auroc": [made.area.value, made.area.low, made.area.high],
-        "calibration_error": {"before": made.error_before, "after": made.error_after},
-        "squared_error": {"before": made.squared_before, "after": made.squared_after},
-    }

@@ -250,27 +250,20 @@ class _Candidate:
 
 def _refused(good: _Flags) -> Refusal | None:
     count, many = len(good), int(good.sum())
-    few = min(many, count - many)
+    few, rare = min(many, count - many), "good" if many < count - many else "bad"
     if count < LEAST:
-        return Refusal(
-            cause="too_few_labels",
-            explanation=f"{count} labelled turns are too few; there must be {LEAST}, "
-            f"and {LEAST_OF_EACH} of each kind",
-        )
-    if few == 0:
-        said = "good" if many else "bad"
-        return Refusal(
-            cause="one_class",
-            explanation=f"all {count} labels say {said}: nothing shows what a "
-            f"{'bad' if many else 'good'} turn looks like to this judge; label some",
-        )
-    if few < LEAST_OF_EACH:
-        kind = "good" if many < count - many else "bad"
-        return Refusal(
-            cause="few_of_one_class",
-            explanation=f"only {few} of {count} labels say {kind}; there must be {LEAST_OF_EACH}",
-        )
-    return None
+        cause = "too_few_labels"
+        why = f"{count} labelled turns are too few; there must be {LEAST}, and {LEAST_OF_EACH} of each kind"
+    elif few == 0:
+        cause, common = "one_class", "bad" if rare == "good" else "good"
+        why = f"all {count} labels say {common}: nothing shows what a {rare} turn looks like to this judge; "
+        why += "label some"
+    elif few < LEAST_OF_EACH:
+        cause = "few_of_one_class"
+        why = f"only {few} of {count} labels say {rare}; there must be {LEAST_OF_EACH}"
+    else:
+        return None
+    return Refusal(cause=cause, explanation=why)
 
 
 def _candidates(good: _Flags, *, plain: bool) -> list[_Fitter]:

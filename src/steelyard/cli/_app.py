@@ -1,8 +1,8 @@
 """`steelyard`: finds its commands, and turns errors that the user can mend into one line.
 
-A command is a file `commands/<group>/_<name>.py` with either a function `<name>` (one command) or a
-`typer.Typer` called `app` (a group of them). It is imported once it is called, so that `steelyard --help`
-stays fast however many commands there are; what that page says of each is here.
+A command is a function of its name, or a `typer.Typer` of that name for a group of them, in
+`commands/_<name>.py` or the file that `_FILES` names. It is imported once it is called, so that
+`steelyard --help` stays fast however many commands there are; what that page says of each is here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,19 @@ _COMMANDS = {
         "judge": "Measure how good a judge is.",
     },
 }
-"""The commands by the folder that holds them, in the order in which they are needed, each in a line."""
+"""The commands in groups, in the order in which they are needed, each in a line."""
+_FILES = {
+    **dict.fromkeys(("report", "plan", "alarms", "dashboards", "prune"), "results"),
+    **dict.fromkeys(("label", "calibrate"), "labels"),
+    **dict.fromkeys(("explain", "gaps"), "causes"),
+    **dict.fromkeys(("init", "config"), "settings"),
+    "compare": "test",
+    "worker": "queue",
+    "collect": "serve",
+}
+"""Where a command is, if not in a file of its own name."""
+_WITH_PROGRAM = frozenset({"run", "doctor"})
+"""What comes after the name of a program is the program's own."""
 _HEADINGS = {
     "begin": "Begin here",
     "recording": "Record and score your application",
@@ -97,7 +109,6 @@ def _run() -> None:
 
 @contextmanager
 def _shown(name: str) -> Iterator[None]:
-    """Have a standard stream write through `ShownStream`."""
     stream = getattr(sys, name)
     if not isinstance(stream, TextIOWrapper):
         yield
@@ -115,8 +126,6 @@ def _shown(name: str) -> Iterator[None]:
 
 
 class _Commands(TyperGroup):
-    """Imports the command that is called, and no other."""
-
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that was typed; click's own list only knows what the help page says of it."""
         name, _, rest = super().resolve_command(ctx, args)
@@ -144,15 +153,14 @@ def build() -> typer.Typer:
 
 
 def _loaded(name: str) -> Any:
-    group = next(group for group, names in _COMMANDS.items() if name in names)
-    module = import_module(f"steelyard.cli.commands.{group}._{name}")
+    command = getattr(import_module(f"steelyard.cli.commands._{_FILES.get(name, name)}"), name)
     app = typer.Typer(rich_markup_mode=_MARKUP)
     # With this, one command too is a group.
     app.callback()(_root)
-    if commands := getattr(module, "app", None):
-        app.add_typer(commands, name=name)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
     else:
-        app.command(name, context_settings=getattr(module, "SETTINGS", None))(getattr(module, name))
+        app.command(name, context_settings={"allow_interspersed_args": name not in _WITH_PROGRAM})(command)
     return typer.main.get_group(app).commands[name]
 
 

@@ -6,19 +6,20 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
 from steelyard._internal.threads import run_anywhere
 from steelyard.cli._say import counted
-from steelyard.cli._setup import score_sample
+from steelyard.cli.commands._settings import score_sample
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.online import Settings, load_settings
-from steelyard.report import Scope, open_results
+from steelyard.results import open_results
+from steelyard.results.queries import Scope
 from steelyard.sinks import Checkable, JSONLSink, Sink, SQLiteSink, read_jsonl, sink_from
 
 _NOT_FOR_USERS = frozenset({"all", "dev", "docs", "tracers"})
@@ -49,8 +50,7 @@ _DAY = 86_400.0
 _LISTED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class SetupFinding:
+class SetupFinding(NamedTuple):
     """One thing that was looked at."""
 
     mark: Mark
@@ -66,6 +66,8 @@ _fix = partial(SetupFinding, "fix")
 
 def look_at_setup() -> Iterator[SetupFinding]:
     """Look at everything, in the order in which a score comes about; one thing that fails hides no other."""
+    from steelyard_opentelemetry import other_tracers
+
     yield from _installed()
     try:
         loaded = load_settings()
@@ -77,60 +79,28 @@ def look_at_setup() -> Iterator[SetupFinding]:
         yield _ok(f"settings from {files}; `steelyard config` shows them")
     else:
         yield _note("no steelyard.toml here, so defaults hold: `steelyard init` writes one")
-    yield from _sampling(loaded.settings)
+    if loaded.settings.sample_rate < 1 and not loaded.settings.sample_key:
+        yield _note("callers could choose which turns are judged: set a `sample_key` (`steelyard init` does)")
     yield from _judge(loaded.settings)
     sinks, findings = _sinks(loaded.settings)
     yield from findings
-    yield from _other_tracers(loaded.settings)
+    for check in other_tracers(sinks=loaded.settings.sinks):
+        yield (_note if check.ok else _fix)(check.what)
     yield from _turns(sinks)
 
 
 def _installed() -> Iterator[SetupFinding]:
     yield _ok(f"steelyard {version('steelyard')}, Python {platform.python_version()}")
-    wanted = _wanted()
-    here: list[str] = []
-    missing: list[str] = []
-    for extra, requirements in wanted.items():
-        found = {one.name: _version(one.name) for one in requirements}
-        wrong = [
-            one for one in requirements if (got := found[one.name]) and not one.specifier.contains(got, True)
-        ]
-        for one in wrong:
-            run = f"pip install -U {f'steelyard[{extra}]' if extra else 'steelyard'!r}"
-            yield _fix(f"{one.name} {found[one.name]} is not {one.specifier}, as is needed; run: {run}")
-        if extra and not wrong:
-            (here if all(found.values()) else missing).append(extra)
-    yield _ok(f"extras that are installed: {', '.join(here) or 'none'}")
-    if missing:
-        names = ", ".join(missing)
-        yield _note(f"extras that are not: {names}; to add one: pip install 'steelyard[NAME]'")
-
-
-def _wanted() -> dict[str, list[Requirement]]:
-    """By extra, what this version of the package asks for; under an empty name what it always does."""
-    found: dict[str, list[Requirement]] = {"": []}
     for line in requires("steelyard") or ():
         one = Requirement(line)
         marker = str(one.marker or "")
         extra = marker.rpartition("extra == ")[2].strip("\"' ") if "extra ==" in marker else ""
-        if extra not in _NOT_FOR_USERS and (one.marker is None or one.marker.evaluate({"extra": extra})):
-            found.setdefault(extra, []).append(one)
-    return found
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
-
-
-def _sampling(settings: Settings) -> Iterator[SetupFinding]:
-    if settings.sample_rate < 1 and not settings.sample_key:
-        what = (
-            "callers could choose which turns are judged: `steelyard init` makes a `sample_key` against that"
-        )
-        yield _note(what)
+        if extra in _NOT_FOR_USERS or (one.marker and not one.marker.evaluate({"extra": extra})):
+            continue
+        with suppress(PackageNotFoundError):
+            if not one.specifier.contains(found := version(one.name), True):
+                run = f"pip install -U {f'steelyard[{extra}]' if extra else 'steelyard'!r}"
+                yield _fix(f"{one.name} {found} is not {one.specifier}, as is needed; run: {run}")
 
 
 def _judge(settings: Settings) -> Iterator[SetupFinding]:
@@ -179,8 +149,7 @@ async def _reached(sink: Sink) -> SetupFinding:
         if isinstance(sink, Checkable):
             await sink.check()
             return _ok(f"the sink {sink.name} can be written to")
-        what = f"the sink {sink.name} writes where your application's own OpenTelemetry set-up sends it"
-        return _ok(what)
+        return _ok(f"the sink {sink.name} writes where your application's own OpenTelemetry set-up sends it")
     except (SteelyardError, OSError) as error:
         cause, told = getattr(error, "cause", ""), str(error).removeprefix(f"{sink.name}: ")
         return _fix(_with_mend(f"the sink {sink.name}: {told}", cause))
@@ -188,40 +157,25 @@ async def _reached(sink: Sink) -> SetupFinding:
         await sink.aclose()
 
 
-def _other_tracers(settings: Settings) -> Iterator[SetupFinding]:
-    from steelyard_opentelemetry import other_tracers
-
-    for check in other_tracers(sinks=settings.sinks):
-        yield (_note if check.ok else _fix)(check.what)
-
-
 def _turns(sinks: Sequence[tuple[str, Sink]]) -> Iterator[SetupFinding]:
-    """Whether anything has arrived, and whether it has scores."""
-    places = [place for name, sink in sinks if (place := _place(name, sink))]
+    places = [str(sink.path) for _, sink in sinks if isinstance(sink, SQLiteSink | JSONLSink)]
+    places += [name for name, _ in sinks if name.startswith(("postgres:", "postgresql:"))]
     if not places and sinks:
         yield _note("whether turns arrive, only the tools can say that your sinks write to")
     for place in places:
-        try:
+        turns, last, failed = 0, None, Counter[str]()
+        with suppress(SteelyardError, OSError):
             turns, last, failed = _stored(place)
-        except (SteelyardError, OSError):
-            turns, last, failed = 0, None, Counter[str]()
         if not turns:
-            what = (
+            yield _fix(
                 f"no turn has arrived in {place}: add the lines that `steelyard init` shows, and ask your "
                 "application something; `steelyard doctor --live -- python app.py` shows what is seen of it"
             )
-            yield _fix(what)
             continue
         yield _ok(f"{counted(turns, 'turn')} in {place}{_ago(last)}")
         for cause, count in failed.most_common(_LISTED):
             what = f"{counted(count, 'score')} failed there in the last day: {cause}"
             yield _fix(_with_mend(what, cause))
-
-
-def _place(name: str, sink: Sink) -> str:
-    if isinstance(sink, SQLiteSink | JSONLSink):
-        return str(sink.path)
-    return name if name.startswith(("postgres:", "postgresql:")) else ""
 
 
 def _stored(place: str) -> tuple[int, float | None, Counter[str]]:
@@ -234,16 +188,13 @@ def _stored(place: str) -> tuple[int, float | None, Counter[str]]:
             if one.evaluated_at >= since:
                 failed.update(score.cause or "" for score in one.scores if score.status == "failed")
         return turns, last, failed
-    results = open_results(place)
-    try:
+    failed = Counter[str]()
+    with closing(open_results(place)) as results:
         totals = results.totals(Scope(), brief=True)
-        failed = Counter[str]()
         for missing in results.missing(Scope(since=since)):
             if missing.status == "failed":
                 failed[missing.cause] += missing.count
-        return totals.turns, totals.last, failed
-    finally:
-        results.close()
+    return totals.turns, totals.last, failed
 
 
 def _ago(at: float | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable
+from steelyard.cli._options import BASE_URL, JUDGE, KEY_VARIABLE
 from steelyard.cli._say import counted
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError, MissingDependency
@@ -26,9 +26,9 @@ _HERE = ("local", "pair")
 class JudgeOptions:
     """The options by which a command is told its judge."""
 
-    judge: JudgeName = "local"
-    base_url: BaseUrl = ""
-    api_key_env: KeyVariable = ""
+    judge: str = JUDGE
+    base_url: str = BASE_URL
+    api_key_env: str = KEY_VARIABLE
 
     def choice(self, **more: Any) -> JudgeChoice:
         """The judge that they name."""
@@ -51,11 +51,7 @@ class JudgeChoice:
 
     @classmethod
     def named(cls, judge: str, **options: Any) -> JudgeChoice:
-        """The judge that `--judge` and the options beside it name.
-
-        Raises:
-            ConfigurationError: If there is no such kind of judge, or the options do not go together.
-        """
+        """The judge that `--judge` and the options beside it name."""
         kind, _, model = judge.partition(":")
         kind = {"chat": "openai"}.get(kind, kind)
         if kind not in (*_HERE, *_MODELS):
@@ -81,6 +77,11 @@ class JudgeChoice:
     def is_here(self) -> bool:
         """Whether it runs in this process: nothing is sent, and there is no price."""
         return self.kind in _HERE
+
+    def check_agreed(self, yes: bool) -> None:
+        """Refuse to ask a judge that costs something if the user has only seen the price."""
+        if not (yes or self.is_here):
+            raise ConfigurationError("nothing was sent; add --yes to go on at that price")
 
     @property
     def name(self) -> str:
@@ -142,11 +143,13 @@ class CostEstimate:
 
     def words(self, scale: float = 1.0) -> str:
         """Requests, tokens and price of `scale` times as much."""
-        price = "price unknown" if self.dollars is None else f"about ${self.dollars * scale:,.2f}"
+        dollars = None if self.dollars is None else self.dollars * scale
+        price = "price unknown" if dollars is None else f"about ${dollars:,.{4 if dollars < 1 else 2}f}"
         used = self.usage
-        requests = counted(round(used.requests * scale), "request")
+        requests = used.requests * scale
         tokens_in, tokens_out = used.prompt_tokens * scale, used.completion_tokens * scale
-        return f"{requests}, {tokens_in:,.0f} tokens in, {tokens_out:,.0f} tokens out, {price}"
+        asked = f"{requests:,.1f} requests" if scale < 1 else counted(round(requests), "request")
+        return f"{asked}, {tokens_in:,.0f} tokens in, {tokens_out:,.0f} tokens out, {price}"
 
 
 def price_of(usage: Usage, model: str, choice: JudgeChoice) -> tuple[float | None, str]:

@@ -1,67 +1,53 @@
-"""Options that several commands have, each declared once: its name, and what it means."""
+"""What several commands share: their options, each declared once, and what these name."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast, get_type_hints
 
 import typer
+from typer import Argument, Option
 
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from steelyard.diagnosis import Experiments
 
-Metrics = Annotated[
-    str,
-    typer.Option(
-        "--metrics", "-m", metavar="A,B", help="Names, `all`, or none for the judge's default suite."
-    ),
-]
-JudgeName = Annotated[
-    str,
-    typer.Option(
-        "--judge",
-        "-j",
-        metavar="NAME",
-        help="`local` needs no key; `openai:MODEL` is any server that speaks its protocol; "
-        "`decisions:MODEL`; `pair:FILE` is an ONNX model of yours.",
-    ),
-]
-ConfiguredJudge = Annotated[
-    str, typer.Option("--judge", "-j", metavar="NAME", help="As for `steelyard score`; else as configured.")
-]
-BaseUrl = Annotated[
-    str, typer.Option(metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
-]
-KeyVariable = Annotated[
-    str,
-    typer.Option(
-        "--api-key-env",
-        metavar="VAR",
-        help="The variable with the server's key; OPENAI_API_KEY goes to OpenAI only.",
-    ),
-]
-Since = Annotated[str, typer.Option(metavar="TIME", help="Only turns since then: 24h, 7d, 2026-11-01.")]
-Until = Annotated[str, typer.Option(metavar="TIME", help="Only turns before then.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Continue after the plan and its price.")]
-Results = Annotated[
-    str, typer.Option("--db", metavar="FILE", help="The results: a file, or the address of a database.")
-]
-Replay = Annotated[
-    str,
-    typer.Option(
-        metavar="MODULE:NAME", help="`replay(question, contexts)`, which answers as your application does."
-    ),
-]
-Retrieve = Annotated[
-    str, typer.Option(metavar="MODULE:NAME", help="`retrieve(question, k)`, the best k passages.")
-]
-GoldenSetFile = Annotated[Path, typer.Argument(metavar="GOLDEN.jsonl", help="A golden set.")]
+METRICS = Option(
+    "", "--metrics", "-m", metavar="A,B", help="Names, `all`, or none for the judge's default suite."
+)
+JUDGE = Option(
+    "local",
+    "--judge",
+    "-j",
+    metavar="NAME",
+    help="`local` needs no key; `openai:MODEL` is any server that speaks its protocol; "
+    "`decisions:MODEL`; `pair:FILE` is an ONNX model of yours.",
+)
+CONFIGURED_JUDGE = Option(
+    "", "--judge", "-j", metavar="NAME", help="As for `steelyard score`; else as configured."
+)
+BASE_URL = Option("", metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
+KEY_VARIABLE = Option(
+    "", metavar="VAR", help="The variable with the server's key; OPENAI_API_KEY goes to OpenAI only."
+)
+SINCE = Option("", metavar="TIME", help="Only turns since then: 24h, 7d, 2026-11-01.")
+UNTIL = Option("", metavar="TIME", help="Only turns before then.")
+YES = Option(False, "--yes", "-y", help="Continue after the plan and its price.")
+RESULTS = Option(
+    "steelyard.db", "--db", metavar="FILE", help="The results: a file, or the address of a database."
+)
+REPLAY = Option(
+    "", metavar="MODULE:NAME", help="`replay(question, contexts)`, which answers as your application does."
+)
+RETRIEVE = Option("", metavar="MODULE:NAME", help="`retrieve(question, k)`, the best k passages.")
+GOLDEN_SET = Argument(..., metavar="GOLDEN.jsonl", help="A golden set.")
 
 _Options = TypeVar("_Options")
 
@@ -112,11 +98,27 @@ def numbers_by_name(given: Iterable[str], *, option: str, name: str = "metric") 
     return found
 
 
-def experiments(replay: str, retrieve: str, **bounds: int) -> Experiments:
+def experiments(replay: str, retrieve: str) -> Experiments:
     """Experiments with bad turns by the application's own functions, as options name them."""
     from steelyard.diagnosis import Experiments
     from steelyard.golden.running import load_object
 
     search = load_object(retrieve, what="--retrieve") if retrieve else None
     answer = load_object(replay, what="--replay")
-    return Experiments(replay=cast(Any, answer), retrieve=cast(Any, search), **bounds)
+    return Experiments(replay=cast(Any, answer), retrieve=cast(Any, search))
+
+
+@contextmanager
+def open_input(path: str) -> Iterator[BinaryIO]:
+    """Open a file of records; `-` is standard input."""
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below; only opening it may be the user's mistake
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read {path!r}: {os.strerror(error.errno or 0)}; check its name and rights"
+        ) from None
+    with file:
+        yield file

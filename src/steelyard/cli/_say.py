@@ -24,11 +24,5 @@ def amount(value: Any) -> str:
 
 
 def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
-    """Print a text: whatever came into it from outside, no character of it acts as code.
-
-    Args:
-        text: What to print; what is JSON says the same.
-        err: On standard error.
-        end: What follows it.
-    """
+    """Print a text: whatever came into it from outside, no character of it acts as code."""
     typer.echo(escaped(text) + end, err=err, nl=False)

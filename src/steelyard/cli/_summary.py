@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import printable, shorten
 from steelyard.cli._say import amount, counted
-from steelyard.cli._terminal import figures_table
+from steelyard.cli._terminal import Terminal, figures_table
 from steelyard.report import explain_verdict
 from steelyard.scores import Evaluation, Provenance, Score, Usage, Verdict
-from steelyard.stats import Estimate, MetricSummary, Summarizer
+from steelyard.stats import MetricSummary, Summarizer
 
 _WORST = 3
 _FULL = 6
@@ -27,68 +24,61 @@ class Tally:
 
     def __init__(self) -> None:
         self.sums = Summarizer(worst=_WORST)
-        self.makings: Counter[str] = Counter()
-        self.readings: dict[str, str] = {}
+        self.makings: dict[str, None] = {}
 
     def add(self, evaluation: Evaluation) -> None:
         """Take one into account."""
         self.sums.add(evaluation)
-        self.makings.update({_making(score.provenance) for score in evaluation.scores if score.provenance})
         for score in evaluation.scores:
-            if score.options:
-                self.readings.setdefault(score.metric, score.options)
+            made = [_making(score.provenance)] if score.provenance else []
+            read = [f"{score.metric}: {score.options}"] if score.options else []
+            self.makings.update(dict.fromkeys([*made, *read]))
 
     @property
     def metrics(self) -> tuple[MetricSummary, ...]:
         """One summary per metric."""
         return self.sums.metrics()
 
-    @property
-    def nothing_worked(self) -> list[MetricSummary]:
-        """Metrics that failed on some records and succeeded on none."""
-        return [summary for summary in self.metrics if summary.failed and not summary.scored]
 
-
-def show(console: Console, tally: Tally, *, title: str, price: str = "") -> None:
+def show(console: Terminal, tally: Tally, *, title: str, price: str = "") -> None:
     """Print the whole summary; `title` follows the number of records, `price` is in words."""
     console.print(Text(f"{counted(tally.sums.records, 'record')} {title}", style="bold"))
     if not tally.sums.records:
         return
-    console.print(_table(tally))
+    headings = ("\nMean", "95 %\ninterval", "\nPass", "\nFail", "Pass\nif", "Not\nappl.", "\nFailed")
+    table = figures_table("\nMetric", *headings, pad=1)
+    for summary in tally.metrics:
+        table.add_row(*_row(summary))
+    console.print(table)
     _section(console, "Not applicable", _reasons(tally.metrics, "not_applicable"), style="dim")
     _section(console, "Failed", _reasons(tally.metrics, "failed"), style="red")
     _section(console, "Worst records", _worst(tally, console.width - 2))
-    _section(console, "How these numbers were made", _made(tally, price))
+    makings = sorted(tally.makings, key=lambda line: not line.startswith("judge "))
+    made = [*makings, _cost(tally.sums.usage), *([price] if price else [])]
+    _section(console, "How these numbers were made", made)
 
 
-def _section(console: Console, title: str, rows: Sequence[str | Text], *, style: str = "") -> None:
-    """A heading and indented rows, or nothing where there are no rows."""
+def _section(console: Terminal, title: str, rows: Sequence[str | Text], *, style: str = "") -> None:
     if not rows:
         return
     console.print()
-    console.print(Text(title, style=f"bold {style}"))
+    console.say(title, f"bold {style}")
     for row in rows:
         text = row if isinstance(row, Text) else Text(printable(row), style=style)
         for line in text.wrap(console, console.width - 2):
             console.print(Text.assemble("  ", line))
 
 
-def _table(tally: Tally) -> Table:
-    headings = ("\nMean", "95 %\ninterval", "\nPass", "\nFail", "Pass\nif", "Not\nappl.", "\nFailed")
-    table = figures_table("\nMetric", *headings, pad=1)
-    for summary in tally.metrics:
-        table.add_row(*_row(summary))
-    return table
-
-
 def _row(summary: MetricSummary) -> list[Text]:
     judged = summary.threshold is not None and summary.scored > 0
     sign = "≥" if summary.direction == "higher" else "≤"
-    failed = sum(summary.failed.values())
+    failed, found = sum(summary.failed.values()), summary.estimate
+    # Both ends: an interval is seldom symmetric, and near 0 and 1 it never is.
+    interval = "-" if found is None else f"{amount(found.low)}–{amount(found.high)}"
     return [
         Text(summary.metric),
         Text(amount(summary.mean), style="bold"),
-        Text(_interval(summary.estimate), style="dim"),
+        Text(interval, style="dim"),
         Text(f"{summary.passed:,}" if judged else "-"),
         Text(f"{summary.below:,}" if judged else "-", style="yellow" if judged and summary.below else ""),
         Text("-" if summary.threshold is None else f"{sign} {summary.threshold:g}", style="dim"),
@@ -97,13 +87,7 @@ def _row(summary: MetricSummary) -> list[Text]:
     ]
 
 
-def _interval(found: Estimate | None) -> str:
-    """Both ends: an interval is seldom symmetric, and near 0 and 1 it never is."""
-    return "-" if found is None else f"{amount(found.low)}–{amount(found.high)}"
-
-
 def _reasons(summaries: Iterable[MetricSummary], status: Literal["not_applicable", "failed"]) -> list[str]:
-    """Every reason once, with the metrics it befell."""
     reasons: dict[str, list[str]] = {}
     for summary in summaries:
         causes = summary.failed if status == "failed" else summary.not_applicable
@@ -142,22 +126,6 @@ def _finding(name: str, score: Score, width: int) -> list[Text]:
     return rows
 
 
-def _made(tally: Tally, price: str) -> list[Text]:
-    """How the numbers were made and what they cost: without it no two of them can be compared."""
-    mixed = len(tally.makings) > 1
-    rows = [
-        Text(f"{making}: {counted(number, 'record')}" if mixed else making)
-        for making, number in tally.makings.most_common(_FULL)
-    ]
-    if mixed:
-        rows.append(Text("means over scores made in different ways say little", style="yellow"))
-    readings = [f"{metric}: {reading}" for metric, reading in tally.readings.items()]
-    rows += [Text(reading, style="dim") for reading in readings[:_FULL]]
-    if len(readings) > _FULL:
-        rows.append(Text(f"and {len(readings) - _FULL} more readings; each score has its own", style="dim"))
-    return [*rows, Text(_cost(tally.sums.usage)), *([Text(price)] if price else [])]
-
-
 def _making(made: Provenance) -> str:
     calibrated = "" if made.calibrated else " (not calibrated against people)"
     prompts = f", prompts {made.prompt_version}" if made.prompt_version else ""
@@ -183,12 +151,7 @@ def worst_verdict(score: Score) -> Verdict | None:
     """
     against = [verdict for verdict in score.verdicts if verdict.good is False]
     if against:
-        return min(against, key=_probability_of_good)
-    numbers = [
-        v for v in score.verdicts if isinstance(v.value, float | int) and not isinstance(v.value, bool)
-    ]
-    return min(numbers, key=lambda verdict: float(verdict.value or 0), default=None)
-
-
-def _probability_of_good(verdict: Verdict) -> float:
-    return 0.5 if verdict.probability_of_good is None else verdict.probability_of_good
+        sure = [(one.probability_of_good, one) for one in against]
+        return min(sure, key=lambda pair: 0.5 if pair[0] is None else pair[0])[1]
+    rated = [one for one in score.verdicts if not isinstance(one.value, str | bool | None)]
+    return min(rated, key=lambda one: float(one.value or 0), default=None)

@@ -19,16 +19,22 @@ from rich.progress import (
 )
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from steelyard._internal.text import escaped
 
 
-def terminal(*, stderr: bool = False) -> Console:
+class Terminal(Console):
     """Prints tables and colours of ours; no character of the texts in them acts as code."""
-    # Without emoji: `chat:m:` is a name.
-    made = Console(stderr=stderr, highlight=False, emoji=False)
-    made.push_render_hook(_EscapeHook())
-    return made
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        # Without emoji: `chat:m:` is a name.
+        super().__init__(stderr=stderr, highlight=False, emoji=False)
+        self.push_render_hook(_EscapeHook())
+
+    def say(self, text: str = "", style: str = "") -> None:
+        """Print a text as it is, which the terminal wraps where it must."""
+        self.print(Text(text, style=style), soft_wrap=True)
 
 
 class _EscapeHook(RenderHook):
@@ -55,14 +61,7 @@ def progress(
 ) -> Iterator[Callable[..., None]]:
     """A bar, if that is a terminal; a log that a program keeps would fill up with it.
 
-    Args:
-        console: Where to.
-        what: What is being done.
-        total: How often it will be done, where that is known.
-        hidden: Show none here either.
-
-    Yields:
-        Moves the bar: takes `advance`, `completed`, `total` and `description`, as rich does.
+    Yields what moves it: takes `advance`, `completed`, `total` and `description`, as rich does.
     """
     columns = (
         *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()),

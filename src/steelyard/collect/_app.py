@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from steelyard._internal.redact import LOOPBACK, error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.collect._journal import JournalFull
-from steelyard.collect._protocol import Receiver, Signal
+from steelyard.collect._protocol import ReadExport, Receiver, Signal
 from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
 
 if TYPE_CHECKING:
@@ -40,29 +40,26 @@ _CONNECTIONS: Final = 32
 """Requests that may be under way for each one whose body may be in memory: a half-sent body is small."""
 
 
-class Busy(Exception):
-    """Other requests have the room that this one would take."""
+class _Refused(Exception):
+    """A request that is not taken: the cause it is counted by, the status, and what to say."""
+
+    def __init__(self, cause: str, status: int, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.status = status
 
 
-class TooLarge(Exception):
-    """The body is longer than it may be, packed or unpacked."""
+def _too_large(longest: int) -> _Refused:
+    limit = f"{longest >> 20} MiB" if longest >> 20 else f"{longest} bytes"
+    return _Refused("too_large", 413, f"the body has more than {limit}")
 
 
-class Unreadable(Exception):
-    """The body is not what its headers say."""
-
-
-async def read_body(chunks: AsyncIterator[bytes], *, encoding: str, longest: int) -> bytes:
-    """The whole body, unpacked.
-
-    Args:
-        chunks: What comes over the connection.
-        encoding: The `Content-Encoding` header: `gzip`, `deflate`, `identity` or nothing.
-        longest: The most bytes, before and after unpacking.
-    """
+async def _read_body(chunks: AsyncIterator[bytes], *, encoding: str, longest: int) -> bytes:
+    """The whole body, unpacked."""
     named = encoding.strip().lower()
     if named not in ("", "identity", "gzip", "deflate"):
-        raise Unreadable(f"the encoding {named[:40]!r} is not understood; send gzip, deflate or nothing")
+        problem = f"the encoding {named[:40]!r} is not understood; send gzip, deflate or nothing"
+        raise _Refused("encoding", 400, problem)
     inflate = None
     if named in ("gzip", "deflate"):
         inflate = zlib.decompressobj(_GZIP if named == "gzip" else zlib.MAX_WBITS)
@@ -72,22 +69,22 @@ async def read_body(chunks: AsyncIterator[bytes], *, encoding: str, longest: int
         received += len(chunk)
         body += chunk if inflate is None else _unpacked(inflate, chunk, longest + 1 - len(body))
         if received > longest or len(body) > longest or (inflate is not None and inflate.unconsumed_tail):
-            raise TooLarge
+            raise _too_large(longest)
     if inflate is not None and not inflate.eof:
-        raise Unreadable("the compressed body was cut short")
+        raise _Refused("encoding", 400, "the compressed body was cut short")
     return bytes(body)
 
 
 def _unpacked(inflate: zlib._Decompress, chunk: bytes, most: int) -> bytes:
     # zlib would keep what follows the end, in a longer and longer copy.
     if inflate.eof and chunk:
-        raise Unreadable("bytes follow the end of the compressed body")
+        raise _Refused("encoding", 400, "bytes follow the end of the compressed body")
     try:
         found = inflate.decompress(chunk, most)
     except zlib.error:
-        raise Unreadable("the body is not compressed as its headers say") from None
+        raise _Refused("encoding", 400, "the body is not compressed as its headers say") from None
     if inflate.unused_data:
-        raise Unreadable("bytes follow the end of the compressed body")
+        raise _Refused("encoding", 400, "bytes follow the end of the compressed body")
     return found
 
 
@@ -144,8 +141,6 @@ def app(
 
 @dataclass(kw_only=True)
 class _Endpoint:
-    """Answers requests."""
-
     collector: Receiver
     token: str | None
     hosts: frozenset[str]
@@ -168,81 +163,78 @@ class _Endpoint:
         return await self._post(request, "logs")
 
     async def _post(self, request: Request, signal: Signal) -> Response:
-        """Answer an export request."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_json = kind == _JSON
-        # Before anything is read: a stranger's body is not worth a byte of memory.
-        refusal = self._stranger(request, is_json)
-        if refusal is not None:
-            return refusal
-        if kind not in (_JSON, _PROTOBUF):
-            return self._refuse("content_type", 415, f"send {_PROTOBUF} or {_JSON}", is_json=True)
-        peer = request.client.host if request.client else ""
-        most = self.max_requests * _CONNECTIONS
-        if self.under_way.total() >= most or self.under_way[peer] >= max(most // 2, 1):
-            return self._refuse("busy", 429, "too many requests at once", is_json=is_json)
-        self.under_way[peer] += 1
-        held = _Bodies(self)
+        is_json = kind != _PROTOBUF
         try:
-            return await self._take(request, signal, held, is_json=is_json)
-        finally:
-            held.let_go()
-            self.under_way[peer] -= 1
-            self.under_way += Counter()  # forgets addresses of which nothing is left
+            # Before anything is read: a stranger's body is not worth a byte of memory.
+            self._check_sender(request)
+            if kind not in (_JSON, _PROTOBUF):
+                raise _Refused("content_type", 415, f"send {_PROTOBUF} or {_JSON}")
+            return await self._take(request, signal, is_json=is_json)
+        except _Refused as refused:
+            return self._refuse(refused, is_json=is_json)
 
     async def health(self, request: Request) -> Response:
         """`GET /healthz`: counts, no content."""
         from starlette.responses import Response
 
-        refusal = self._stranger(request, True)
-        if refusal is not None:
-            return refusal
+        try:
+            self._check_sender(request)
+        except _Refused as refused:
+            return self._refuse(refused, is_json=True)
         return Response(json.dumps(asdict(self.collector.counts)), media_type=_JSON)
 
     def hold(self, size: int) -> None:
         """Count bytes that are in memory."""
         if self.held + size > self.max_requests * self.max_body:
-            raise Busy
+            raise _Refused("busy", 429, "too many bytes at once")
         self.held += size
 
     def release(self, size: int) -> None:
         """They are not any more."""
         self.held -= size
 
-    async def _take(self, request: Request, signal: Signal, held: _Bodies, *, is_json: bool) -> Response:
-        """Answer a request that is let in."""
-        encoding = request.headers.get("content-encoding", "")
+    async def _take(self, request: Request, signal: Signal, *, is_json: bool) -> Response:
+        peer = request.client.host if request.client else ""
+        most = self.max_requests * _CONNECTIONS
+        if self.under_way.total() >= most or self.under_way[peer] >= max(most // 2, 1):
+            raise _Refused("busy", 429, "too many requests at once")
+        self.under_way[peer] += 1
+        held = _Bodies(self)
         try:
-            if int(request.headers.get("content-length") or 0) > self.max_body:
-                raise TooLarge
-            async with asyncio.timeout(_SECONDS_FOR_A_BODY):
-                body = await read_body(
-                    held.pieces(request.stream()), encoding=encoding, longest=self.max_body
-                )
-            session = request.headers.get(_SESSION, "").strip()
-            read = partial(self.collector.reader.read, body, is_json=is_json, signal=signal, session=session)
-            export = await self._executor.run(read) if len(body) > _IN_LOOP else read()
-            await self.collector.store(export, signal=signal)
-        except Busy:
-            return self._refuse("busy", 429, "too many bytes at once", is_json=is_json)
-        except TooLarge:
-            limit = f"{self.max_body >> 20} MiB" if self.max_body >> 20 else f"{self.max_body} bytes"
-            return self._refuse("too_large", 413, f"the body has more than {limit}", is_json=is_json)
-        except Unreadable as error:
-            return self._refuse("encoding", 400, str(error), is_json=is_json)
-        except InvalidRecord as error:
-            return self._refuse("unreadable", 400, str(error), is_json=is_json)
-        except TimeoutError:
-            return self._refuse("timeout", 408, "the body took too long", is_json=is_json)
-        except JournalFull:
-            return self._refuse("full", 503, "there is no room now; come back later", is_json=is_json)
-        except sqlite3.Error as error:
-            problem = f"the {signal} cannot be stored: {error_words(error)}"
-            return self._refuse("not_stored", 503, problem, is_json=is_json)
+            export = await self._stored(request, signal, held, is_json=is_json)
+        finally:
+            held.let_go()
+            self.under_way[peer] -= 1
+            self.under_way += Counter()  # forgets addresses of which nothing is left
         return _response(200, self.collector.reader.success(export, is_json=is_json), is_json=is_json)
 
-    def _stranger(self, request: Request, is_json: bool) -> Response | None:
-        """The answer to who may not send; None for who may."""
+    async def _stored(self, request: Request, signal: Signal, held: _Bodies, *, is_json: bool) -> ReadExport:
+        """Read a request that is let in, and have it stored."""
+        if int(request.headers.get("content-length") or 0) > self.max_body:
+            raise _too_large(self.max_body)
+        encoding = request.headers.get("content-encoding", "")
+        session = request.headers.get(_SESSION, "").strip()
+        try:
+            async with asyncio.timeout(_SECONDS_FOR_A_BODY):
+                pieces = held.pieces(request.stream())
+                body = await _read_body(pieces, encoding=encoding, longest=self.max_body)
+            read = partial(self.collector.reader.read, body, is_json=is_json, signal=signal, session=session)
+            export: ReadExport = await self._executor.run(read) if len(body) > _IN_LOOP else read()
+            await self.collector.store(export, signal=signal)
+        except InvalidRecord as error:
+            raise _Refused("unreadable", 400, str(error)) from None
+        except TimeoutError:
+            raise _Refused("timeout", 408, "the body took too long") from None
+        except JournalFull:
+            raise _Refused("full", 503, "there is no room now; come back later") from None
+        except sqlite3.Error as error:
+            problem = f"the {signal} cannot be stored: {error_words(error)}"
+            raise _Refused("not_stored", 503, problem) from None
+        return export
+
+    def _check_sender(self, request: Request) -> None:
+        """Refuse who may not send."""
         # Against DNS rebinding: a web page can have this machine asked under its own name.
         if self.hosts:
             try:
@@ -250,22 +242,21 @@ class _Endpoint:
             except ValueError:
                 name = None
             if name not in self.hosts:
-                return self._refuse("host", 421, "this server does not go by that name", is_json=is_json)
+                raise _Refused("host", 421, "this server does not go by that name")
         if self.token is None:
-            return None
+            return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         # In constant time, so that how long it takes does not tell how much was right.
         known = secrets.compare_digest(given.strip().encode(errors="replace"), self.token.encode())
-        if known and scheme.lower() == "bearer":
-            return None
-        return self._refuse("token", 401, "a token is needed", is_json=is_json)
+        if not (known and scheme.lower() == "bearer"):
+            raise _Refused("token", 401, "a token is needed")
 
-    def _refuse(self, cause: str, status: int, message: str, *, is_json: bool) -> Response:
-        self.collector.refuse(cause)
+    def _refuse(self, refused: _Refused, *, is_json: bool) -> Response:
+        self.collector.refuse(refused.cause)
         # These alone are sent again by exporters; the others would fail for ever.
-        passes = status in (429, 503)
-        body = self.collector.reader.failure(message, is_json=is_json, passes=passes)
-        made = _response(status, body, is_json=is_json)
+        passes = refused.status in (429, 503)
+        body = self.collector.reader.failure(str(refused), is_json=is_json, passes=passes)
+        made = _response(refused.status, body, is_json=is_json)
         if passes:
             made.headers["retry-after"] = str(self.retry_after)
         return made

@@ -17,10 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place, error_words
 from steelyard._internal.threads import DaemonExecutor
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.collect._journal import JournalFull, SpanJournal
 from steelyard.collect._protocol import ReadExport, Signal, SpanReader
 from steelyard.online import Monitor
@@ -175,6 +174,7 @@ class Collector:
         self._news.set()
         if self._thread is not None:
             self._thread.join(timeout)
+        self._executor.shutdown()
         left = len(self._journal)
         self._journal.close()
         return left

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from steelyard._internal.forks import transaction
 from steelyard._internal.redact import error_words
-from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, SteelyardError
 
 APPLICATION_ID: Final = 0x53744C63
@@ -65,11 +65,7 @@ class SpanJournal:
         return self.bytes + size <= self._max_bytes
 
     def add(self, exports: Sequence[Mapping[str, bytes]]) -> None:
-        """Store what some requests hold, in one transaction; all of it is safe when this returns.
-
-        Args:
-            exports: For each request, what it holds of each trace, by trace id.
-        """
+        """Store what some requests hold, in one transaction; all of it is safe when this returns."""
         rows = [row for pieces in exports for row in pieces.items()]
         with self._lock:
             with transaction(self._db) as db:
@@ -156,8 +152,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _problem(error: Exception) -> str:
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return "another process has it open; each `steelyard collect` needs a journal of its own"
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
-        return "it is not a journal; give another path"
-    return error_words(error)
+    return "it is not a journal; give another path" if code == sqlite3.SQLITE_NOTADB else error_words(error)

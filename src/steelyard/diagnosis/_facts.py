@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from steelyard.judge import QuestionWords, coverage, question_words, stems_of
+from steelyard.judge.overlap import QuestionWords, coverage, question_words, stems_of
 from steelyard.record import Context, Record
 from steelyard.scores import Score, Verdict
 from steelyard.text import evades, sentences, spread

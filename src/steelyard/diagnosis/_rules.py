@@ -176,7 +176,7 @@ def _conflict(facts: Facts) -> Diagnosis | None:
     return Diagnosis(
         cause="passages_conflict",
         rule="verdicts",
-        strength=_chance(verdict.probability),
+        strength=1.0 if verdict.probability is None else verdict.probability,
         because=f"claim {place + 1} is supported by one passage and excluded by another",
         contexts=_places(facts, verdict.about),
         claim=place,
@@ -238,10 +238,6 @@ def _certain(facts: Facts) -> float:
 
 def _answered(facts: Facts) -> dict[str, Any]:
     return {"answered_anyway": not facts.is_evasive}
-
-
-def _chance(probability: float | None) -> float:
-    return 1.0 if probability is None else probability
 
 
 def _places(facts: Facts, about: str) -> tuple[int, ...]:

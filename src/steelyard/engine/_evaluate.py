@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.diagnosis import diagnose
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric, RecordScores, score_record
@@ -23,11 +22,7 @@ _warn = WarnOnce(SafeLogger("steelyard.engine"))
 
 
 def check_names(metrics: Sequence[Metric]) -> None:
-    """Refuse what is not a metric, and metrics whose Scores could not be told apart.
-
-    Raises:
-        ConfigurationError: If one is not a Metric, or two have the same name.
-    """
+    """Refuse what is not a metric, and metrics whose Scores could not be told apart."""
     seen: set[str] = set()
     for metric in metrics:
         if not isinstance(metric, Metric):
@@ -151,9 +146,7 @@ async def _score(
 
 
 def _unjudged(record: Record, metrics: Sequence[Metric]) -> tuple[Score, ...]:
-    explanation = f"the turn ended with status {record.status!r}" + (
-        f": {record.error}" if record.error else ""
-    )
+    explanation = f"the turn ended with status {record.status!r}{f': {record.error}' if record.error else ''}"
     return tuple(
         Score.not_applicable(metric.name, cause=f"status_{record.status}", explanation=explanation)
         for metric in metrics

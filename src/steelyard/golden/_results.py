@@ -9,6 +9,7 @@ from operator import mul
 from pathlib import Path
 from typing import Literal
 
+from steelyard._internal.files import owners_alone
 from steelyard._internal.typed import adapter
 from steelyard.errors import InvalidGoldenSet
 from steelyard.scores import Direction, Outcome, Usage
@@ -224,7 +225,6 @@ class Run:
         return weighted_mean(values, [min(weights) / weight for weight in weights])
 
     def _scored(self, metric: str) -> tuple[list[float], list[float]]:
-        """The values of a metric, and the weights of their cases."""
         found = [(case.metrics[metric].value, case.weight) for case in self.cases if metric in case.metrics]
         kept = [(value, weight) for value, weight in found if value is not None]
         return [value for value, _ in kept], [weight for _, weight in kept]
@@ -236,7 +236,8 @@ class Run:
             OSError: If it cannot be written.
         """
         data = {"steelyard_run": RUN_SCHEMA, **adapter(Run).dump_python(self, mode="json")}
-        Path(path).write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        with open(path, "w", encoding="utf-8", opener=owners_alone) as file:
+            file.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
@@ -248,21 +249,13 @@ class Run:
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
+            # Taken out, since what is left are the fields of a Run and nothing else.
+            schema = int(data.pop("steelyard_run"))
+            run: Run | None = adapter(Run).validate_python(data) if schema <= RUN_SCHEMA else None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InvalidGoldenSet(
-                f"{path} is not JSON; make it again with `steelyard test --json`"
+                f"{path} is not a stored run: {type(error).__name__}; `steelyard test --json FILE` writes one"
             ) from None
-        # Taken out, since what is left are the fields of a Run and nothing else.
-        schema = data.pop("steelyard_run", None) if isinstance(data, dict) else None
-        if not isinstance(schema, int):
-            raise InvalidGoldenSet(f"{path} is not a stored run; `steelyard test --json FILE` writes one")
-        if schema > RUN_SCHEMA:
+        if run is None:
             raise InvalidGoldenSet(f"{path}: its form {schema} is newer than {RUN_SCHEMA}; update steelyard")
-        try:
-            run: Run = adapter(Run).validate_python(data)
-        except ValueError as error:
-            raise InvalidGoldenSet(
-                f"{path} is not a stored run: {type(error).__name__}; "
-                "make it again with `steelyard test --json`"
-            ) from None
         return run

@@ -3,15 +3,109 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from steelyard._internal.files import owners_alone
 from steelyard._internal.typed import adapter
 from steelyard.errors import InvalidGoldenSet
 from steelyard.record import Context, Record
+
+Form = Literal["steelyard", "ragas", "deepeval"]
+
+_RAGAS: Mapping[str, str] = {
+    "question": "user_input",
+    "contexts": "retrieved_contexts",
+    "answer": "response",
+    "reference": "reference",
+    "reference_contexts": "reference_contexts",
+}
+_DEEPEVAL: Mapping[str, str] = {
+    "question": "input",
+    "contexts": "retrieval_context",
+    "answer": "actual_output",
+    "reference": "expected_output",
+    "reference_contexts": "context",
+}
+_FORMS: Mapping[str, Mapping[str, str]] = {"ragas": _RAGAS, "deepeval": _DEEPEVAL}
+
+
+def golden_from(source: object, *, name: str = "golden") -> GoldenSet:
+    """A golden set out of what other tools hold their cases in.
+
+    Args:
+        source: A Ragas `EvaluationDataset` or testset, a list of `SingleTurnSample`, of DeepEval's `Golden`
+            or `LLMTestCase`, a pandas frame, a Hugging Face `Dataset`, or a list of dictionaries; columns by
+            our names, Ragas' or DeepEval's.
+        name: What the set is called.
+
+    Raises:
+        InvalidGoldenSet: If one of its rows is not a case.
+    """
+    rows = _rows(source)
+    cases = [case_from_dict(_ours(row), where=f"row {number}") for number, row in enumerate(rows)]
+    return GoldenSet(cases=tuple(cases), name=name)
+
+
+def golden_to(cases: Iterable[Case], *, form: Form) -> list[dict[str, Any]]:
+    """The cases as dictionaries with another tool's field names; empty fields are left out."""
+    if form == "steelyard":
+        return [case_to_dict(case) for case in cases]
+    names = _FORMS[form]
+    rows = []
+    for case in cases:
+        values = {theirs: getattr(case, ours) for ours, theirs in names.items()}
+        rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in values.items() if v})
+    return rows
+
+
+def _rows(source: object) -> Sequence[Mapping[str, Any]]:
+    if hasattr(source, "columns"):
+        return list(source.to_dict("records"))  # type: ignore[attr-defined]  # a pandas frame
+    if hasattr(source, "to_list"):
+        return list(source.to_list())
+    samples = getattr(source, "samples", None) or getattr(source, "test_cases", None) or source
+    if not isinstance(samples, Iterable) or isinstance(samples, str | bytes | Mapping):
+        raise InvalidGoldenSet(
+            f"a {type(source).__name__} does not hold cases; give a list of cases, a frame or a data set"
+        )
+    # A Ragas testset wraps each sample in one more object.
+    rows = (getattr(sample, "eval_sample", sample) for sample in samples)
+    names = {*_RAGAS.values(), *_DEEPEVAL.values(), "tags"}
+    return [
+        row if isinstance(row, Mapping) else {name: getattr(row, name, None) for name in names}
+        for row in rows
+    ]
+
+
+def _ours(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row under our names; values that say nothing, NaN too, are left out."""
+    found = given = {key: value for key, value in row.items() if _tells(value)}
+    names = next((form for form in _FORMS.values() if form["question"] in given), None)
+    if names is not None:
+        found = {ours: given[theirs] for ours, theirs in names.items() if theirs in given}
+        found["tags"] = given.get("tags", ())
+        found["source"] = given.get("source", "synthetic" if "synthesizer_name" in row else "person")
+    if isinstance(found.get("question"), list):
+        raise InvalidGoldenSet(
+            "a case has one question; this sample is a conversation of several turns; "
+            "put the earlier turns into history"
+        )
+    return {
+        key: list(value) if hasattr(value, "tolist") and hasattr(value, "shape") else value
+        for key, value in found.items()
+    }
+
+
+def _tells(value: object) -> bool:
+    if value is None or (isinstance(value, float) and value != value):
+        return False
+    return not isinstance(value, str | list | tuple) or bool(value)
+
 
 Source = Literal["person", "synthetic", "production"]
 """Who thought of a case: a person, a model, or the users of the application."""
@@ -156,7 +250,11 @@ class GoldenSet:
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         # In the same folder: a rename is one step only within a file system.
         beside = path.with_name(f".{path.name}.new")
-        beside.write_text(text, encoding="utf-8")
+        beside.unlink(missing_ok=True)
+        with open(beside, "x", encoding="utf-8", opener=owners_alone) as file:
+            file.write(text)
+        if path.exists():
+            shutil.copymode(path, beside)
         beside.replace(path)
 
     @classmethod
@@ -182,7 +280,11 @@ class GoldenSet:
                 ) from None
             # Only at the top: further down it is a case that happens to have that key.
             if isinstance(data, dict) and _MARK in data and not cases and not header:
-                header = _checked(data, path)
+                header, schema = data, data[_MARK]
+                if not isinstance(schema, int) or schema > GOLDEN_SCHEMA:
+                    raise InvalidGoldenSet(
+                        f"{path}: its form {schema!r} is newer than {GOLDEN_SCHEMA}; update steelyard"
+                    )
                 continue
             cases.append(case_from_dict(data, where=f"{path}, line {number}"))
         name = str(header.get("name") or path.stem)
@@ -224,13 +326,6 @@ def case_from_dict(data: object, *, where: str = "case") -> Case:
     return case
 
 
-def _checked(header: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    schema = header[_MARK]
-    if not isinstance(schema, int) or schema > GOLDEN_SCHEMA:
-        raise InvalidGoldenSet(f"{path}: its form {schema!r} is newer than {GOLDEN_SCHEMA}; update steelyard")
-    return header
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetChanges:
     """What changed from one version of a set to another, by case id."""
@@ -248,14 +343,13 @@ def diff(old: GoldenSet, new: GoldenSet) -> SetChanges:
     """Compare two versions of a set, case by case."""
     before = {case.id: case_to_dict(case) for case in old}
     after = {case.id: case_to_dict(case) for case in new}
-    both = [name for name in after if name in before and before[name] != after[name]]
+    changed = {}
+    for name in before.keys() & after.keys():
+        one, other = before[name], after[name]
+        if fields := tuple(field for field in {**one, **other} if one.get(field) != other.get(field)):
+            changed[name] = fields
     return SetChanges(
         added=tuple(name for name in after if name not in before),
         removed=tuple(name for name in before if name not in after),
-        changed={name: _fields(before[name], after[name]) for name in both},
+        changed={name: changed[name] for name in after if name in changed},
     )
-
-
-def _fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    names: Iterable[str] = {**before, **after}
-    return tuple(name for name in names if before.get(name) != after.get(name))

@@ -11,16 +11,13 @@ from steelyard._internal.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from steelyard.judge._by_name import judge_from
-    from steelyard.judge._coverage import QuestionWords, coverage, question_words, stems_of
-    from steelyard.judge._locate import locate, locate_all
     from steelyard.judge.chat import ChatJudge
     from steelyard.judge.decisions import DecisionsJudge
     from steelyard.judge.embed._minilm import MiniLMEmbedder
     from steelyard.judge.embed._openai import OpenAIEmbedder
     from steelyard.judge.embed._static import StaticEmbedder
     from steelyard.judge.local._judge import LocalJudge
-    from steelyard.judge.pair._judge import PairJudge
-    from steelyard.judge.pair._labels import PairLabels
+    from steelyard.judge.pair import PairJudge, PairLabels
 
 __all__ = [
     "ChatJudge",
@@ -30,14 +27,8 @@ __all__ = [
     "OpenAIEmbedder",
     "PairJudge",
     "PairLabels",
-    "QuestionWords",
     "StaticEmbedder",
-    "coverage",
     "judge_from",
-    "locate",
-    "locate_all",
-    "question_words",
-    "stems_of",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -48,15 +39,9 @@ __getattr__, __dir__ = lazy_exports(
         "LocalJudge": "steelyard.judge.local._judge",
         "MiniLMEmbedder": "steelyard.judge.embed._minilm",
         "OpenAIEmbedder": "steelyard.judge.embed._openai",
-        "PairJudge": "steelyard.judge.pair._judge",
-        "PairLabels": "steelyard.judge.pair._labels",
+        "PairJudge": "steelyard.judge.pair",
+        "PairLabels": "steelyard.judge.pair",
         "StaticEmbedder": "steelyard.judge.embed._static",
         "judge_from": "steelyard.judge._by_name",
-        "locate": "steelyard.judge._locate",
-        "locate_all": "steelyard.judge._locate",
-        "coverage": "steelyard.judge._coverage",
-        "QuestionWords": "steelyard.judge._coverage",
-        "question_words": "steelyard.judge._coverage",
-        "stems_of": "steelyard.judge._coverage",
     },
 )

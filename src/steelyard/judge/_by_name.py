@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from steelyard.errors import ConfigurationError
 from steelyard.questions import Judge
 
 _HERE = ("local", "pair")
+_CLASSES = {
+    "local": "LocalJudge",
+    "openai": "ChatJudge",
+    "chat": "ChatJudge",
+    "decisions": "DecisionsJudge",
+    "pair": "PairJudge",
+}
 
 
 def judge_from(
@@ -42,45 +50,29 @@ def judge_from(
             raise ConfigurationError(f"{spec!r} is a judge already; give its options to its own class")
         return spec
     kind, _, named = spec.partition(":")
-    remote = {"base_url": base_url, "api_key": api_key, **options}
-    if concurrency is not None and kind.strip().lower() not in _HERE:
-        remote["concurrency"] = concurrency
+    kind, model = kind.strip().lower(), named.strip() or model
+    given = {"base_url": base_url, "api_key": api_key, "model": model, "concurrency": concurrency}
+    given = {name: value for name, value in given.items() if value is not None} | options
+    if kind not in _CLASSES:
+        raise ConfigurationError(
+            f"no judge {spec!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL' and 'pair:FILE'"
+        )
     try:
-        return _make(kind.strip().lower(), named.strip() or model, remote, spec)
+        # The package loads what a class needs only now.
+        made: Judge = getattr(import_module("steelyard.judge"), _CLASSES[kind])(**_checked(kind, given, spec))
+        return made
     except TypeError as error:
         raise ConfigurationError(f"judge {spec!r}: {error}; leave out what it does not take") from error
 
 
-def _make(kind: str, model: str | None, remote: dict[str, Any], spec: str) -> Judge:
-    if kind == "local":
-        if model or any(value is not None for value in remote.values()):
-            raise ConfigurationError("the local judge has no model and no server; leave them out")
-        from steelyard.judge.local._judge import LocalJudge
-
-        return LocalJudge()
-    if kind in ("openai", "chat"):
-        if not model:
-            raise ConfigurationError(f"judge {spec!r} needs a model: 'openai:gpt-4o-mini'")
-        from steelyard.judge.chat import ChatJudge
-
-        return ChatJudge(model, **remote)
-    if kind == "decisions":
-        from steelyard.judge.decisions import DecisionsJudge
-
-        return DecisionsJudge(model, **remote) if model else DecisionsJudge(**remote)
-    if kind == "pair":
-        return _pair(model, remote, spec)
-    raise ConfigurationError(
-        f"no judge {spec!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL' and 'pair:FILE'"
-    )
-
-
-def _pair(file: str | None, remote: dict[str, Any], spec: str) -> Judge:
-    given = {name: value for name, value in remote.items() if value is not None}
-    if not file:
-        raise ConfigurationError(f"judge {spec!r} needs a model: 'pair:FOLDER/model.onnx'")
-    if "base_url" in given or "api_key" in given:
-        raise ConfigurationError(f"judge {spec!r} runs here; leave out its server and key")
-    from steelyard.judge.pair._judge import PairJudge
-
-    return PairJudge(file, **given)
+def _checked(kind: str, given: dict[str, Any], spec: str) -> dict[str, Any]:
+    """The options for a kind of judge; one that runs in this process has no server."""
+    if kind in _HERE:
+        given = {name: value for name, value in given.items() if name != "concurrency" and value is not None}
+        if given.keys() & {"base_url", "api_key"} or (kind == "local" and given):
+            raise ConfigurationError(f"judge {spec!r} runs here; leave out its server, key and model")
+    if kind in ("openai", "chat", "pair") and "model" not in given:
+        raise ConfigurationError(
+            f"judge {spec!r} needs a model, as in 'openai:gpt-4o-mini' and 'pair:FOLDER/model.onnx'"
+        )
+    return given

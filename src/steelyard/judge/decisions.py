@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge._replies import usage_of
-from steelyard.judge.chat._prompts import FencedMaterial, fence_view, is_listed, lists_of
-from steelyard.judge.endpoint import Endpoint
+from steelyard.judge.chat._kinds import KINDS as CHAT_KINDS
+from steelyard.judge.chat._prompts import FencedMaterial, fence_view, lists_of
+from steelyard.judge.endpoint import Endpoint, usage_of
 from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
 from steelyard.questions import (
     Answer,
@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DecisionsJudge"]
 
-_VERSION = "d2"
+_VERSION = "d3"
 _MOST = 400
-_PLACES = {"reference_contexts": "the expected contexts", "contexts": "the contexts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +54,10 @@ class _DecisionKind:
 
     type: Literal["predicate", "score", "choice"]
     """What the endpoint calls it."""
-    wording: Callable[[Any], str]
-    """What is asked; for a predicate, what is to be true."""
     parse: Callable[[Any, Mapping[str, Any]], Answer]
     """From the endpoint's answer to ours; KeyError, TypeError and ValueError mean that it is malformed."""
     more: Callable[[Any], Mapping[str, Any]] = lambda _: {}
     """Further fields of the question."""
-
-
-def _place(by: str) -> str:
-    return _PLACES.get(by, f"the {by}")
-
-
-def _supported(question: Supported) -> str:
-    place = _place(question.by)
-    if question.passage is not None:
-        place = f"context {'c' if question.by == 'contexts' else 'e'}{question.passage + 1}"
-    return f"According to {place} alone this statement is true, and every part of it follows"
-
-
-def _relevant(question: Relevant) -> str:
-    of_contexts = question.of == "contexts"
-    return (
-        "This sentence helps to answer the question"
-        if of_contexts
-        else "This statement addresses the question"
-    )
-
-
-def _same(question: Same) -> str:
-    place = f"claims of the {question.among}, taken together," if is_listed(question) else question.among
-    return f"The {place} also {'make' if is_listed(question) else 'makes'} this statement, in whatever words"
 
 
 def _yes_no(_: Question, body: Mapping[str, Any]) -> Answer:
@@ -111,39 +83,17 @@ def _option(_: Choose, body: Mapping[str, Any]) -> Answer:
     return ChosenOption(value=body["choice"], probabilities=chances)
 
 
-def _predicate(wording: Callable[[Any], str]) -> _DecisionKind:
-    return _DecisionKind("predicate", wording, _yes_no)
-
-
-_RATING = _DecisionKind(
+_PREDICATE = _DecisionKind("predicate", _yes_no)
+_SCORE = _DecisionKind(
     "score",
-    lambda q: q.instruction,
     _level,
     lambda q: {"levels": [{"label": f"{value:g}", "description": text} for value, text in q.levels]},
 )
+_CHOICE = _DecisionKind("choice", _option, lambda q: {"choices": [{"value": option} for option in q.options]})
 _KINDS: Mapping[type[Question], _DecisionKind] = {
-    Supported: _predicate(_supported),
-    Contradicted: _predicate(lambda q: f"What {_place(q.by)} say excludes that this statement is true"),
-    Relevant: _predicate(_relevant),
-    Same: _predicate(_same),
-    Useful: _predicate(
-        lambda q: f"Context c{q.context + 1} was useful in arriving at the {q.toward} to the question."
-    ),
-    Noncommittal: _predicate(
-        lambda _: (
-            "The answer evades the question: it is vague, says that it does not know, or nothing to the "
-            "point."
-        )
-    ),
-    Predicate: _predicate(lambda q: q.criterion),
-    Rating: _RATING,
-    Sufficient: _RATING,
-    Choose: _DecisionKind(
-        "choice",
-        lambda q: q.instruction,
-        _option,
-        lambda q: {"choices": [{"value": option} for option in q.options]},
-    ),
+    **dict.fromkeys((Supported, Contradicted, Relevant, Same, Useful, Noncommittal, Predicate), _PREDICATE),
+    **dict.fromkeys((Rating, Sufficient), _SCORE),
+    Choose: _CHOICE,
 }
 """What the endpoint decides. It writes no text, so extractions are not among them."""
 
@@ -305,10 +255,14 @@ class _Decisions:
 
 
 def _put(question: Question, material: FencedMaterial) -> dict[str, Any]:
-    """A question as the endpoint takes it; the words it is about follow after a colon."""
+    """A question as the endpoint takes it, in the words of chat judges; what it is about is fenced."""
     kind = _KINDS[type(question)]
-    about = f": {material.enclose(question.quoted)}" if question.quoted else ""
-    return {"type": kind.type, "instructions": kind.wording(question) + about, **kind.more(question)}
+    if isinstance(question, Rating | Choose):
+        # Levels and options have fields of their own.
+        return {"type": kind.type, "instructions": question.instruction, **kind.more(question)}
+    instruction, line = CHAT_KINDS[type(question)].wording(question)
+    about = line if question.quoted is None else f"It reads: {material.enclose(question.quoted)}"
+    return {"type": kind.type, "instructions": f"{instruction} {about}".strip()}
 
 
 def _read(questions: Mapping[str, Question], answers: list[Any]) -> dict[str, Answer]:

@@ -14,10 +14,10 @@ from typing import Any
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import OpenAIEmbedder
-from steelyard.judge.chat._asked import KNOWN_ANSWERS, without_nonce
+from steelyard.judge.chat._obedience import KNOWN_ANSWERS, without_nonce
 from steelyard.judge.endpoint import HTTPReply
+from steelyard.judge.middleware import Wrapper
 from steelyard.questions import (
-    Capabilities,
     Claims,
     Embedder,
     Entities,
@@ -46,43 +46,24 @@ _NAME = re.compile(r"\b(?:[A-Z]\w+|\d[\d.,]*)")
 _known: ContextVar[Mapping[str, _Answer]] = ContextVar("known")
 
 
-class DryRunJudge:
+class DryRunJudge(Wrapper):
     """A remote judge whose requests never leave; it counts them as the server would."""
 
     def __init__(self, make: Callable[..., Judge]) -> None:
         """Args: make: Makes the remote judge, given the `client` to use."""
         self.usage: dict[str, Usage] = {}
         self._client: Any = _Paper(self.usage)
-        self._judge = make(client=self._client)
+        super().__init__(make(client=self._client))
 
     def embedder(self, model: str) -> Embedder:
         """A remote embedder whose requests are counted here as well."""
         return OpenAIEmbedder(model, client=self._client)
 
-    @property
-    def name(self) -> str:
-        """The remote judge's."""
-        return self._judge.name
-
-    @property
-    def prompt_version(self) -> str:
-        """The remote judge's."""
-        return self._judge.prompt_version
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The remote judge's."""
-        return self._judge.capabilities
-
     async def answer(self, request: Request) -> Reply:
         """Let the remote judge write its requests, and answer them from the material."""
         assumed = {key: _assume(question, request.view) for key, question in request.questions.items()}
         _known.set({**KNOWN_ANSWERS, **assumed})
-        return await self._judge.answer(request)
-
-    async def aclose(self) -> None:
-        """Let go of the judge."""
-        await self._judge.aclose()
+        return await self.judge.answer(request)
 
 
 class _Paper:
@@ -158,27 +139,17 @@ def _fill(shape: dict[str, Any], shared: dict[str, Any], known: _Answer) -> Any:
 
 
 def _decisions(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
-    answers = [{"name": question.get("name"), **_decide(question)} for question in body["questions"]]
+    """Yes, the first choice, or the highest level."""
+    answers = []
+    for one in body["questions"]:
+        decided: dict[str, Any] = {"probability": 1.0}
+        if one["type"] == "choice":
+            decided = {"choice": one["choices"][0]["value"], "probabilities": []}
+        elif one["type"] == "score":
+            decided = {"probabilities": [{"label": one["levels"][-1]["label"], "probability": 1.0}]}
+        answers.append({**decided, "name": one.get("name"), "type": one["type"]})
     sent = len(json.dumps(body["input"], ensure_ascii=False)) + len(json.dumps(body["questions"]))
     return {"answers": answers, "model": body["model"]}, _usage(sent, len(answers))
-
-
-def _decide(question: dict[str, Any]) -> dict[str, Any]:
-    match question["type"]:
-        case "predicate":
-            return {"type": "predicate", "probability": 1.0}
-        case "choice":
-            values = [choice["value"] for choice in question["choices"]]
-            odds = [{"value": value, "probability": float(value == values[0])} for value in values]
-            return {"type": "choice", "choice": values[0], "confidence": 1.0, "probabilities": odds}
-        case _:
-            labels = [level["label"] for level in question["levels"]]
-            top = len(labels) - 1
-            levels = [
-                {"label": label, "value": at, "probability": float(at == top)}
-                for at, label in enumerate(labels)
-            ]
-            return {"type": "score", "score": float(top), "confidence": 1.0, "probabilities": levels}
 
 
 def _embeddings(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder, judge_from
-from steelyard.questions import Embedder, Fuse, Judge, MetricRun, MetricView, Part, QuestionBatcher
+from steelyard.questions import Embedder, Fuse, Judge, MetricRun, Part, QuestionBatcher, has
 from steelyard.record import Record, clean, text_of
 from steelyard.scores import Direction, Provenance, Score, Usage, clean_score
 
@@ -50,11 +50,7 @@ class Metric(ABC):
     """A judge for this metric alone."""
 
     def __post_init__(self) -> None:
-        """Fill in the name, and refuse options that cannot mean anything.
-
-        Raises:
-            ConfigurationError: Naming the option and the words there are.
-        """
+        """Fill in the name, and refuse options that cannot mean anything."""
         if not self.name:
             object.__setattr__(self, "name", self.default_name)
         for option, hint in get_type_hints(type(self)).items():
@@ -177,16 +173,6 @@ def _words(hint: Any) -> str:
     return ", ".join(map(repr, get_args(hint)))
 
 
-def has(record: Record, part: Part) -> bool:
-    """Whether a part of the record has something in it."""
-    if part == "question":
-        return bool(record.asked.strip())
-    value = getattr(record, part)
-    if isinstance(value, tuple):
-        return any(context.text.strip() for context in value)
-    return bool(value and value.strip())
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordScores:
     """What scoring one record with one judge came to."""
@@ -208,48 +194,23 @@ async def score_record(
     fuse: Fuse = "view",
     deadline: float | None = None,
 ) -> RecordScores:
-    """Score one record with metrics that share a judge.
-
-    Args:
-        record: The turn.
-        metrics: Metrics, each with a name of its own.
-        judge: Who answers.
-        embedder: Who embeds.
-        fuse: How questions share requests.
-        deadline: `time.monotonic()` after which nothing more is asked.
-
-    Returns:
-        The Scores, what they cost, and how long a server that failed wants to be left alone.
-    """
+    """Score one record with metrics that share a judge."""
     batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
     scores = await batcher.run(record, metrics)
     provenance = _provenance(judge, embedder, fuse)
     company = sorted({part for metric in metrics for part in metric.needs}) if fuse == "record" else []
     finished: list[Score] = []
-    for score, metric, view in zip(scores, metrics, batcher.views, strict=True):
-        finished.append(_finish(_with_view(score, view), metric, record, provenance, company))
+    for score, metric in zip(scores, metrics, strict=True):
+        finished.append(_finish(score, metric, record, provenance, company))
         if len(finished[-1].verdicts) > _MANY:
             await asyncio.sleep(0)
     return RecordScores(scores=tuple(finished), usage=batcher.usage, retry_after=batcher.retry_after)
 
 
-def _with_view(score: Score, view: MetricView) -> Score:
-    if not view.also_seen and not view.left_out and not score.also_seen and not score.left_out:
-        return score  # as nearly every one is: no copy for those
-    return replace(score, also_seen=view.also_seen, left_out=view.left_out)
-
-
 def metric_provenance(
     metric: Metric, *, judge: Judge, embedder: Embedder | None = None, fuse: Fuse = "view"
 ) -> Provenance:
-    """How a Score will have been made, known before anything is asked: who has it need not ask again.
-
-    Args:
-        metric: The metric.
-        judge: Who would answer; a judge that the metric brings goes first.
-        embedder: Who would embed.
-        fuse: How questions would share requests.
-    """
+    """How a Score will have been made, known before anything is asked: who has it need not ask again."""
     return replace(_provenance(metric.judge or judge, embedder, fuse), metric_version=metric.version)
 
 

@@ -7,10 +7,12 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from steelyard.judge import locate, locate_all
-from steelyard.questions import Answer, Claims, Part, Question, Texts, YesNo, require
+from steelyard.judge.overlap import locate, locate_all
+from steelyard.metrics._formulas import chances, expected_share, share, share_error
+from steelyard.metrics._metric import Metric
+from steelyard.questions import Answer, Claims, Question, Texts, YesNo, require
 from steelyard.record import Record
-from steelyard.scores import Evidence, Verdict
+from steelyard.scores import Evidence, Score, Verdict
 from steelyard.text import Sentence, iter_sentences, iter_statements, spread
 
 ClaimsFrom = Literal["extracted", "sentences", "whole"]
@@ -25,20 +27,8 @@ Step = Generator[Sequence[Question], Sequence[Answer], list[str]]
 """A part of a metric that asks and comes back with texts."""
 
 
-def needs_of(shown: Sequence[Part]) -> tuple[Part, ...]:
-    """`("answer",)` if the answer is shown, else every part that is shown."""
-    return ("answer",) if "answer" in shown else tuple(shown)
-
-
 def claims_of(record: Record, of: Literal["answer", "reference"], how: ClaimsFrom) -> Step:
-    """The claims of the answer or the reference; use with `yield from`.
-
-    Args:
-        record: The turn.
-        of: Which text.
-        how: Extracted by the judge with the question in view; or one claim a sentence that states something,
-            or one for all of them, without asking.
-    """
+    """The claims of the answer or the reference; use with `yield from`."""
     text = record.answer if of == "answer" else record.reference or ""
     if how != "extracted":
         # Questions, headings and refusals claim nothing, and would be judged unsupported.
@@ -87,14 +77,7 @@ def verdicts(
 ) -> tuple[Verdict, ...]:
     """One Verdict per judged text.
 
-    Args:
-        kind: What was asked.
-        about: The judged texts.
-        answers: The judge's answers, in the same order.
-        record: The turn, where evidence may point into its contexts: a whole context that a judge points at
-            is narrowed to the sentence that has most of the judged text.
-        located: Whether evidence points into the contexts, and not into the expected ones.
-        of_answer: Whether the texts were taken from the answer, so that each has a place in it.
+    With `record`, evidence points into its contexts: at the sentence that has most of the judged text.
     """
     # All at once, so that a sentence that stands twice is not pointed at twice.
     spans = locate_all(about, record.answer) if of_answer and record else [None] * len(about)
@@ -123,6 +106,38 @@ def _narrowed(evidence: Evidence, about: str, record: Record | None) -> Evidence
         return evidence
     start, end = place
     return replace(evidence, start=start, end=end, text=text[start:end], located=True)
+
+
+def share_score(
+    metric: Metric,
+    kind: str,
+    about: Sequence[str],
+    answers: Sequence[YesNo],
+    *,
+    what: str,
+    of: bool = True,
+    record: Record | None = None,
+    of_answer: bool = False,
+    located: bool = True,
+) -> Score:
+    """The share of yes among some verdicts as a Score, with its expectation and its standard error.
+
+    `what` is counted in the explanation, as in "2 of 3 claims not supported"; `of` is whose share it is.
+    """
+    counted = of if metric.direction == "lower" else not of
+    named = [text for text, answer in zip(about, answers, strict=True) if answer.value == counted]
+    return metric.scored(
+        share(answer.value == of for answer in answers),
+        expected=expected_share(chances(answers), of=of),
+        verdicts=verdicts(kind, about, answers, record=record, of_answer=of_answer, located=located),
+        standard_error=share_error([answer.probability for answer in answers]),
+        explanation=explain(named, len(about), what),
+    )
+
+
+def explain(named: Sequence[str], total: int, what: str) -> str:
+    """How many of a number of texts are meant, and the first of them."""
+    return f"{len(named)} of {total} {what}" + (f": {name_worst(named)}" if named else "")
 
 
 def name_worst(items: Sequence[str], *, most: int = 2) -> str:

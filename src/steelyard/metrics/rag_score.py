@@ -18,10 +18,6 @@ from steelyard.record import Record
 from steelyard.scores import Score, Verdict
 
 
-def _default() -> tuple[Metric, ...]:
-    return (Faithfulness(), AnswerRelevancy(), ContextRelevancy(), ContextRecall())
-
-
 @dataclass(frozen=True, kw_only=True)
 class RagScore(Metric):
     """Harmonic mean of higher-is-better metrics, in 0..1; 0 if one of them is 0 or below.
@@ -32,7 +28,9 @@ class RagScore(Metric):
 
     key = "rag_score"
 
-    parts: tuple[Metric, ...] = field(default_factory=_default)
+    parts: tuple[Metric, ...] = field(
+        default_factory=lambda: (Faithfulness(), AnswerRelevancy(), ContextRelevancy(), ContextRecall())
+    )
     """The metrics it is made of."""
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from steelyard.metrics._expected import expected_level
+from steelyard.metrics._formulas import expected_level
 from steelyard.metrics._metric import Metric, Threshold
 from steelyard.questions import Answer, Level, MetricRun, Part, Rating, Unanswered
 from steelyard.record import Record

@@ -4,15 +4,15 @@
 from steelyard.online._canary_options import Canaries
 from steelyard.online._canary_options import CanaryReading as CanaryReading
 from steelyard.online._canary_options import CanaryState as CanaryState
+from steelyard.online._options import MonitorOptions
+from steelyard.online._options import spool_settings as spool_settings
 from steelyard.online._prepare import without_content as without_content
 from steelyard.online._run import Stats
 from steelyard.online._screening import ScreenReading as ScreenReading
-from steelyard.online.config._defaults import spool_settings as spool_settings
-from steelyard.online.config._file import settings_file as settings_file
-from steelyard.online.config._options import MonitorOptions
-from steelyard.online.config._settings import Settings as Settings
-from steelyard.online.config._settings import load as load_settings
-from steelyard.online.delivery._sink_counts import SinkCounts as SinkCounts
+from steelyard.online._settings import Settings as Settings
+from steelyard.online._settings import load as load_settings
+from steelyard.online._settings import settings_file as settings_file
+from steelyard.online.delivery._sink_writer import SinkCounts as SinkCounts
 from steelyard.online.monitor import Monitor, default_monitor
 from steelyard.online.queue._open import StoredQueue as StoredQueue
 from steelyard.online.queue._open import open_queue as open_queue
@@ -23,14 +23,11 @@ from steelyard.online.queue._protocol import QueueCounts as QueueCounts
 from steelyard.online.queue._protocol import QueueFailed as QueueFailed
 from steelyard.online.queue._spool import Spool as Spool
 from steelyard.online.queue._spool_file import SpoolSettings
-from steelyard.online.selection._budget import Budget
-from steelyard.online.selection._price import Price
-from steelyard.online.selection._rules import Decision as Decision
-from steelyard.online.selection._rules import Rule
-from steelyard.online.selection._sampling import key_of as key_of
-from steelyard.online.selection._sampling import sampling_position as sampling_position
-from steelyard.online.selection._selection import Selection
-from steelyard.online.selection._suspicion import Suspicion
+from steelyard.online.selection._budget import Budget, Price
+from steelyard.online.selection._selection import Decision as Decision
+from steelyard.online.selection._selection import Rule, Selection, Suspicion
+from steelyard.online.selection._selection import key_of as key_of
+from steelyard.online.selection._selection import sampling_position as sampling_position
 
 __all__ = [
     "Budget",

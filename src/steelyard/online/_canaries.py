@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place, error_words
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.judge.middleware import uncached
 from steelyard.online._canary_options import ENOUGH, LEAST, Canaries, CanaryReading, CanaryState
-from steelyard.online.config._options import MonitorOptions
+from steelyard.online._options import MonitorOptions
 from steelyard.probing import AskedProbes, Probe, ProbeSet, ask, load_probes
 from steelyard.questions import Fuse, Judge
 from steelyard.scores import Usage
@@ -102,17 +101,13 @@ def candidates(probes: Sequence[Probe], count: int) -> list[Probe]:
     found: list[Probe] = []
     for expected in (True, False):
         by_kind: dict[str, list[Probe]] = {}
-        for probe in sorted(probes, key=_drawn):
+        for probe in sorted(probes, key=lambda one: hashlib.sha256(one.id.encode()).digest()):
             if probe.expected is expected and not probe.address and probe.asks == "supported":
                 by_kind.setdefault(probe.kind, []).append(probe)
         queues = list(by_kind.values())
         half = [one[place] for place in range(max(map(len, queues))) for one in queues if place < len(one)]
         found += half[: (count + expected) // 2]
     return found
-
-
-def _drawn(probe: Probe) -> bytes:
-    return hashlib.sha256(probe.id.encode()).digest()
 
 
 class CanaryWatch:

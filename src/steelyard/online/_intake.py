@@ -7,14 +7,12 @@ import contextlib
 import time
 from collections.abc import Mapping
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
-from steelyard._internal.warn_once import WarnOnce
+from steelyard.online._options import MonitorOptions
 from steelyard.online._prepare import Masker, Preparer
-from steelyard.online.config._options import MonitorOptions
-from steelyard.online.queue._in_flight import to_the_end
 from steelyard.online.queue._inbox import Inbox
-from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue
+from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue, to_the_end
 from steelyard.online.queue._turns import Closed, Feedback, FinalState, Queued, Selected
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
@@ -62,7 +60,7 @@ class Intake:
         self._fallback = fallback
         self._masker = Masker(options.mask, timeout=options.mask_timeout)
         self._preparer = Preparer(options, masker=self._masker, budget=budget, feedback=feedback)
-        self._elsewhere = options.spool is not None and not options.spool.evaluate
+        self._elsewhere = not options.judges
         self._full = "queue_unavailable" if fallback is not None and fallback.durable else "spool_full"
         # Turns wait for their masks side by side, so that one slow call holds up no other turn.
         # Without a mask nothing waits, and turns keep their order.

@@ -1,25 +1,27 @@
-"""Preparing a turn: build it, pick it, mask it; and what is taken out of results."""
+"""Preparing a turn: build it, pick it, mask it; and what its results are held against, and rid of."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
 from steelyard._internal.threads import DaemonExecutor, ExitInThread
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import SkipReason
-from steelyard.online.config._options import Mask, MonitorOptions
+from steelyard.metrics import Metric, held_against
+from steelyard.online._options import Mask, MonitorOptions
 from steelyard.online.queue._turns import Closed, Feedback, Queued, Selected, size_of
 from steelyard.online.selection._budget import BudgetControl
-from steelyard.online.selection._rules import Decision
-from steelyard.online.selection._sampling import key_of, sampling_position
+from steelyard.online.selection._selection import Decision, key_of, sampling_position
 from steelyard.record import Record, Timings, with_hashed_user
+from steelyard.results import KnowsEarlierScores
 from steelyard.scores import Evaluation, Evidence, Score, Verdict
+from steelyard.sinks import Sink
 
 _log = SafeLogger("steelyard.online")
 PICKED_FOR = "steelyard.picked_for"
@@ -253,3 +255,38 @@ class DuplicateRecorderCheck:
                 "use EvaluationSpanProcessor or the recorder, not both",
                 framework if other == _SPANS else other,
             )
+
+
+_EVERY = 3600.0
+"""Seconds between two looks at what is stored."""
+
+
+class Baselines:
+    """Holds scores against what 95 % of earlier turns reached, as the first sink that knows says."""
+
+    def __init__(self, metrics: Sequence[Metric], sinks: Sequence[Sink]) -> None:
+        self._learned = frozenset(metric.name for metric in metrics if metric.threshold == "baseline")
+        self._known = next((sink for sink in sinks if isinstance(sink, KnowsEarlierScores)), None)
+        self._bars: dict[object, tuple[float, float | None]] = {}
+
+    async def apply(self, evaluation: Evaluation) -> Evaluation:
+        """The Evaluation with a verdict for each score whose bar is learned, as far as it is known yet."""
+        if not self._learned or self._known is None:
+            return evaluation
+        scores = [
+            await self._held(self._known, score) if score.metric in self._learned else score
+            for score in evaluation.scores
+        ]
+        return evaluation.replace(scores=tuple(scores))
+
+    async def _held(self, known: KnowsEarlierScores, score: Score) -> Score:
+        if score.value is None:
+            return score
+        key = (score.metric, score.options, score.provenance)
+        due, bar = self._bars.get(key, (0.0, None))
+        if time.monotonic() >= due:
+            # Set first: turns that are judged meanwhile go by the bar there was.
+            self._bars[key] = (time.monotonic() + _EVERY, bar)
+            bar = await asyncio.to_thread(known.baseline, score, now=time.time())
+            self._bars[key] = (time.monotonic() + _EVERY, bar)
+        return held_against(score, bar)

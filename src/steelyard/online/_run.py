@@ -10,18 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from steelyard._internal.lifecycle import at_exit, forget
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
 from steelyard.online._canary_options import CanaryReading
+from steelyard.online._options import MonitorOptions
 from steelyard.online._screening import ScreenReading
 from steelyard.online._worker import Worker
-from steelyard.online.config._options import MonitorOptions
-from steelyard.online.delivery._callbacks import Notifier
-from steelyard.online.delivery._delivery import Delivery
-from steelyard.online.delivery._sink_counts import SinkCounts
+from steelyard.online.delivery._delivery import Delivery, Notifier
+from steelyard.online.delivery._sink_writer import SinkCounts
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._protocol import QueueCounts
 from steelyard.online.queue._turns import Counts, Feedback
@@ -48,10 +46,7 @@ class MonitorRun:
         self.pid = os.getpid()
         feedback = Feedback()
         self.inbox = Inbox(
-            max_items=options.max_queue,
-            max_bytes=options.max_queue_bytes,
-            wake=self._wake,
-            feedback=feedback,
+            max_items=options.max_queue, max_bytes=options.max_queue_bytes, wake=self._wake, feedback=feedback
         )
         self.delivery = Delivery(options, notifier.tell)
         self.worker = Worker(options, inbox=self.inbox, delivery=self.delivery, feedback=feedback)

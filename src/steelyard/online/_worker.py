@@ -9,19 +9,18 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
 from steelyard._internal.threads import leave
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.diagnosis import experiment, laboratory_of
 from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
-from steelyard.online._baselines import Baselines
 from steelyard.online._canaries import canaries_of
 from steelyard.online._intake import Intake
+from steelyard.online._options import MonitorOptions
 from steelyard.online._outbox import Outbox
-from steelyard.online._screening import cut_off, joined, screening_of
-from steelyard.online.config._options import MonitorOptions
+from steelyard.online._prepare import Baselines
+from steelyard.online._screening import Screening, cut_off, joined
 from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
@@ -56,18 +55,16 @@ class Worker:
         self._options = options
         self._delivery = delivery
         self._budget = BudgetControl(
-            turns_per_minute=options.throttle or None,
-            budget=options.budget,
-            shared=options.spool is not None,
+            turns_per_minute=options.throttle or None, budget=options.budget, shared=options.spool is not None
         )
         self._inbox = inbox
         self._memory = MemoryQueue(inbox, capacity=options.concurrency)
         self._warn = WarnOnce(_log)
         self._baselines = Baselines(options.metrics, options.sinks)
         self._outboxes: dict[TurnQueue, Outbox] = {}
-        self._judges = options.spool is None or options.spool.evaluate
+        self._judges = options.judges
         self.canaries = canaries_of(options) if self._judges else None
-        self.screening = screening_of(options) if self._judges else None
+        self.screening = Screening(options) if self._judges and options.screened else None
         # Where another process judges, MonitorOptions refuses experiments.
         self.laboratory = laboratory_of(options.experiments, options.sinks, is_ended=lambda: inbox.closed)
         self.spool = open_queue(options.spool) if options.spool else None

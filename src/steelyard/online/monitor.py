@@ -17,24 +17,22 @@ from pathlib import Path
 
 from steelyard._internal.forks import in_children
 from steelyard._internal.lifecycle import attend
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.calibration import Calibration
 from steelyard.diagnosis import Experiments
 from steelyard.errors import ConfigurationError, SkipReason
+from steelyard.judge import LocalJudge
 from steelyard.metrics import Metric
 from steelyard.online._canary_options import Canaries
+from steelyard.online._options import Mask, options_from
 from steelyard.online._run import MonitorRun, Stats, breakers_of, cache_hits_of
-from steelyard.online.config._defaults import options_from
-from steelyard.online.config._options import Mask
-from steelyard.online.delivery._callbacks import Callback, DecisionCallback, Decisions, Notifier
+from steelyard.online.delivery._delivery import Callback, DecisionCallback, Decisions, Notifier
 from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.queue._turns import Queued
 from steelyard.online.selection._budget import Budget
-from steelyard.online.selection._sampling import key_of, sampling_position
-from steelyard.online.selection._selection import Selection
-from steelyard.questions import Embedder, Fuse, Judge, SupportsWarmup
+from steelyard.online.selection._selection import Selection, key_of, sampling_position
+from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
 from steelyard.recording import Draft, check_function, is_unrecorded
 from steelyard.sinks import MonitorAware, Sink
@@ -302,7 +300,7 @@ class Monitor:
         """Begin anew in a forked child: the parent keeps its turns, its thread and its counts."""
         # A SQLite connection must not be closed in a child, not even by the garbage collector.
         self._inherited.append(self._run)
-        self._notifier.after_fork()
+        self._notifier.begin()
         self._begin()
 
     def _begin(self) -> None:
@@ -314,10 +312,9 @@ class Monitor:
 
     def _warm(self) -> None:
         """Load now what the first turn would: a tokenizer takes 0.1 s, in which no other thread can run."""
-        spool = self.options.spool
-        if self.options.metrics and (spool is None or spool.evaluate):
+        if self.options.metrics and self.options.judges:
             for judge in self._judges():
-                if isinstance(judge, SupportsWarmup):
+                if isinstance(judge, LocalJudge):
                     judge.warm()
 
     def _introduce(self) -> None:

@@ -6,26 +6,18 @@ times over, and makes a `JudgeCheck` of the answers. Two baselines without any j
 answer length, are measured in the same way: what does not beat them has not read the text.
 """
 
-from steelyard.probing._advice import advice
-from steelyard.probing._asking import AskedProbes, ProbeAnswer, ask
-from steelyard.probing._baselines import baselines
-from steelyard.probing._check import CheckRun, check_judge
-from steelyard.probing._figures import Accuracy, Effect, JudgeCheck, Reliability
-from steelyard.probing._probes import Probe, ProbeSet, load_probes
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.probing._asking import AskedProbes as AskedProbes
+from steelyard.probing._asking import ask as ask
+from steelyard.probing._baselines import baselines as baselines
+from steelyard.probing._check import acheck_judge as acheck_judge
+from steelyard.probing._check import check_judge
+from steelyard.probing._figures import Accuracy as Accuracy
+from steelyard.probing._figures import Effect as Effect
+from steelyard.probing._figures import JudgeCheck
+from steelyard.probing._figures import Reliability as Reliability
+from steelyard.probing._figures import advice as advice
+from steelyard.probing._probes import Probe as Probe
+from steelyard.probing._probes import ProbeSet, load_probes
 
-__all__ = [
-    "Accuracy",
-    "AskedProbes",
-    "Reliability",
-    "Effect",
-    "CheckRun",
-    "ProbeAnswer",
-    "JudgeCheck",
-    "Probe",
-    "ProbeSet",
-    "advice",
-    "ask",
-    "baselines",
-    "check_judge",
-    "load_probes",
-]
+__all__ = ["JudgeCheck", "ProbeSet", "check_judge", "load_probes"]

@@ -74,7 +74,12 @@ class _Turn:
 
     def ask(self, record: Record) -> MetricRun:
         """Ask all of them in one round, and keep what comes back."""
-        questions = [_question(probe, self.sample) for probe in self.probes]
+        questions: list[Question] = [
+            Noncommittal(sample=self.sample)
+            if probe.asks == "evades"
+            else Supported(claim=probe.claim, sample=self.sample)
+            for probe in self.probes
+        ]
         # What other metrics would ask in the same request where nothing is kept apart.
         company = [Relevant(text=record.contexts[0].text)] if self.company else []
         answers = yield [*questions, *company]
@@ -124,12 +129,6 @@ async def ask(
     # Records were made of probes in another order.
     by_id = {given.probe.id: given for turn in turns for given in turn.given}
     return AskedProbes(given=tuple(by_id[probe.id] for probe in probes), usage=sum(usages, Usage()))
-
-
-def _question(probe: Probe, sample: int) -> Question:
-    return (
-        Noncommittal(sample=sample) if probe.asks == "evades" else Supported(claim=probe.claim, sample=sample)
-    )
 
 
 def _turns(probes: Iterable[Probe], *, sample: int, company: bool) -> Iterable[_Turn]:

@@ -123,17 +123,13 @@ def _digest(content: list[bytes]) -> str:
 
 def _rows(data: bytes, name: str, fields: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
     for number, line in enumerate(data.splitlines(), start=1):
+        where = f"{name}, line {number}"
         try:
             row = json.loads(line)
         except ValueError:
-            raise ConfigurationError(
-                f"{name}, line {number}: not JSON; write one JSON object a line"
-            ) from None
-        lacking = [field for field in fields if not isinstance(row, dict) or not row.get(field)]
-        if lacking:
-            raise ConfigurationError(
-                f"{name}, line {number}: no {' and no '.join(map(repr, lacking))}; add what is missing"
-            )
+            raise ConfigurationError(f"{where}: not JSON; write one JSON object a line") from None
+        if lacking := [repr(field) for field in fields if not isinstance(row, dict) or not row.get(field)]:
+            raise ConfigurationError(f"{where}: no {' and no '.join(lacking)}; add what is missing")
         yield row
 
 

@@ -1,71 +1,63 @@
 """What may be asked, what can be answered, and the batcher that fuses questions."""
 
-from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
-from steelyard.questions._batcher import MetricView, QuestionBatcher
-from steelyard.questions._check import check
-from steelyard.questions._keys import MetricRun, ScoreOf, keyed, require
-from steelyard.questions._packing import Fuse, Group, pack
-from steelyard.questions._protocols import Capabilities, Embedder, Judge, Reply, Request, SupportsWarmup, View
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.questions._answer import Answer, Texts, YesNo
+from steelyard.questions._answer import ChosenOption as ChosenOption
+from steelyard.questions._answer import Level as Level
+from steelyard.questions._answer import Unanswered as Unanswered
+from steelyard.questions._answer import Vector as Vector
+from steelyard.questions._batcher import QuestionBatcher as QuestionBatcher
+from steelyard.questions._keys import MetricRun as MetricRun
+from steelyard.questions._keys import ScoreOf
+from steelyard.questions._keys import check as check
+from steelyard.questions._keys import keyed as keyed
+from steelyard.questions._keys import require as require
+from steelyard.questions._packing import Fuse as Fuse
+from steelyard.questions._packing import Group as Group
+from steelyard.questions._packing import pack as pack
+from steelyard.questions._protocols import Capabilities as Capabilities
+from steelyard.questions._protocols import Embedder, Judge, Reply, Request, View
+from steelyard.questions._protocols import has as has
+from steelyard.questions._question import QUESTION_KINDS as QUESTION_KINDS
 from steelyard.questions._question import (
-    QUESTION_KINDS,
     Choose,
     Claims,
     Contradicted,
-    Embed,
     Entities,
     GeneratedQuestions,
     Noncommittal,
-    Part,
-    Predicate,
     Question,
     Rating,
     Relevant,
     Same,
-    Sufficient,
     Supported,
     Useful,
 )
+from steelyard.questions._question import Embed as Embed
+from steelyard.questions._question import Part as Part
+from steelyard.questions._question import Predicate as Predicate
+from steelyard.questions._question import Sufficient as Sufficient
 
 __all__ = [
-    "QUESTION_KINDS",
     "Answer",
-    "Capabilities",
     "Choose",
-    "ChosenOption",
     "Claims",
     "Contradicted",
-    "Embed",
     "Embedder",
     "Entities",
-    "Fuse",
     "GeneratedQuestions",
-    "Group",
     "Judge",
-    "Level",
-    "MetricRun",
-    "MetricView",
     "Noncommittal",
-    "Part",
-    "Predicate",
     "Question",
-    "QuestionBatcher",
     "Rating",
     "Relevant",
     "Reply",
     "Request",
     "Same",
-    "Sufficient",
     "ScoreOf",
     "Supported",
     "Texts",
-    "Unanswered",
     "Useful",
-    "Vector",
     "View",
-    "SupportsWarmup",
     "YesNo",
-    "check",
-    "keyed",
-    "pack",
-    "require",
 ]

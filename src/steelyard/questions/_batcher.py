@@ -19,18 +19,16 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, get_args
 
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, JudgeError, Unanswerable
 from steelyard.questions._answer import Answer, Unanswered, Vector
-from steelyard.questions._check import check
-from steelyard.questions._fitting import fitted, present, size_of, split
-from steelyard.questions._keys import MetricRun, ScoreOf, SupportsQuestions, keyed
-from steelyard.questions._packing import Fuse, Group, pack
-from steelyard.questions._protocols import Embedder, Judge, Request, View
+from steelyard.questions._keys import MetricRun, ScoreOf, SupportsQuestions, check, keyed
+from steelyard.questions._packing import Fuse, Group, fitted, pack, size_of, split
+from steelyard.questions._protocols import Embedder, Judge, Request, View, present
 from steelyard.questions._question import Embed, Noncommittal, Part, Question
 from steelyard.record import Record, text_of
 from steelyard.recording import unrecorded
@@ -52,10 +50,10 @@ class _Case:
     """The judge's name, for explanations."""
     run: MetricRun | None = None
     questions: Sequence[Question] = ()
-    parts: dict[int, _Case] = field(default_factory=dict)
-    """The metrics whose Scores it asks for, by the place of the question in this round."""
+    parts: dict[Question, _Case] = field(default_factory=dict)
+    """The metrics whose Scores it asks for in this round."""
     asked: list[Question] = field(default_factory=list)
-    """Everything that it asked, and the metrics whose Scores it asked for."""
+    """Everything that it and its parts asked."""
     score: Score | None = None
 
     def start(self) -> _Case:
@@ -67,19 +65,15 @@ class _Case:
     def advance(self, known: Mapping[Question, Answer]) -> list[Question]:
         """Go as far as the known answers carry it; returns what is still to be asked, nothing at the end."""
         while self.run is not None:
-            outstanding = self._outstanding(known)
-            if outstanding or self._waits:
-                return outstanding
-            self.asked += [question for part in self.parts.values() for question in part.asked]
-            self._resume([self._answer_at(place, known) for place in range(len(self.questions))])
+            own = [one for one in self.questions if one not in known and one not in self.parts]
+            others = [one for part in self.parts.values() for one in part.advance(known)]
+            if own or others or self._waits:
+                return own + others
+            scores = {question: part.score for question, part in self.parts.items()}
+            self._resume([scores.get(one) or known[one] for one in self.questions])
             if self.pauses:
                 break
         return []
-
-    def _outstanding(self, known: Mapping[Question, Answer]) -> list[Question]:
-        own = (question for question in self.questions if not isinstance(question, ScoreOf))
-        parts = (question for part in self.parts.values() for question in part.advance(known))
-        return [*(question for question in own if question not in known), *parts]
 
     @property
     def _waits(self) -> bool:
@@ -90,12 +84,6 @@ class _Case:
         """Whether the metric asks nothing this time, so that others may go on before it does."""
         return self._waits or (self.run is not None and not self.questions)
 
-    def _answer_at(self, place: int, known: Mapping[Question, Answer]) -> Answer:
-        if (part := self.parts.get(place)) is None:
-            return known[self.questions[place]]
-        assert part.score is not None
-        return part.score
-
     def _resume(self, answers: Sequence[Answer] | None) -> None:
         """Hand over the answers of the last round; leaves either new questions or a Score."""
         assert self.run is not None
@@ -105,8 +93,8 @@ class _Case:
             # A question that cannot be hashed shows here, as this metric's error and no other's.
             _ = {hash(question) for question in self.questions}
             self.parts = {
-                place: _Case(question.metric, self.record, self.judge).start()
-                for place, question in enumerate(self.questions)
+                question: _Case(question.metric, self.record, self.judge, asked=self.asked).start()
+                for question in self.questions
                 if isinstance(question, ScoreOf)
             }
             self.asked += self.questions
@@ -153,16 +141,6 @@ def _without_answer(name: str, problem: Unanswerable, judge: str) -> Score:
     return Score.failed(name, cause=problem.cause, explanation=explanation)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricView:
-    """What the judge was shown while it answered the questions of one metric."""
-
-    also_seen: Mapping[str, tuple[str, ...]]
-    """As in `Score.also_seen`."""
-    left_out: int
-    """As in `Score.left_out`."""
-
-
 @dataclass
 class QuestionBatcher:
     """Asks one judge and one embedder on behalf of any number of metrics.
@@ -174,7 +152,6 @@ class QuestionBatcher:
         deadline: `time.monotonic()` after which nothing more is asked; None for none.
         usage: What it has cost so far.
         retry_after: The longest wait in seconds that a failed request was told to keep; None for none.
-        views: What the judge was shown for each metric of `run`, in order.
     """
 
     judge: Judge
@@ -183,17 +160,12 @@ class QuestionBatcher:
     deadline: float | None = None
     usage: Usage = field(default_factory=Usage)
     retry_after: float | None = None
-    views: list[MetricView] = field(default_factory=list)
     _shown: dict[Question, frozenset[Part]] = field(default_factory=dict, repr=False)
     _left_out: dict[Question, int] = field(default_factory=dict, repr=False)
     _tenant: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse an unknown fuse mode.
-
-        Raises:
-            ConfigurationError: Naming those there are.
-        """
+        """Refuse an unknown fuse mode."""
         if self.fuse not in get_args(Fuse):
             words = ", ".join(map(repr, get_args(Fuse)))
             raise ConfigurationError(f"fuse={self.fuse!r} is not one of {words}")
@@ -211,19 +183,20 @@ class QuestionBatcher:
                 await asyncio.sleep(_PAUSE)
             else:
                 known.update(await self._round(record, outstanding))
-        self.views = [self._view_of(case) for case in cases]
-        return [case.score for case in cases if case.score is not None]
+        return [self._with_view(case.score, case) for case in cases if case.score is not None]
 
-    def _view_of(self, case: _Case) -> MetricView:
+    def _with_view(self, score: Score, case: _Case) -> Score:
+        """A Score with what the judge saw, or was not shown, while it answered the metric's questions."""
         more: dict[str, set[Part]] = {}
         for question in case.asked:
             own = question.needs | question.shows
             if extra := self._shown.get(question, own) - own:
                 more.setdefault(question.kind, set()).update(extra)
-        return MetricView(
-            also_seen={kind: tuple(sorted(parts)) for kind, parts in sorted(more.items())},
-            left_out=max((self._left_out.get(question, 0) for question in case.asked), default=0),
-        )
+        left_out = max((self._left_out.get(question, 0) for question in case.asked), default=0)
+        if not more and not left_out and not score.also_seen and not score.left_out:
+            return score  # as nearly every one is: no copy for those
+        also_seen = {kind: tuple(sorted(parts)) for kind, parts in sorted(more.items())}
+        return replace(score, also_seen=also_seen, left_out=left_out)
 
     async def _round(self, record: Record, questions: list[Question]) -> dict[Question, Answer]:
         """Ask what can be asked now: unsupported questions fall at once, extractions go first, texts last."""
@@ -266,12 +239,7 @@ class QuestionBatcher:
                 q for q in questions if q.extracts or (lone and (q.sample > 1 or isinstance(q, Noncommittal)))
             ]
         there = present(record)
-        packed = pack(
-            questions,
-            fuse=self.fuse,
-            independent=able.independent,
-            present=there,
-        )
+        packed = pack(questions, fuse=self.fuse, independent=able.independent, present=there)
         # As it was packed: splitting by size shows the same parts to all of them.
         for group in packed:
             shown = group.parts.union(*(question.shows for question in group.questions))
@@ -290,7 +258,7 @@ class QuestionBatcher:
                 return dict.fromkeys(group.questions, Unanswered(cause="too_large", detail=detail))
             self._left_out.update(dict.fromkeys(group.questions, left_out))
         answers = await self._request(view, group.questions)
-        poor = [question for question, answer in answers.items() if _worth_asking_again(answer)]
+        poor = [q for q, one in answers.items() if isinstance(one, Unanswered) and one.cause in _REASKED]
         # Once more and not again: what two tries do not bring fails by name.
         if poor:
             self.usage += Usage(reasked=len(poor))
@@ -319,16 +287,15 @@ class QuestionBatcher:
         async def send() -> dict[Question, Answer]:
             vectors, usage = await embedder.embed([question.text for question in questions])
             self.usage += clean_usage(usage)
+            detail = ""
             if len(vectors) != len(questions):
                 detail = f"{len(vectors)} vectors for {len(questions)} texts"
-                return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
-            if len(lengths := {len(vector) for vector in vectors}) > 1:
+            elif len(lengths := {len(vector) for vector in vectors}) > 1:
                 detail = f"vectors of different lengths: {sorted(lengths)}"
+            if detail:
                 return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
             found = (Vector(values=tuple(map(float, vector))) for vector in vectors)
-            return {
-                question: check(question, vector) for question, vector in zip(questions, found, strict=True)
-            }
+            return {question: check(question, one) for question, one in zip(questions, found, strict=True)}
 
         found = await self._call(send)
         return dict.fromkeys(questions, found) if isinstance(found, Unanswered) else found
@@ -393,7 +360,3 @@ def _place_of(error: BaseException) -> str:
 
 
 _REASKED = frozenset({"missing_answer", "malformed_answer", "malformed_reply", "refused", "instructed"})
-
-
-def _worth_asking_again(answer: Answer) -> bool:
-    return isinstance(answer, Unanswered) and answer.cause in _REASKED

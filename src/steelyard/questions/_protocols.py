@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from steelyard.questions._answer import Answer
-from steelyard.questions._question import Part, Question
+from steelyard.questions._question import PARTS, Part, Question
 from steelyard.record import Context, Record
 from steelyard.scores import Usage
 
@@ -33,6 +33,18 @@ class View:
             reference=(record.reference or None) if "reference" in parts else None,
             reference_contexts=(record.reference_contexts or None) if "reference_contexts" in parts else None,
         )
+
+
+def has(record: Record, part: Part) -> bool:
+    """Whether a part of a record has something in it."""
+    value = record.asked if part == "question" else getattr(record, part)
+    texts = (context.text for context in value) if isinstance(value, tuple) else (value,)
+    return any(text and text.strip() for text in texts)
+
+
+def present(record: Record) -> frozenset[Part]:
+    """The parts of a record that have something in them."""
+    return frozenset(part for part in PARTS if has(record, part))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,18 +115,6 @@ class Judge(Protocol):
 
     async def aclose(self) -> None:
         """Release connections; the judge opens new ones if it is used again."""
-
-
-@runtime_checkable
-class SupportsWarmup(Protocol):
-    """A judge with something to load that takes long; a Monitor that judges has it loaded when it is made."""
-
-    def warm(self) -> None:
-        """Load what the first question would.
-
-        Raises:
-            ConfigurationError: If it cannot be loaded.
-        """
 
 
 @runtime_checkable

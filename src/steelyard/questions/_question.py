@@ -18,12 +18,14 @@ answers each question by itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from steelyard.questions._answer import ChosenOption, Level, Texts, Vector, YesNo
 
 Part = Literal["question", "contexts", "answer", "reference", "reference_contexts"]
 """A part of a record that a judge may be shown."""
+PARTS: frozenset[Part] = frozenset(get_args(Part))
+"""All of them."""
 
 _NONE: frozenset[Part] = frozenset()
 

@@ -1,23 +1,36 @@
-"""Capping and repairing Records: whatever came in, what goes on is bounded, valid Unicode and plain JSON.
+"""The JSON form of a Record, capped and repaired: what goes on is bounded, valid Unicode and plain JSON.
 
 Texts lose lone surrogates and NULs (no database and no HTTP body can hold them), and everything is cut to
-`Limits`; `Record.truncated` names what was cut. Nothing here raises, whatever the objects do.
+`Limits`; `Record.truncated` names what was cut. Nothing of that raises, whatever the objects do. Reading is
+strict about shape and lenient about extras; pydantic does it, imported with the first record.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
-from steelyard._internal.typed import with_changes, with_items
-from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
-from steelyard.record._text import text_of
-from steelyard.record._user import is_hashed
+from steelyard._internal.typed import adapter, json_pieces, loads, read, with_changes, with_items
+from steelyard.errors import InvalidRecord
+from steelyard.record._record import (
+    Context,
+    ContextsSource,
+    Record,
+    Stage,
+    Status,
+    Timings,
+    TraceRef,
+    is_hashed,
+    text_of,
+)
 
+_LARGEST = 2**63 - 1
+"""The largest whole number that a database or a protocol buffer holds."""
 # Deeper than metadata of frameworks nests, and far from Python's own bound.
 _DEPTH = 6
 _IDENTIFIER = 200
@@ -85,31 +98,17 @@ class _JsonValues:
         self._left -= 1
         try:
             self.cut |= len(value) > self._items
-            entries = islice(value.items() if isinstance(value, Mapping) else value, self._items)
-            return self._mapping(entries, depth) if isinstance(value, Mapping) else self._list(entries, depth)
+            named = isinstance(value, Mapping)
+            found: dict[Any, Any] = {}
+            for key, item in islice(value.items() if named else enumerate(value), self._items):
+                if self._left <= 0:
+                    self.cut = True
+                    break
+                name = self._text(key) if named else key
+                found[name] = self.convert(item, depth - 1)
+            return found if named else list(found.values())
         except Exception:  # noqa: BLE001 - a user's container may raise anything
             return self._text(text_of(value)[:200])
-
-    def _mapping(self, entries: Iterable[tuple[object, object]], depth: int) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for key, item in entries:
-            if self._spent():
-                break
-            name = self._text(key)
-            result[name] = self.convert(item, depth - 1)
-        return result
-
-    def _list(self, entries: Iterable[object], depth: int) -> list[Any]:
-        result: list[Any] = []
-        for item in entries:
-            if self._spent():
-                break
-            result.append(self.convert(item, depth - 1))
-        return result
-
-    def _spent(self) -> bool:
-        self.cut |= self._left <= 0
-        return self._left <= 0
 
     def _text(self, value: object) -> str:
         text = text_of(value)
@@ -158,10 +157,10 @@ class _Cutter:
             "text": self.text(context.text, field, limit),
             "id": None if context.id is None else self.text(context.id, field, 1000),
             "query": None if context.query is None else self.text(context.query, field, self.limits.context),
-            "score": _finite(context.score),
-            "rank": _whole(context.rank),
-            "hop": _whole(context.hop) or 0,
-            "seen": _share(context.seen),
+            "score": number(context.score),
+            "rank": whole(context.rank),
+            "hop": whole(context.hop) or 0,
+            "seen": probability(context.seen),
         }
         return with_changes(context, **changes)
 
@@ -217,7 +216,7 @@ class _Cutter:
             self.cut["timings"] = None
             return None
         return with_changes(
-            timings, **{item.name: _finite(getattr(timings, item.name)) for item in fields(timings)}
+            timings, **{item.name: number(getattr(timings, item.name)) for item in fields(timings)}
         )
 
     def stages(self, stages: Iterable[Stage] | None) -> tuple[Stage, ...]:
@@ -283,25 +282,103 @@ def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
     return replace(record, truncated=truncated, **changed)
 
 
-def _whole(value: object) -> int | None:
-    """A whole number of at most 64 bits; None for anything else."""
-    if type(value) is int:
-        return value if -(2**63) <= value < 2**63 else None
-    number = _finite(value)
-    return int(number) if number is not None and abs(number) < 2**63 else None
+def number(value: object) -> float | None:
+    """A plain finite float; None for what is not a number, or is not finite."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bytes):
+        return None
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001 - the value may be anything
+        return None
+    return found if math.isfinite(found) else None
 
 
-def _share(value: object) -> float | None:
+def probability(value: object) -> float | None:
     """A number from 0 to 1; None for anything else."""
-    number = None if value is None else _finite(value)
-    return number if number is not None and 0 <= number <= 1 else None
+    found = number(value)
+    return found if found is not None and 0 <= found <= 1 else None
 
 
-def _finite(value: object) -> float | None:
-    """A number as a float; None for anything that is not a finite number."""
-    if type(value) is not float:
-        try:
-            value = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            return None
-    return value if math.isfinite(value) else None
+def whole(value: object) -> int | None:
+    """A whole number from 0 to 64 bits; None for anything else."""
+    try:
+        found = operator.index(value)  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001 - the value may be anything
+        rounded = number(value)
+        found = -1 if rounded is None else int(rounded)
+    return int(found) if 0 <= found <= _LARGEST else None
+
+
+RECORD_SCHEMA = 2
+"""Version of the JSON form; a reader refuses a newer one. Version 1 had `in_prompt` where `seen` is now."""
+
+_CONTEXT_LISTS = ("contexts", "retrieved", "reference_contexts")
+
+
+def record_to_dict(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+    """The Record as plain JSON values, cleaned first; fields with nothing in them are left out."""
+    data = adapter(Record).dump_python(clean(record, limits=limits), mode="json", exclude_defaults=True)
+    return {"schema": RECORD_SCHEMA, **data}
+
+
+def record_to_json(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> str:
+    """The Record as one line of JSON."""
+    return "".join(json_pieces(record_to_dict(record, limits=limits)))
+
+
+def record_from_json(line: str | bytes) -> Record:
+    """Read one line of JSON.
+
+    Raises:
+        InvalidRecord: If it is not JSON or not a Record.
+    """
+    return record_from_dict(loads(line))
+
+
+def record_from_dict(data: object) -> Record:
+    """Read the JSON form; fields that it does not know are passed over.
+
+    Raises:
+        InvalidRecord: If a field has the wrong shape, or the schema is newer than this reader.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidRecord(f"a record is a JSON object, not {type(data).__name__}")
+    check_schema(data, RECORD_SCHEMA)
+    # A null means nothing is there, as an absent field does.
+    given = {name: value for name, value in data.items() if value is not None and name != "schema"}
+    if data.get("schema") == 1:
+        given = {
+            name: _from_schema_1(value) if name in _CONTEXT_LISTS else value for name, value in given.items()
+        }
+    for name in _CONTEXT_LISTS:
+        if isinstance(value := given.get(name), list):
+            # People write contexts by hand as bare strings.
+            given[name] = [{"text": item} if isinstance(item, str) else item for item in value]
+    return read(Record, given)
+
+
+def check_schema(data: Mapping[str, Any], newest: int) -> None:
+    """Refuse a JSON form that this reader does not know.
+
+    Raises:
+        InvalidRecord: If the schema is newer than `newest`, or is not a number.
+    """
+    schema = data.get("schema", newest)
+    # True is an int to Python.
+    if isinstance(schema, bool) or not isinstance(schema, int):
+        raise InvalidRecord(f"'schema' must be a whole number, not {type(schema).__name__}")
+    if schema > newest:
+        raise InvalidRecord(f"schema {schema!r} is newer than {newest}; update steelyard")
+
+
+def _from_schema_1(contexts: Any) -> Any:
+    if not isinstance(contexts, list):
+        return contexts
+    return [
+        {**item, "seen": float(item["in_prompt"])}
+        if isinstance(item, Mapping) and isinstance(item.get("in_prompt"), bool)
+        else item
+        for item in contexts
+    ]

@@ -6,13 +6,71 @@ copied, checked or cut here. `steelyard.record.clean` caps and repairs a Record,
 
 from __future__ import annotations
 
+import hmac
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import uuid4
 
 from steelyard._internal.text import shorten
-from steelyard.record._text import text_of
+from steelyard.errors import ConfigurationError
+
+_SHORTEST: Final = 16
+"""Characters of a key: ids of users are few enough to try all of them against a short one."""
+_HASHED: Final = re.compile("user-[0-9a-f]{32}")
+
+
+def is_hashed(user: object) -> bool:
+    """Whether this is what `with_hashed_user` makes of a user."""
+    return isinstance(user, str) and _HASHED.fullmatch(user) is not None
+
+
+def with_hashed_user(record: Record, key: str) -> Record:
+    """The record with its user as HMAC-SHA256 under the key, cut to 128 bits; without a key, with none."""
+    if record.user is None or (key and is_hashed(record.user)):
+        return record
+    if not key:
+        return record.replace(user=None)
+    digest = hmac.digest(key.encode(), str(record.user).encode("utf-8", "replace"), "sha256")
+    return record.replace(user=f"user-{digest.hex()[:32]}")
+
+
+def check_user_key(key: object, name: str = "user_key") -> None:
+    """Refuse a key that could be guessed.
+
+    Raises:
+        ConfigurationError: If it is neither empty nor at least 16 characters long. It is not repeated.
+    """
+    if key != "" and (not isinstance(key, str) or len(key) < _SHORTEST):
+        raise ConfigurationError(
+            f"{name} must be a text of at least {_SHORTEST} characters; "
+            "make one with `python -c 'import secrets; print(secrets.token_urlsafe())'`"
+        )
+
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def text_of(value: object) -> str:
+    """Any object as valid Unicode without NULs; an object that cannot be shown becomes a short note."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        value = bytes(value).decode("utf-8", errors="replace")
+    elif not isinstance(value, str):
+        value = "" if value is None else _shown(value)
+    elif type(value) is not str:
+        value = str.__str__(value)  # a subclass (LangChain's TextAccessor, an enum) may act unlike a string
+    if value.isascii() and "\0" not in value:
+        return value
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
+        return f"<{type(value).__name__} that cannot be shown>"
+
 
 Status = Literal["ok", "error", "cancelled", "truncated", "interrupted"]
 ContextsSource = Literal["in_prompt", "retrieved", "tool", "told", "guessed"]

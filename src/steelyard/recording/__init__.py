@@ -1,50 +1,28 @@
 """What all recorders share, from the protocol of turns to the assembly of contexts."""
 
-from steelyard.recording import provenance
-from steelyard.recording._checks import check_function, check_names, check_positive
-from steelyard.recording._draft import Draft, OnRecord, TurnDraft, changed
-from steelyard.recording._guard import SILENT_TRACE, is_unrecorded, unrecorded
-from steelyard.recording._instrumentor import (
-    KNOWN_WORDS,
-    SPAN_WORDS,
-    SWITCH,
-    BaseInstrumentor,
-    is_switched_on,
-)
-from steelyard.recording._manual import ManualTurn, with_given
-from steelyard.recording._recorders import RECORDERS, attach_recorders, detach_recorders
-from steelyard.recording._run_span import RunSpan
-from steelyard.recording._session import session_of
-from steelyard.recording._target import TurnTarget, checked_target
-from steelyard.recording._trace import current_trace
-from steelyard.recording._unique import unique
-
-__all__ = [
-    "BaseInstrumentor",
-    "Draft",
-    "KNOWN_WORDS",
-    "ManualTurn",
-    "OnRecord",
-    "RECORDERS",
-    "RunSpan",
-    "SILENT_TRACE",
-    "SPAN_WORDS",
-    "SWITCH",
-    "TurnDraft",
-    "TurnTarget",
-    "attach_recorders",
-    "changed",
-    "check_function",
-    "check_names",
-    "check_positive",
-    "checked_target",
-    "current_trace",
-    "detach_recorders",
-    "is_switched_on",
-    "is_unrecorded",
-    "provenance",
-    "session_of",
-    "unique",
-    "unrecorded",
-    "with_given",
-]
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.recording import provenance as provenance
+from steelyard.recording._checks import check_function as check_function
+from steelyard.recording._checks import check_names as check_names
+from steelyard.recording._checks import check_positive as check_positive
+from steelyard.recording._draft import Draft as Draft
+from steelyard.recording._draft import OnRecord as OnRecord
+from steelyard.recording._draft import TurnDraft as TurnDraft
+from steelyard.recording._draft import TurnTarget as TurnTarget
+from steelyard.recording._draft import changed as changed
+from steelyard.recording._draft import checked_target as checked_target
+from steelyard.recording._guard import SILENT_TRACE as SILENT_TRACE
+from steelyard.recording._guard import is_unrecorded as is_unrecorded
+from steelyard.recording._guard import unrecorded as unrecorded
+from steelyard.recording._instrumentor import KNOWN_WORDS as KNOWN_WORDS
+from steelyard.recording._instrumentor import SWITCH as SWITCH
+from steelyard.recording._instrumentor import BaseInstrumentor as BaseInstrumentor
+from steelyard.recording._instrumentor import is_switched_on as is_switched_on
+from steelyard.recording._manual import ManualTurn as ManualTurn
+from steelyard.recording._manual import with_given as with_given
+from steelyard.recording._recorders import attach_recorders as attach_recorders
+from steelyard.recording._recorders import detach_recorders as detach_recorders
+from steelyard.recording._run_span import RunSpan as RunSpan
+from steelyard.recording._session import session_of as session_of
+from steelyard.recording._trace import current_trace as current_trace
+from steelyard.recording.reading._documents import unique as unique

@@ -6,10 +6,32 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
-from steelyard._internal.warn_once import WarnOnce
+from steelyard.errors import ConfigurationError
 from steelyard.record import Record, TraceRef
+
+
+class TurnTarget(Protocol):
+    """Takes finished turns. A `steelyard.Monitor` is one; in tests, anything with `submit`."""
+
+    def submit(self, turn: Record | Draft, /) -> object:
+        """Take a turn. Must return at once and never raise."""
+        ...
+
+
+def checked_target(monitor: TurnTarget) -> TurnTarget:
+    """The same object.
+
+    Raises:
+        ConfigurationError: If it cannot take turns.
+    """
+    if not callable(getattr(monitor, "submit", None)):
+        raise ConfigurationError(
+            f"monitor={monitor!r} is not a Monitor: it has no submit(); pass a steelyard.Monitor"
+        )
+    return monitor
+
 
 OnRecord = Callable[[Record], Record | None]
 """A user's function that is called with every finished Record and may return a changed one."""

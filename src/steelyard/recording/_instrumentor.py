@@ -12,8 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 
 SWITCH = "STEELYARD_INSTRUMENT"
 """The environment variable that turns recording on under `opentelemetry-instrument`."""

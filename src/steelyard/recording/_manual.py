@@ -96,11 +96,17 @@ class ManualTurn(ABC):
         self.__exit__(kind, error, where)
 
     def _contexts(self, given: Iterable[Any]) -> Iterable[Context]:
-        for rank, item in enumerate([given] if isinstance(given, str) else given):
+        for rank, item in enumerate([given] if isinstance(given, (str, Mapping)) else given):
             if isinstance(item, Context):
                 yield item
             else:
-                yield from self._contexts_of(item, rank)
+                found = tuple(self._contexts_of(item, rank))
+                yield from found or (_of_row(item, rank) if isinstance(item, (Mapping, list, tuple)) else ())
+
+
+def _of_row(row: Any, rank: int) -> Iterable[Context]:
+    """A row or a hit of a search, read as a Record reads it."""
+    return (replace(one, rank=rank) for one in Record(question="", contexts=(row,), answer="").contexts)
 
 
 def with_given(record: Record, given: Mapping[str, Any] | None) -> Record:

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard.errors import MissingDependency
-from steelyard.recording._target import TurnTarget
+from steelyard.recording._draft import TurnTarget
 
 RECORDERS = "steelyard.recorders"
 """Entry points of this group name a module or object with `attach(monitor)` and `detach()`."""

@@ -3,7 +3,7 @@
 Scores on no span can be found by their record; scores on another run's span mislead, and may show one
 customer's words to another. So there are three ways to know a span, in this order:
 
-1. A tracer keeps it for the run, in a map that has the run's own id for a key (`_tracer_maps`).
+1. A tracer keeps it for the run, in a map that has the run's own id for a key (`_trace`).
 2. It was the current span when the run began, and nothing says that it was opened for anything else. Tracers
    leave their spans current in the contexts of asynchronous code, for whatever runs there next.
 3. A tracer keeps it for a model call of the run, of tracers that make spans for nothing else.
@@ -22,11 +22,9 @@ from time import time_ns
 from typing import Any
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.record import TraceRef
-from steelyard.recording._trace import SpanIds, current_span, ids_of
-from steelyard.recording._tracer_maps import span_kept
+from steelyard.recording._trace import SpanIds, current_span, ids_of, span_kept
 
 _REMEMBERED = 4096
 _warn_once = WarnOnce(SafeLogger("steelyard.recording"))

@@ -12,37 +12,20 @@ import numpy as np
 from steelyard.diagnosis import MENDS
 from steelyard.report._findings import look_closer
 from steelyard.report._people import human_agreement
-from steelyard.report._screens import TimeAxis, change_figures, groups_with_screen, with_screen
-from steelyard.report.figures import (
-    CauseFigure,
-    GroupFigure,
-    MetricFigure,
-    Point,
-    ReportFigures,
-    Shown,
-    WorstTurns,
-)
-from steelyard.report.labels import LabelStore
+from steelyard.report._screens import TimeAxis, course_of, groups_with_screen, with_screen
+from steelyard.report.figures import CauseFigure, GroupFigure, MetricFigure, ReportFigures, Shown, WorstTurns
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import Funnel, MetricScores, Missing, Scope, ScreenedTurns, Totals
-from steelyard.report.stores._tables import ResultsReader
-from steelyard.scores import CAUSES, Direction
-from steelyard.stats import (
-    FEW,
-    Alike,
-    Sample,
-    alike_by,
-    ewma,
-    find_changes,
-    sample_difference,
-    sample_of,
-)
+from steelyard.results import ResultsReader
+from steelyard.results.labels import LabelStore
+from steelyard.results.queries import Funnel, MetricScores, Missing, Scope, ScreenedTurns, Totals
+from steelyard.scores import CAUSES, Direction, Evaluation
+from steelyard.stats import FEW, Alike, Sample, alike_by, sample_difference, sample_of
 
 _WORST = 6
 _GROUPS = 12
-_HALF_LIFE = 7.0
 _FALSE_CHANGES = 0.02
 _BARS = 20
+_UNSCORED = "No score has a value: every one failed or was not applicable; the reasons are below."
 _BRIEF = 12_000
 _BRIEF_CAUSES = 200_000
 """Of how many turns about the causes are counted, at the most."""
@@ -113,14 +96,17 @@ def _in_full(
 ) -> ReportFigures:
     """With what takes a look at many scores one by one."""
     metrics = figures.metrics
-    read = _worst_turns(reader, scope, metrics, worst)
+    read = {one.metric: reader.worst(scope, one.metric, limit=4 * worst) for one in metrics}
     findings, slices = look_closer(reader, scope, metrics, turns)
     lacking = (f"no turn has a {figures.by}: nothing to compare",)
     return replace(
         figures,
-        metrics=_with_shown(metrics, read),
+        metrics=tuple(replace(one, shows=_shows(one.metric, read[one.metric])) for one in metrics),
         made=tuple(reader.made(scope)),
-        worst=read,
+        worst=tuple(
+            WorstTurns(metric=metric, turns=_of_each_question(turns)[:worst])
+            for metric, turns in read.items()
+        ),
         findings=findings,
         slices=slices,
         people=() if labels is None else human_agreement(reader, labels, scope, metrics),
@@ -188,14 +174,6 @@ def _metric(
     estimate = sample.estimate(floor=floor)
     assert estimate is not None
     passes = replace(sample, values=scores.passed).part(~np.isnan(scores.passed))
-    pieces = ((scores.times - axis.start) // axis.width).astype(np.int64)
-    parts = {int(piece): sample.part(pieces == piece) for piece in np.unique(pieces)}
-    points = [
-        Point(time=axis.start + piece * axis.width, estimate=found)
-        for piece, part in parts.items()
-        if (found := part.estimate(floor=floor)) is not None
-    ]
-    changes = find_changes(sample, scores.times, width=axis.width, level=axis.level)
     # 1 itself is in the last bar.
     bars = np.minimum((scores.values * _BARS).astype(np.intp), _BARS - 1)
     even = sample.weight**2 / float(sample.weights @ sample.weights)
@@ -205,45 +183,26 @@ def _metric(
         threshold=scores.threshold,
         estimate=estimate,
         pass_rate=passes.estimate(floor=floor),
-        points=tuple(points),
-        smooth=tuple(
-            ewma(
-                [point.estimate.value for point in points],
-                [1 / part.weight for part in parts.values()],
-                half_life=_HALF_LIFE,
-            ).tolist()
-        ),
-        changes=change_figures(changes, scores.direction),
         shares=tuple((np.bincount(bars, sample.weights, _BARS) / sample.weight).tolist()),
-        stands_for=sample.weight,
         unequal=even < 0.999 * len(sample),
         alike=alike,
         design_effect=max(even / estimate.effective_n, 1.0),
         missing=_missing_share(metric, sample, missing),
+        **course_of(sample, scores.times, axis, scores.direction, floor=floor),
     )
 
 
-def _worst_turns(
-    reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure], limit: int
-) -> tuple[WorstTurns, ...]:
-    return tuple(
-        WorstTurns(metric=one.metric, turns=tuple(reader.worst(scope, one.metric, limit=limit)))
-        for one in metrics
-    )
+def _of_each_question(turns: Sequence[Evaluation]) -> tuple[Evaluation, ...]:
+    """The first turn of each question: one that is asked often would hide the others."""
+    first: dict[str, Evaluation] = {}
+    for turn in turns:
+        first.setdefault((turn.record and turn.record.question) or turn.record_id, turn)
+    return tuple(first.values())
 
 
-def _with_shown(metrics: Sequence[MetricFigure], worst: Sequence[WorstTurns]) -> tuple[MetricFigure, ...]:
-    return tuple(replace(one, shows=_shows(one.metric, worst)) for one in metrics)
-
-
-def _shows(metric: str, worst: Sequence[WorstTurns]) -> Shown | None:
+def _shows(metric: str, turns: Sequence[Evaluation]) -> Shown | None:
     """Which value the scores of a metric have, by the turns that were read."""
-    found: set[Shown] = {
-        "verdicts" if turn[metric].hard_value is None else "expectation"
-        for one in worst
-        if one.metric == metric
-        for turn in one.turns
-    }
+    found: set[Shown] = {"verdicts" if turn[metric].hard_value is None else "expectation" for turn in turns}
     return "both" if len(found) > 1 else next(iter(found), None)
 
 
@@ -270,17 +229,12 @@ def _groups(
     for metric, one in scores.items():
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place, owner in enumerate(one.owners):
-            for group in _memberships(owner, inside):
-                places[group].append(place)
+            if owner is not None:
+                for group in (owner,) if inside is None else inside.get(owner, ()):
+                    places[group].append(place)
         parts = {group: samples[metric][1].part(np.array(own)) for group, own in places.items()}
         figures += _of_groups(metric, one.direction, parts)
     return tuple(figures) if inside is None else groups_with_screen(figures, turns, inside)
-
-
-def _memberships(owner: str | None, inside: Mapping[str, tuple[str, ...]] | None) -> tuple[str, ...]:
-    if owner is None:
-        return ()
-    return (owner,) if inside is None else inside.get(owner, ())
 
 
 def _of_groups(metric: str, direction: Direction, parts: Mapping[str, Sample]) -> Iterator[GroupFigure]:
@@ -298,15 +252,6 @@ def _of_groups(metric: str, direction: Direction, parts: Mapping[str, Sample]) -
         )
 
 
-def _unscored(metrics: Sequence[MetricFigure], missing: Sequence[Missing]) -> list[str]:
-    """Why there is no figure, where there is none."""
-    if metrics:
-        return []
-    if not missing:
-        return ["The judge has scored no turn yet."]
-    return ["No score has a value: every one failed or was not applicable; the reasons are below."]
-
-
 def _notes(
     scope: Scope, totals: Totals, metrics: Sequence[MetricFigure], missing: Sequence[Missing]
 ) -> list[str]:
@@ -315,7 +260,8 @@ def _notes(
         if scope != Scope():
             return ["There are no evaluated turns of this time, metric, tag and evidence."]
         return ["There are no evaluated turns here yet. A Monitor writes each as soon as it is judged."]
-    notes += _unscored(metrics, missing)
+    if not metrics:
+        notes.append(_UNSCORED if missing else "The judge has scored no turn yet.")
     if totals.turns < FEW:
         rests = "1 turn" if totals.turns == 1 else f"{totals.turns} turns"
         notes.append(f"All of this rests on {rests}; with fewer than {FEW} it says little.")

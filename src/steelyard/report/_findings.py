@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.report._columns import ABOUT, Columns, clusters_of, columns_of
+from steelyard._internal.threads import run_anywhere
 from steelyard.report._screens import sample_with_screen
 from steelyard.report.figures import FindingFigure, MetricFigure, SliceFigure
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import SampledScore, Scope, ScreenedTurns
-from steelyard.report.stores._tables import ResultsReader
+from steelyard.results import ResultsReader
+from steelyard.results.queries import SampledScore, Scope, ScreenedTurns
 from steelyard.scores import CAUSES, Cause, Direction
 from steelyard.stats import (
     Change,
@@ -23,14 +25,67 @@ from steelyard.stats import (
     Incident,
     Sample,
     alike_by,
+    cluster,
     find_changes,
     find_deploys,
     find_incidents,
     find_slices,
+    name_clusters,
     sample_difference,
     sample_of,
     within_kinds,
 )
+
+ABOUT = "questions about"
+"""The attribute of clusters of questions."""
+# A field with more values (an id, a time) cuts no slice of any size.
+_VALUES = 30
+_FEWEST = 10  # turns below which a slice is an anecdote
+_QUESTIONS = 800  # embedding them must not take longer than the rest of the report
+
+Columns = dict[tuple[str, str], list[str | None]]
+"""By attribute and value, for each turn the value if it has it."""
+
+
+def columns_of(scores: Sequence[SampledScore], clusters: dict[str, str]) -> Columns:
+    """A column for each frequent value of an attribute, as a turn may have several tags."""
+    columns: Columns = {}
+    for name in sorted(set[str]().union(*(score.attributes for score in scores))):
+        columns |= _of_attribute(name, [score.attributes.get(name, ()) for score in scores])
+    topics = sorted(set(clusters.values()))
+    if len(topics) > 1:
+        about = [clusters.get(score.question) for score in scores]
+        columns |= {(ABOUT, value): [value if one == value else None for one in about] for value in topics}
+    return columns
+
+
+def _of_attribute(name: str, given: Sequence[Sequence[str]]) -> Columns:
+    counts = Counter(chain.from_iterable(given))
+    if name != "tag" and len(counts) > _VALUES:
+        return {}  # an id or a text: every turn has its own
+    return {
+        (name, value): [value if value in values else None for values in given]
+        for value, count in counts.most_common(_VALUES)
+        if count >= _FEWEST
+    }
+
+
+def clusters_of(questions: Sequence[str]) -> dict[str, str]:
+    """The name of each question's cluster, over the most frequent questions."""
+    counts = Counter(question for question in questions if question.strip())
+    chosen = sorted(counts, key=lambda question: (-counts[question], question))[:_QUESTIONS]
+    if len(chosen) < 8:
+        return {}
+    from steelyard.judge import StaticEmbedder
+
+    vectors, _ = run_anywhere(StaticEmbedder().embed(chosen))
+    labels = cluster(vectors).tolist()
+    names = name_clusters(chosen, labels)
+    return {
+        question: names[label] or f"cluster {label + 1}"
+        for question, label in zip(chosen, labels, strict=True)
+    }
+
 
 _LOOK = 12_000
 """Scores of each metric that are looked at: one look takes a second."""
@@ -123,10 +178,7 @@ def look_closer(
 
 
 def _looked(
-    reader: ResultsReader,
-    scope: Scope,
-    metrics: Sequence[MetricFigure],
-    turns: Mapping[str, ScreenedTurns],
+    reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure], turns: Mapping[str, ScreenedTurns]
 ) -> list[Looked]:
     """The scores of each metric that has enough of them, and that vary."""
     looked: list[Looked] = []

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import nlargest
 
 from steelyard.calibration import Answers, Judged, Material, assess, collect
 from steelyard.errors import InvalidRecord
 from steelyard.report.figures import MetricFigure, PeopleFigure
-from steelyard.report.labels import Label, LabelStore
-from steelyard.report.queries import SampledScore, Scope
-from steelyard.report.stores._tables import ResultsReader
+from steelyard.results import ResultsReader
+from steelyard.results.labels import Label, LabelStore
+from steelyard.results.queries import SampledScore, Scope
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 
@@ -25,16 +25,21 @@ def human_agreement(
     reader: ResultsReader, labels: LabelStore, scope: Scope, metrics: Sequence[MetricFigure]
 ) -> tuple[PeopleFigure, ...]:
     """What labels say of each metric, over its latest 10,000 scores and the latest 2,000 labelled turns."""
+    turns, said = labelled_turns(reader, labels)
+    if not turns:
+        return ()
+    figures = (_of_metric(reader, scope, metric, turns, said) for metric in metrics)
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def labelled_turns(reader: ResultsReader, labels: Iterable[Label]) -> tuple[list[Evaluation], list[Label]]:
+    """The latest 2,000 labelled turns that can be read, and all that is said of them."""
     by_record: defaultdict[str, list[Label]] = defaultdict(list)
     for label in labels:
         by_record[label.record_id].append(label)
     latest = nlargest(_LABELLED, by_record, key=lambda record: by_record[record][-1].labelled_at)
     turns = [found for record in latest if (found := _evaluation(reader, record)) is not None]
-    if not turns:
-        return ()
-    said = [label for record in latest for label in by_record[record]]
-    figures = (_of_metric(reader, scope, metric, turns, said) for metric in metrics)
-    return tuple(figure for figure in figures if figure is not None)
+    return turns, [label for record in latest for label in by_record[record]]
 
 
 def _evaluation(reader: ResultsReader, record: str) -> Evaluation | None:
@@ -58,7 +63,8 @@ def _of_metric(
     within = [
         turn
         for turn in turns
-        if first <= turn.at <= last and (scope.tag is None or _has_tag(turn, scope.tag))
+        if first <= turn.at <= last
+        and (scope.tag is None or (turn.record is not None and scope.tag in turn.record.tags))
     ]
     materials = [one for one in collect(within, labels) if one.key.metric == metric.metric and one.labelled]
     if not materials:
@@ -101,10 +107,6 @@ def _joined(materials: Sequence[Material], judged: Sequence[Judged]) -> Material
 def _judged(score: SampledScore, metric: MetricFigure) -> Judged:
     value = score.value if metric.direction == "higher" else 1 - score.value
     return Judged(record_id="", value=value, worst=None, inclusion=score.inclusion, claims=0, unit=score.unit)
-
-
-def _has_tag(turn: Evaluation, tag: str) -> bool:
-    return turn.record is not None and tag in turn.record.tags
 
 
 def describe_agreement(found: PeopleFigure) -> str:

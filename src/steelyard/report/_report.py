@@ -6,16 +6,16 @@ import os
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard._internal.files import owners_alone
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.report._build import build_figures
 from steelyard.report.figures import ReportFigures
-from steelyard.report.page._html import render_html
+from steelyard.report.page.html import render_html
 from steelyard.report.period import moment
-from steelyard.report.queries import EVIDENCE, Scope
-from steelyard.report.stores._open import open_labels, open_results
+from steelyard.results import open_labels, open_results
+from steelyard.results.queries import EVIDENCE, Scope
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,9 +37,8 @@ class Report:
         """
         page = render_html(self.figures)
         try:
-            # It shows what users asked and were answered: a new file is for its owner alone.
-            Path(path).touch(mode=0o600)
-            Path(path).write_text(page, encoding="utf-8")
+            with open(path, "w", encoding="utf-8", opener=owners_alone) as file:
+                file.write(page)
         except OSError as error:
             raise ConfigurationError(
                 f"{os.fspath(path)!r} cannot be written: {error.strerror}; "
@@ -112,11 +111,7 @@ def report(
         raise ConfigurationError(f"evidence is one of {', '.join(EVIDENCE)}, not {evidence!r}")
     now = time.time()
     scope = Scope(
-        since=moment(since, now=now),
-        until=moment(until, now=now),
-        metric=metric,
-        tag=tag,
-        evidence=evidence,
+        since=moment(since, now=now), until=moment(until, now=now), metric=metric, tag=tag, evidence=evidence
     )
     with closing(open_results(db)) as reader:
         return Report(build_figures(reader, scope, by=by, labels=open_labels(db)))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from steelyard.report.figures import ChangeFigure, GroupFigure, MetricFigure, Point, ScreenFigure
-from steelyard.report.queries import ScreenedTurns
+from steelyard.results.queries import ScreenedTurns
 from steelyard.scores import Direction
 from steelyard.stats import (
     Alike,
     AssistedSample,
-    Change,
     Estimate,
+    Sample,
     alike_by,
     assisted_sample,
     ewma,
@@ -29,12 +31,7 @@ _HALF_LIFE = 7.0
 def sample_with_screen(
     turns: ScreenedTurns, sessions: Sequence[object] | None = None
 ) -> tuple[Alike, AssistedSample]:
-    """The judge's values over all turns that it or the screen saw, and what turns are alike by.
-
-    Args:
-        turns: All that the screen or the judge scored.
-        sessions: What they are alike by, if that is known already.
-    """
+    """The judge's values over all turns that it or the screen saw, and what turns are alike by."""
     if sessions is not None:
         return "sessions", _sample(turns, sessions)
     first = _sample(turns, None)
@@ -61,27 +58,55 @@ class TimeAxis:
     """Nominal coverage of changes on it."""
 
 
-def change_figures(found: Sequence[Change], direction: Direction) -> tuple[ChangeFigure, ...]:
-    """Changes of a metric, each with whether it is for the worse."""
-    return tuple(
+def course_of(
+    sample: Sample | AssistedSample,
+    times: npt.NDArray[np.float64],
+    axis: TimeAxis,
+    direction: Direction,
+    *,
+    floor: float,
+    known: Sequence[Point] = (),
+) -> dict[str, Any]:
+    """What a metric did over time: its points, their average and its changes, as fields of `MetricFigure`.
+
+    Args:
+        sample: The values.
+        times: When each turn began.
+        axis: The pieces of time.
+        direction: Which way is better.
+        floor: No turn was picked with a lower probability.
+        known: Points that stand where this sample tells nothing; all pieces of time with a turn if empty.
+    """
+    pieces = ((times - axis.start) // axis.width).astype(np.int64)
+    estimates = {round((one.time - axis.start) / axis.width): one.estimate for one in known}
+    parts = {int(piece): sample.part(pieces == piece) for piece in estimates or np.unique(pieces)}
+    points = [
+        Point(time=axis.start + piece * axis.width, estimate=estimate)
+        for piece, part in parts.items()
+        if (estimate := part.estimate(floor=floor) or estimates.get(piece)) is not None
+    ]
+    smooth = ewma(
+        [point.estimate.value for point in points],
+        [1 / max(part.weight, 1.0) for part in parts.values()],
+        half_life=_HALF_LIFE,
+    )
+    changes = (
         ChangeFigure(
             since=change.since,
             until=change.until,
             difference=change.difference,
             worse=(change.difference.value < 0) == (direction == "higher"),
         )
-        for change in found
+        for change in find_changes(sample, times, width=axis.width, level=axis.level)
     )
+    return {
+        **{"points": tuple(points), "smooth": tuple(smooth.tolist()), "changes": tuple(changes)},
+        "stands_for": sample.weight,
+    }
 
 
 def with_screen(figure: MetricFigure, turns: ScreenedTurns, axis: TimeAxis) -> MetricFigure:
-    """The figure of a metric, more exact by what the screen said.
-
-    Args:
-        figure: Without the screen.
-        turns: All that the screen or the judge scored by this metric.
-        axis: The pieces of time.
-    """
+    """The figure of a metric, more exact by what the screen said of its turns."""
     if not np.isfinite(turns.said).any():
         return figure
     alike, sample = sample_with_screen(turns)
@@ -89,34 +114,17 @@ def with_screen(figure: MetricFigure, turns: ScreenedTurns, axis: TimeAxis) -> M
     estimate = sample.estimate(floor=floor)
     if estimate is None:
         return figure
-    pieces = ((turns.times - axis.start) // axis.width).astype(np.int64)
-    parts = [sample.part(pieces == round((one.time - axis.start) / axis.width)) for one in figure.points]
-    changes = find_changes(sample, turns.times, width=axis.width, level=axis.level)
-    points = [
-        Point(time=point.time, estimate=part.estimate(floor=floor) or point.estimate)
-        for point, part in zip(figure.points, parts, strict=True)
-    ]
     passes = None
     if figure.pass_rate is not None:
         units = None if sample.units is None else sample.units.tolist()
         passes = _sample(turns, units, passes=True).estimate(floor=floor)
-    weights = [part.weight for part in parts]
     return replace(
         figure,
         estimate=estimate,
         pass_rate=passes or figure.pass_rate,
-        points=tuple(points),
-        smooth=tuple(
-            ewma(
-                [one.estimate.value for one in points],
-                [1 / max(one, 1.0) for one in weights],
-                half_life=_HALF_LIFE,
-            ).tolist()
-        ),  # fmt: skip
-        changes=change_figures(changes, figure.direction),
-        stands_for=sample.weight,
         alike=alike,
         screen=_screen(turns, sample, figure.estimate),
+        **course_of(sample, turns.times, axis, figure.direction, floor=floor, known=figure.points),
     )
 
 
@@ -135,32 +143,19 @@ def _screen(turns: ScreenedTurns, sample: AssistedSample, alone: Estimate) -> Sc
 
 
 def groups_with_screen(
-    figures: Sequence[GroupFigure],
-    turns: Mapping[str, ScreenedTurns],
-    inside: Mapping[str, Sequence[str]],
+    figures: Sequence[GroupFigure], turns: Mapping[str, ScreenedTurns], inside: Mapping[str, Sequence[str]]
 ) -> tuple[GroupFigure, ...]:
-    """Figures of groups, more exact by what the screen said.
-
-    Args:
-        figures: Without the screen.
-        turns: By metric, all that the screen or the judge scored.
-        inside: By record, the groups it is in.
-    """
+    """Figures of groups, more exact by what the screen said."""
     found: list[GroupFigure] = []
     firsts: dict[str, AssistedSample] = {}
     samples = {metric: sample_with_screen(one)[1] for metric, one in turns.items()}
     for figure in figures:
-        if figure.metric not in samples:
-            found.append(figure)
-            continue
-        members = [figure.group in inside.get(record, ()) for record in turns[figure.metric].records]
-        part = samples[figure.metric].part(np.array(members, bool))
-        first = firsts.setdefault(figure.metric, part)
-        estimate = part.estimate()
-        difference = None if figure.difference is None else sample_difference(first, part)
-        found.append(
-            figure
-            if estimate is None
-            else replace(figure, estimate=estimate, difference=difference or figure.difference)
-        )
+        if (sample := samples.get(figure.metric)) is not None:
+            records = turns[figure.metric].records
+            part = sample.part(np.array([figure.group in inside.get(one, ()) for one in records], bool))
+            first = firsts.setdefault(figure.metric, part)
+            if (estimate := part.estimate()) is not None:
+                difference = figure.difference and (sample_difference(first, part) or figure.difference)
+                figure = replace(figure, estimate=estimate, difference=difference)
+        found.append(figure)
     return tuple(found)

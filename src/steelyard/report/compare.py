@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from steelyard.report.looks import GroupScore
-from steelyard.report.queries import Scope
-from steelyard.report.stores._tables import ResultsReader
+from steelyard.results import ResultsReader
+from steelyard.results.looks import GroupScore
+from steelyard.results.queries import Scope
 from steelyard.scores import Direction
 from steelyard.stats import Difference, unpaired_difference
 
@@ -103,7 +103,7 @@ def compare(
         common = {score.record_id for score in one} & {score.record_id for score in other}
         same_turns = first.by == "judge" and len(common) >= _LEAST_PAIRS
         if same_turns:
-            one, other = (_among(scores, common) for scores in (one, other))
+            one, other = ([score for score in side if score.record_id in common] for side in (one, other))
         difference = _difference(one, other, level=1 - 0.05 / len(names))
         if difference is not None:
             found.append(
@@ -119,10 +119,6 @@ def compare(
     found.sort(key=lambda one: (not one.difference.clear, not one.worse, -abs(one.difference.value)))
     moved.sort(key=lambda one: (not one.worse, -abs(one.second - one.first)))
     return tuple(found), tuple(moved[:_MOVED])
-
-
-def _among(scores: Sequence[GroupScore], records: set[str]) -> list[GroupScore]:
-    return [score for score in scores if score.record_id in records]
 
 
 def _difference(one: Sequence[GroupScore], other: Sequence[GroupScore], *, level: float) -> Difference | None:

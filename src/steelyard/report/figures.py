@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.report.queries import Funnel, Made, Missing, Totals
+from steelyard.results.queries import Funnel, Made, Missing, Totals
 from steelyard.scores import Cause, Direction, Evaluation
 from steelyard.stats import Alike, Deploy, Difference, Estimate
 

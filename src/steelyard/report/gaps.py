@@ -15,8 +15,8 @@ from steelyard._internal.text import shorten
 from steelyard.errors import JudgeError
 from steelyard.judge import StaticEmbedder
 from steelyard.questions import Embedder
-from steelyard.report.queries import TurnFilter, TurnRow
-from steelyard.report.stores._tables import ResultsReader
+from steelyard.results import ResultsReader
+from steelyard.results.queries import TurnFilter, TurnRow
 from steelyard.scores import Cause, Usage
 
 if TYPE_CHECKING:
@@ -61,11 +61,7 @@ class Gap:
 
 
 def find_gaps(
-    reader: ResultsReader,
-    *,
-    since: float | None = None,
-    limit: int = 2_000,
-    embedder: Embedder | None = None,
+    reader: ResultsReader, *, since: float | None = None, limit: int = 2_000, embedder: Embedder | None = None
 ) -> list[Gap]:
     """Questions that the collection did not answer, the most frequent first.
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from steelyard.report._build import build_figures
 from steelyard.report.figures import MetricFigure
-from steelyard.report.queries import Scope
-from steelyard.report.stores._tables import ResultsReader
+from steelyard.results import ResultsReader
+from steelyard.results.queries import Scope
 
 _DAY = 86400.0
 
@@ -40,15 +43,8 @@ class MetricPlan:
     """With the screen that is in the results, on every turn; None where none is, or too little was judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Price:
-    """What a turn takes."""
-
-    requests: float | None
-    cost: float | None
-
-    def less(self, other: _Price) -> _Price:
-        return _Price(_minus(self.requests, other.requests), _minus(self.cost, other.cost))
+_Price = npt.NDArray[np.float64]
+"""What a turn takes: requests and US dollars; NaN where nothing tells."""
 
 
 def plan_judging(
@@ -84,39 +80,26 @@ def _plan(
     screened = None
     if figure.screen is not None and figure.estimate.margin < bare.margin:
         judged = figure.estimate.n * (figure.estimate.margin / margin) ** 2 / days
-        screened = _way(judged, turns, dear, screens=turns, cheap=cheap)
+        screened = _way(judged, turns, dear, turns * cheap)
     return MetricPlan(metric=figure.metric, turns=turns, alone=_way(alone, turns, dear), screened=screened)
 
 
-def _way(judged: float, turns: float, dear: _Price, screens: float = 0.0, cheap: _Price | None = None) -> Way:
-    least = min(judged, turns)
-    requests, cost = _times(least, dear.requests), _times(least, dear.cost)
-    if cheap is not None:
-        requests = _plus(requests, _times(screens, cheap.requests))
-        cost = _plus(cost, _times(screens, cheap.cost))
-    return Way(judged=judged, requests=requests, cost=cost, reaches=judged <= turns)
+def _way(judged: float, turns: float, dear: _Price, screened: _Price | None = None) -> Way:
+    requests, cost = min(judged, turns) * dear + (np.zeros(2) if screened is None else screened)
+    return Way(
+        judged=judged,
+        requests=None if np.isnan(requests) else float(requests),
+        cost=None if np.isnan(cost) else float(cost),
+        reaches=judged <= turns,
+    )
 
 
 def _prices(reader: ResultsReader, scope: Scope) -> tuple[_Price, _Price]:
     """What a turn takes of the judge, and of the screen."""
-    spent = reader.spent(scope)
-    found = {(judged, seen): _Price(requests, cost) for judged, seen, requests, cost in spent}
-    nothing = _Price(0.0, 0.0)
+    found = {(judged, seen): np.array(price, float) for judged, seen, *price in reader.spent(scope)}
+    cheap = found.get((False, True), np.zeros(2))
     # The local judge asks nobody, and costs nothing.
-    cheap = found.get((False, True), nothing)
-    cheap = _Price(cheap.requests, 0.0 if not cheap.requests else cheap.cost)
+    cheap = cheap if cheap[0] else np.zeros(2)
     if (both := found.get((True, True))) is not None:
-        return both.less(cheap), cheap
-    return found.get((True, False), _Price(None, None)), cheap
-
-
-def _times(count: float, one: float | None) -> float | None:
-    return None if one is None else count * one
-
-
-def _plus(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
-
-
-def _minus(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else max(one - other, 0.0)
+        return np.maximum(both - cheap, 0.0), cheap
+    return found.get((True, False), np.full(2, np.nan)), cheap

@@ -11,15 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import shorten
-from steelyard.report._funnel import remaining_turns, words
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
-from steelyard.report.page._lights import Light, State, lights_of, verdict_of
-from steelyard.report.page._turn import (
+from steelyard.report.page.lights import Light, State, lights_of, verdict_of
+from steelyard.report.page.turn import (
     bounds_words,
     evidence_words,
+    explain_verdict,
+    remaining_turns,
     shown_words,
-    turn_view,
+    title_of,
+    words,
     worth_words,
 )
 from steelyard.scores import Evaluation
@@ -207,13 +209,13 @@ def _worst(figures: ReportFigures, width: int) -> list[Text]:
 
 
 def _turn(turn: Evaluation, metric: str, width: int) -> list[Text]:
-    view = turn_view(turn, metric)
-    against = next((claim for claim in view.claims if claim.good is False), None)
-    head = f"  {view.score.value:.2f}  {shorten(view.title, max(width - 10, 30))}"
-    if against is None:
-        return [Text(head)]
-    about = f'        "{shorten(against.about, max(width - 12, 30))}"'
-    return [Text(head), Text(about, style="dim"), Text(f"        {against.reason}", style="dim")]
+    score = turn[metric]
+    rows = [Text(f"  {score.value:.2f}  {shorten(title_of(turn), max(width - 10, 30))}")]
+    if (against := next((one for one in score.verdicts if one.good is False), None)) is not None:
+        about = shorten(against.about, max(width - 12, 30))
+        reason = shorten(explain_verdict(against), 400)
+        rows += [Text(f'        "{about}"', style="dim"), Text(f"        {reason}", style="dim")]
+    return rows
 
 
 def _made(figures: ReportFigures) -> list[Text]:

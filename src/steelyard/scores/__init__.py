@@ -1,17 +1,23 @@
 """What comes out of judging, as values with a JSON form."""
 
-from steelyard.scores._clean import clean_evidence, clean_score, clean_usage
-from steelyard.scores._diagnosis import CAUSES, Cause, Diagnosis, Trial
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.scores._diagnosis import CAUSES as CAUSES
+from steelyard.scores._diagnosis import Cause as Cause
+from steelyard.scores._diagnosis import Diagnosis
+from steelyard.scores._diagnosis import Trial as Trial
+from steelyard.scores._json import clean_evidence as clean_evidence
+from steelyard.scores._json import clean_score as clean_score
+from steelyard.scores._json import clean_usage as clean_usage
 from steelyard.scores._json import (
     evaluation_from_dict,
     evaluation_from_json,
     evaluation_to_dict,
     evaluation_to_json,
-    score_from_dict,
-    score_to_dict,
 )
+from steelyard.scores._json import score_from_dict as score_from_dict
+from steelyard.scores._json import score_to_dict as score_to_dict
+from steelyard.scores._scores import Direction as Direction
 from steelyard.scores._scores import (
-    Direction,
     Evaluation,
     Evidence,
     Outcome,
@@ -23,26 +29,17 @@ from steelyard.scores._scores import (
 )
 
 __all__ = [
-    "CAUSES",
-    "Cause",
     "Diagnosis",
-    "Direction",
     "Evaluation",
     "Evidence",
     "Outcome",
     "Provenance",
     "Score",
-    "Trial",
     "TurnEvidence",
     "Usage",
     "Verdict",
-    "clean_evidence",
-    "clean_score",
-    "clean_usage",
     "evaluation_from_dict",
     "evaluation_from_json",
     "evaluation_to_dict",
     "evaluation_to_json",
-    "score_from_dict",
-    "score_to_dict",
 ]

@@ -2,25 +2,162 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, get_args
 
-from steelyard._internal.json_pieces import json_pieces
-from steelyard._internal.typed import adapter, loads, read
+from steelyard._internal.typed import adapter, json_pieces, loads, read, with_changes, with_items
 from steelyard.errors import InvalidRecord
 from steelyard.record import (
     Record,
     TraceRef,
     check_schema,
     clean,
+    number,
+    probability,
     record_from_dict,
     record_to_dict,
     text_of,
+    to_json_value,
+    whole,
 )
-from steelyard.scores._clean import clean_score, clean_usage, number
 from steelyard.scores._diagnosis import CAUSES, Diagnosis
-from steelyard.scores._scores import Evaluation, Score, Usage
+from steelyard.scores._scores import (
+    Direction,
+    Evaluation,
+    Evidence,
+    Outcome,
+    Provenance,
+    Score,
+    Usage,
+    Verdict,
+)
+
+
+def clean_score(score: Score) -> Score:
+    """A Score of plain values: one that is `scored` without a finite value has failed."""
+    value = number(score.value)
+    status: Outcome = _word(score.status, Outcome, "failed")
+    if status == "scored" and value is None:
+        status = "failed"
+    lost = status is not score.status
+    return with_changes(
+        score,
+        metric=text_of(score.metric),
+        status=status,
+        value=value if status == "scored" else None,
+        hard_value=number(score.hard_value) if status == "scored" else None,
+        explanation=text_of(score.explanation),
+        cause="metric_error" if lost else _optional(score.cause),
+        options=text_of(score.options),
+        verdicts=with_items(
+            score.verdicts, [clean_verdict(one) for one in _items(score.verdicts) if isinstance(one, Verdict)]
+        ),
+        standard_error=number(score.standard_error),
+        label=_optional(score.label),
+        passed=None if score.passed is None else _flag(score.passed),
+        threshold=number(score.threshold),
+        direction=_word(score.direction, Direction, "higher"),
+        # A probability of 0 cannot be weighed by: such a turn could not have been picked.
+        inclusion_probability=probability(score.inclusion_probability) or 1.0,
+        calibrated_value=probability(score.calibrated_value),
+        calibration=_optional(score.calibration),
+        provenance=score.provenance if isinstance(score.provenance, Provenance) else None,
+        also_seen=_seen(score.also_seen),
+        left_out=int(number(score.left_out) or 0),
+        id=text_of(score.id),
+    )
+
+
+def clean_verdict(verdict: Verdict) -> Verdict:
+    """A Verdict of plain values."""
+    return with_changes(
+        verdict,
+        about=text_of(verdict.about),
+        kind=text_of(verdict.kind),
+        value=_answer(verdict.value),
+        probability=number(verdict.probability),
+        reason=text_of(verdict.reason),
+        evidence=with_items(
+            verdict.evidence,
+            [clean_evidence(one) for one in _items(verdict.evidence) if isinstance(one, Evidence)],
+        ),
+        span=_span(verdict.span),
+        cause=_optional(verdict.cause),
+    )
+
+
+def clean_evidence(evidence: Evidence) -> Evidence:
+    """Evidence of plain values."""
+    return with_changes(
+        evidence,
+        context=whole(evidence.context),
+        start=whole(evidence.start),
+        end=whole(evidence.end),
+        text=text_of(evidence.text),
+        located=_flag(evidence.located) is True,
+        notes=_notes(evidence.notes),
+    )
+
+
+def clean_usage(usage: Usage) -> Usage:
+    """A Usage that can be added up: whole numbers from 0, at most 64 bits, and finite seconds and dollars."""
+    counts: dict[str, Any] = {
+        field.name: whole(getattr(usage, field.name)) or 0 for field in fields(Usage) if field.type == "int"
+    }
+    cost, seconds = number(usage.cost), number(usage.seconds)
+    return Usage(**counts, cost=None if cost is None else max(0.0, cost), seconds=max(0.0, seconds or 0.0))
+
+
+def _answer(value: object) -> bool | float | str | None:
+    if value is None or isinstance(value, str | bool):
+        return text_of(value) if isinstance(value, str) else value
+    # numpy's bool has no class in common with Python's.
+    if type(value).__name__ in ("bool", "bool_"):
+        return _flag(value)
+    return number(value)
+
+
+def _word(value: object, among: Any, otherwise: Any) -> Any:
+    return value if isinstance(value, str) and value in get_args(among) else otherwise
+
+
+def _flag(value: object) -> bool | None:
+    try:
+        return bool(value)
+    except Exception:  # noqa: BLE001 - the value may be anything
+        return None
+
+
+def _optional(value: object) -> str | None:
+    return None if value is None else text_of(value)
+
+
+def _seen(value: Any) -> Mapping[str, tuple[str, ...]]:
+    if type(value) is dict and not value:
+        return value
+    return {kind: tuple(map(text_of, _items(parts))) for kind, parts in _notes(value).items()}
+
+
+def _items(value: object) -> Iterable[object]:
+    return value if isinstance(value, tuple | list) else ()
+
+
+def _span(value: object) -> tuple[int, int] | None:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return None
+    start, end = whole(value[0]), whole(value[1])
+    if type(value) is tuple and start is value[0] and end is value[1] and start < end:
+        return value
+    return None if start is None or end is None or start >= end else (start, end)
+
+
+def _notes(value: object) -> dict[str, Any]:
+    if type(value) is dict and not value:
+        return value
+    plain = to_json_value(value) if isinstance(value, Mapping) and len(value) else {}
+    return plain if isinstance(plain, dict) else {}
+
 
 EVALUATION_SCHEMA = 2
 """Version of the JSON form; a reader refuses a newer one. Version 1 called `options` of a Score `reading`."""

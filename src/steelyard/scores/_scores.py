@@ -6,14 +6,13 @@ judge lacks; `failed` says by name what went wrong. Absence is never 0 and never
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from typing import Any, Literal
 
 from steelyard._internal.text import printable, shorten
-from steelyard.record import Record, TraceRef, is_hashed
+from steelyard.record import Record, TraceRef, is_hashed, number
 from steelyard.scores._diagnosis import Diagnosis
 
 Direction = Literal["higher", "lower"]
@@ -107,18 +106,10 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         known = [cost for cost in (self.cost, other.cost) if cost is not None]
-        return Usage(
-            requests=self.requests + other.requests,
-            questions=self.questions + other.questions,
-            reasked=self.reasked + other.reasked,
-            extra=self.extra + other.extra,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            # Unknown stays unknown; a part that is known is not taken for the whole being free.
-            cost=sum(known) if known else None,
-            seconds=self.seconds + other.seconds,
-        )
+        names = (one.name for one in fields(self) if one.name != "cost")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        # Unknown stays unknown; a part that is known is not taken for the whole being free.
+        return Usage(**sums, cost=sum(known) if known else None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,10 +191,6 @@ class Score:
         return cls(metric=metric, status="failed", cause=cause, explanation=explanation, verdicts=verdicts)
 
 
-def _is_time(value: object) -> bool:
-    return isinstance(value, float | int) and math.isfinite(value)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
     """Everything that was found out about one record."""
@@ -248,7 +235,7 @@ class Evaluation:
             "session": record.session,
             "user": record.user if is_hashed(record.user) else None,
             "tenant": record.tenant,
-            "happened_at": started_at if _is_time(started_at) else None,
+            "happened_at": number(started_at) if isinstance(started_at, float | int) else None,
             "evidence": record.evidence or "none",
         }
         for name, value in told.items():
@@ -291,12 +278,10 @@ def as_text(evaluation: Evaluation) -> str:
     """The turn, if its content is stored, and one line a metric; no character acts as code in a terminal."""
     turn = str(evaluation.record) if evaluation.record else shorten(f"turn {evaluation.record_id}", _WIDTH)
     suffers = evaluation.diagnosis
-    cause = [_suffering(suffers)] if suffers is not None and suffers.cause else []
-    return "\n".join([turn, *map(_line, evaluation.scores), *cause])
-
-
-def _suffering(found: Diagnosis) -> str:
-    return shorten(f"{(found.cause or '').replace('_', ' '):<24} {found.because}", _WIDTH)
+    lines = [turn, *map(_line, evaluation.scores)]
+    if suffers is not None and suffers.cause:
+        lines.append(shorten(f"{suffers.cause.replace('_', ' '):<24} {suffers.because}", _WIDTH))
+    return "\n".join(lines)
 
 
 def as_html(evaluation: Evaluation) -> str:

@@ -9,29 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard.sinks._by_name import sink_from
-from steelyard.sinks._counts import Counting as Counting
-from steelyard.sinks._counts import ScoreCounts as ScoreCounts
-from steelyard.sinks._described import diagnosis_attributes as diagnosis_attributes
-from steelyard.sinks._described import span_attributes
-from steelyard.sinks._retention import Pruned as Pruned
-from steelyard.sinks._retention import Retention, prune
-from steelyard.sinks._sink import Checkable as Checkable
-from steelyard.sinks._sink import MonitorAware as MonitorAware
-from steelyard.sinks._sink import ObservedMonitor as ObservedMonitor
-from steelyard.sinks._sink import Sink
+from steelyard.results import Retention, SQLiteSink, prune, read_evaluations
+from steelyard.sinks._attributes import diagnosis_attributes as diagnosis_attributes
+from steelyard.sinks._attributes import span_attributes
 
 # `import x as x`: for the other rooms of the project, and not public.
-from steelyard.sinks._tables import KnowsEarlierScores as KnowsEarlierScores
+from steelyard.sinks._sink import Checkable as Checkable
+from steelyard.sinks._sink import MonitorAware as MonitorAware
+from steelyard.sinks._sink import Sink, sink_from
 from steelyard.sinks.jsonl import JSONLSink, read_jsonl
-from steelyard.sinks.sqlite import SQLiteSink, read_evaluations
-from steelyard.sinks.sqlite import connect_readonly as connect_readonly
-from steelyard.sinks.sqlite import evaluation_of as evaluation_of
 
 if TYPE_CHECKING:
-    from steelyard.sinks.monitoring import observe_alarms, observe_monitor
+    from steelyard.results import PostgresSink
+    from steelyard.sinks.monitoring import observe_alarms as observe_alarms
+    from steelyard.sinks.monitoring import observe_monitor as observe_monitor
     from steelyard.sinks.opentelemetry import OpenTelemetrySink
-    from steelyard.sinks.postgres import PostgresSink
     from steelyard.sinks.vendors.datadog import DatadogSink
     from steelyard.sinks.vendors.langfuse import LangfuseSink
     from steelyard.sinks.vendors.langsmith import LangSmithSink
@@ -50,8 +42,6 @@ __all__ = [
     "Retention",
     "SQLiteSink",
     "Sink",
-    "observe_alarms",
-    "observe_monitor",
     "prune",
     "read_evaluations",
     "read_jsonl",
@@ -68,7 +58,7 @@ __getattr__, __dir__ = lazy_exports(
         "MLflowSink": "steelyard.sinks.vendors.mlflow",
         "OpenTelemetrySink": "steelyard.sinks.opentelemetry",
         "PhoenixSink": "steelyard.sinks.vendors.phoenix",
-        "PostgresSink": "steelyard.sinks.postgres",
+        "PostgresSink": "steelyard.results",
         "observe_alarms": "steelyard.sinks.monitoring",
         "observe_monitor": "steelyard.sinks.monitoring",
     },

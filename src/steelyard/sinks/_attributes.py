@@ -1,16 +1,16 @@
-"""Every attribute, event and instrument name that Steelyard writes, with its stability, in one place.
+"""Every attribute, event and instrument name that Steelyard writes, and scores as such attributes.
 
-`development` names come from OpenTelemetry's GenAI conventions, which may still change; `openinference`
-names from OpenInference; `common` names are written by other evaluators too, without a convention;
-`steelyard` names are our own and change only with a note in the changelog.
+docs/reference/emitted.md says of each who may change it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal
+import json
+from collections.abc import Sequence
+from typing import Final
 
-Stability = Literal["stable", "development", "openinference", "common", "steelyard"]
+from steelyard.record import text_of
+from steelyard.scores import Evaluation, Score
 
 SCOPE: Final = "steelyard"
 """Instrumentation scope of everything we emit; recorders leave spans of this scope alone."""
@@ -92,30 +92,146 @@ DECISION: Final = "steelyard.decision"
 OUTCOME: Final = "steelyard.outcome"
 SINK: Final = "steelyard.sink.name"
 
-STABILITY: Final[Mapping[str, Stability]] = {
-    ERROR_TYPE: "stable",
-    **dict.fromkeys((EVENT, NAME, VALUE, LABEL, EXPLANATION, OPERATION), "development"),
-    **dict.fromkeys((SESSION, CONVERSATION, USER), "development"),
-    **dict.fromkeys((SPAN_KIND, EVALUATIONS), "openinference"),
-    **dict.fromkeys((SCORE_HISTOGRAM, DURATION_HISTOGRAM, COST_HISTOGRAM, QUEUE_SIZE), "common"),
-    **dict.fromkeys(
-        (
-            *(STATUS, CAUSE, PASSED, THRESHOLD, DIRECTION, OPTIONS, RESULT_ID, STANDARD_ERROR, INCLUSION),
-            *(VERDICTS, VERDICTS_MISSING, METRIC_VERSION, JUDGE, EMBEDDER, PROMPT_VERSION, CALIBRATED),
-            *(CALIBRATED_VALUE, CALIBRATION),
-            *(INPUT_TOKENS, OUTPUT_TOKENS, JUDGE_REQUESTS, JUDGE_SECONDS, JUDGE_COST, RECORD_ID),
-            *(HAPPENED_AT, TENANT),
-            *(SUFFERS, BECAUSE, RULE, STRENGTH, BACKING, DIAGNOSES),
-            *(OUTCOMES, WEIGHTED_SUM, NEGATIVE_SUM, WEIGHT, TOKENS, REQUESTS, DECISIONS, TURNS, PENDING),
-            *(SINK_RESULTS, CACHE_HITS, BREAKER, TOKEN_TYPE, DECISION, OUTCOME, SINK),
-            *(MOMENTS, PASSED_WEIGHT, BUDGET_LIMIT, ALARM_FALLEN, MOMENT, BUDGET, ALARM),
-        ),
-        "steelyard",
-    ),
-}
-"""Every name and who may change it."""
-
 
 def flat_score(metric: str) -> str:
     """The span attribute that holds one metric's value, for tools that only filter on flat keys."""
     return f"steelyard.{metric}.score"
+
+
+Value = str | bool | int | float
+_LATEST = 2**63 / 1e9
+"""The end of what OpenTelemetry's nanoseconds can say, in the year 2262."""
+
+
+def written_time(seconds: float) -> float:
+    """Unix time that every format has; 0.0 for any other, such as that of a clock that says infinity."""
+    return seconds if 0 <= seconds < _LATEST else 0.0
+
+
+def event_attributes(score: Score, *, explanations: bool = True) -> dict[str, Value]:
+    """The attributes of one `gen_ai.evaluation.result` event.
+
+    A failure has `error.type` and no value; what does not apply has neither, but says so in its label.
+    """
+    label = score.label or ("not_applicable" if score.status == "not_applicable" else None)
+    given: dict[str, Value | None] = {
+        NAME: score.metric,
+        VALUE: score.value,
+        LABEL: label,
+        EXPLANATION: (score.explanation or None) if explanations else None,
+        ERROR_TYPE: (score.cause or "_OTHER") if score.status == "failed" else None,
+        STATUS: score.status,
+        CAUSE: score.cause,
+        PASSED: score.passed,
+        THRESHOLD: score.threshold,
+        DIRECTION: score.direction,
+        OPTIONS: score.options or None,
+        RESULT_ID: score.id or None,
+        STANDARD_ERROR: score.standard_error,
+        INCLUSION: score.inclusion_probability,
+        CALIBRATED_VALUE: score.calibrated_value,
+        CALIBRATION: score.calibration,
+        VERDICTS: len(score.verdicts),
+        VERDICTS_MISSING: sum(verdict.value is None for verdict in score.verdicts),
+        **made_how(score),
+    }
+    return _storable(given)
+
+
+def made_how(score: Score) -> dict[str, Value | None]:
+    """How the number was made, as attributes."""
+    made = score.provenance
+    if made is None:
+        return {}
+    return {
+        JUDGE: made.judge,
+        EMBEDDER: made.embedder,
+        PROMPT_VERSION: made.prompt_version or None,
+        METRIC_VERSION: made.metric_version or None,
+        CALIBRATED: made.calibrated,
+    }
+
+
+def span_attributes(
+    scores: Sequence[Score], *, explanations: bool = True, first: int = 0
+) -> dict[str, Value]:
+    """Scores as span attributes: OpenInference's `evaluations.<i>.evaluation.*` and flat `steelyard.*` keys.
+
+    Args:
+        scores: The Scores; those without a value have no flat key and no `score`.
+        explanations: Whether to write the judges' words.
+        first: Where to start counting, for a span that has some already.
+    """
+    given: dict[str, Value | None] = {}
+    for index, score in enumerate(scores, first):
+        label = score.label or (None if score.status == "scored" else score.status)
+        about = {**made_how(score), CAUSE: score.cause, INCLUSION: score.inclusion_probability}
+        parts: dict[str, Value | None] = {
+            "name": score.metric,
+            "score": score.value,
+            "label": label,
+            "explanation": (score.explanation or None) if explanations else None,
+            "annotator_kind": annotator_kind(score),
+            "identifier": score.id or None,
+            "metadata": json.dumps({name: item for name, item in about.items() if item is not None}),
+        }
+        given |= {f"{EVALUATIONS}.{index}.evaluation.{name}": item for name, item in parts.items()}
+        given[flat_score(score.metric)] = score.value
+    return _storable(given)
+
+
+def annotator_kind(score: Score) -> str:
+    """`CODE` for the embedded judge, which is a formula; `LLM` for models."""
+    return "CODE" if score.provenance and score.provenance.judge.startswith("local") else "LLM"
+
+
+def usage_attributes(evaluation: Evaluation) -> dict[str, Value]:
+    """What judging one record cost."""
+    usage = evaluation.usage
+    return _storable(
+        {
+            INPUT_TOKENS: usage.prompt_tokens or None,
+            OUTPUT_TOKENS: usage.completion_tokens or None,
+            JUDGE_REQUESTS: usage.requests,
+            JUDGE_SECONDS: usage.seconds,
+            JUDGE_COST: usage.cost,
+        }
+    )
+
+
+def turn_attributes(evaluation: Evaluation) -> dict[str, Value]:
+    """Which turn it was: its record, when it happened, whose conversation it belongs to."""
+    return _storable(
+        {
+            RECORD_ID: evaluation.record_id,
+            HAPPENED_AT: evaluation.happened_at,
+            SESSION: evaluation.session,
+            CONVERSATION: evaluation.session,
+            TENANT: evaluation.tenant,
+            USER: evaluation.user,
+        }
+    )
+
+
+def diagnosis_attributes(evaluation: Evaluation) -> dict[str, Value]:
+    """What the turn suffers from, `fine` if nothing; empty of a turn that nobody diagnosed."""
+    found = evaluation.diagnosis
+    if found is None:
+        return {}
+    return _storable(
+        {
+            SUFFERS: found.cause or "fine",
+            BECAUSE: found.because or None,
+            RULE: found.rule or None,
+            STRENGTH: found.strength if found.bad else None,
+            BACKING: found.backing,
+        }
+    )
+
+
+def _storable(given: dict[str, Value | None]) -> dict[str, Value]:
+    return {
+        name: text_of(item) if isinstance(item, str) else item
+        for name, item in given.items()
+        if item is not None
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -14,15 +15,14 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 from steelyard._internal.forks import ForkLock
-from steelyard._internal.json_pieces import json_pieces
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
+from steelyard._internal.typed import json_pieces
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
+from steelyard.results import check_folder, plain_value
+from steelyard.results.counts import ScoreCounts, ScoreLedger, key_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_dict
-from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
-from steelyard.sinks.sqlite._file import check_folder
-from steelyard.sinks.sqlite._rows import plain_value
 
 __all__ = ["JSONLSink", "read_jsonl"]
 
@@ -124,7 +124,7 @@ class JSONLSink:
         try:
             # For reading as well, to see whether the last line is whole; unbuffered, so that a batch is one
             # write.
-            file = open(path, "a+b", buffering=0, opener=_private)  # noqa: SIM115 - closed by the `with` below
+            file = open(path, "a+b", buffering=0, opener=partial(os.open, mode=0o600))  # noqa: SIM115 - closed by the `with` below
         except OSError as error:
             raise ConfigurationError(
                 f"results cannot be written to {os.fspath(path)!r}: {error.strerror}; "
@@ -139,10 +139,6 @@ class JSONLSink:
             # A write to a nearly full disk may take only a part.
             while data:
                 data = data[file.write(data) :]
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _ends_within_a_line(file: FileIO) -> bool:

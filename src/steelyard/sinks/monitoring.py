@@ -5,15 +5,108 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from opentelemetry import metrics
-from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.context import Context
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 import steelyard.sinks._attributes as names
 from steelyard import __version__ as VERSION
-from steelyard.sinks._sink import ObservedMonitor
+from steelyard.results import ObservedMonitor
+from steelyard.scores import Evaluation, Score
+
+_SCORES = [0.0, *[tenth / 10 for tenth in range(1, 11)]]
+"""A bucket for exactly 0, ten between 0 and 1."""
+_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0]
+"""The local judge takes some 10 ms, models take seconds; above a minute something is wrong."""
+_DOLLARS = [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0]
+"""From a small model's single question to a large model's long record, in steps of about 3."""
+
+
+_HISTOGRAMS: Final = {
+    names.SCORE_HISTOGRAM: ("1", "Scores by metric.", _SCORES),
+    names.DURATION_HISTOGRAM: (
+        "s",
+        "Time from the first question about a record to its last score.",
+        _SECONDS,
+    ),
+    names.COST_HISTOGRAM: ("{USD}", "What judging one record cost, where prices are known.", _DOLLARS),
+}
+_COUNTERS: Final = {
+    names.OUTCOMES: ("{score}", "Scores by metric, status and cause."),
+    names.DIAGNOSES: ("{turn}", "Diagnosed turns by cause; `fine` if nothing is wrong."),
+    names.WEIGHTED_SUM: ("1", "Sum of value / inclusion probability; divided by the weight: unbiased mean."),
+    names.NEGATIVE_SUM: ("1", "The part of the weighted sum that comes from negative values, as magnitude."),
+    names.WEIGHT: ("1", "Sum of 1 / inclusion probability."),
+    names.MOMENTS: (
+        "1",
+        "Sum of weight^2 * value^k, k = 0, 1, 2: the variance of the unbiased mean. Of values from 0 on.",
+    ),
+    names.PASSED_WEIGHT: ("1", "Sum of 1 / inclusion probability, by whether the threshold is met."),
+    names.TOKENS: ("{token}", "Tokens used for judging, by type."),
+    names.REQUESTS: ("{request}", "Requests sent to judges."),
+}
+
+
+class Instruments:
+    """The instruments of one meter."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._histograms = {
+            name: meter.create_histogram(name, unit, said, explicit_bucket_boundaries_advisory=bounds)
+            for name, (unit, said, bounds) in _HISTOGRAMS.items()
+        }
+        self._counters = {
+            name: meter.create_counter(name, unit, said) for name, (unit, said) in _COUNTERS.items()
+        }
+
+    def record(self, evaluation: Evaluation, context: Context) -> None:
+        """Add one Evaluation; in the scored span's context, so that exemplars lead to it."""
+        for score in evaluation.scores:
+            self._record_score(score, context)
+        if evaluation.diagnosis is not None:
+            cause = evaluation.diagnosis.cause or "fine"
+            self._counters[names.DIAGNOSES].add(1, {names.SUFFERS: cause}, context=context)
+        usage = evaluation.usage
+        self._histograms[names.DURATION_HISTOGRAM].record(evaluation.duration, context=context)
+        if usage.cost is not None:
+            self._histograms[names.COST_HISTOGRAM].record(usage.cost, context=context)
+        self._counters[names.REQUESTS].add(usage.requests, context=context)
+        # Cached tokens are a part of the input; apart from it, the types can be added up.
+        for kind, count in (
+            ("input", usage.prompt_tokens - usage.cached_tokens),
+            ("cached_input", usage.cached_tokens),
+            ("output", usage.completion_tokens),
+        ):
+            if count > 0:
+                self._counters[names.TOKENS].add(count, {names.TOKEN_TYPE: kind}, context=context)
+
+    def _record_score(self, score: Score, context: Context) -> None:
+        labels = {names.NAME: score.metric, names.JUDGE: score.provenance.judge if score.provenance else ""}
+        outcome = {**labels, names.STATUS: score.status, names.CAUSE: score.cause or ""}
+        self._counters[names.OUTCOMES].add(1, outcome, context=context)
+        if score.value is None:
+            return
+        result = {**labels, names.LABEL: score.label} if score.label else labels
+        self._histograms[names.SCORE_HISTOGRAM].record(score.value, result, context=context)
+        weight = 1 / score.inclusion_probability
+        self._counters[names.WEIGHT].add(weight, labels, context=context)
+        if score.passed is not None:
+            self._counters[names.PASSED_WEIGHT].add(
+                weight, {**labels, names.PASSED: score.passed}, context=context
+            )
+        if score.value >= 0:
+            self._counters[names.WEIGHTED_SUM].add(score.value * weight, labels, context=context)
+            for power in range(3):
+                moment = weight * weight * score.value**power
+                self._counters[names.MOMENTS].add(
+                    moment, {**labels, names.MOMENT: str(power)}, context=context
+                )
+        else:
+            self._counters[names.NEGATIVE_SUM].add(-score.value * weight, labels, context=context)
+
 
 __all__ = ["Alarming", "observe_alarms", "observe_monitor"]
 
@@ -60,27 +153,13 @@ class _Gauges:
         self._monitors: WeakValueDictionary[int, ObservedMonitor] = WeakValueDictionary()
         self.alarms: WeakSet[Alarming] = WeakSet()
         gauge, counter, read = meter.create_observable_gauge, meter.create_observable_counter, self._reading
-        gauge(
-            names.QUEUE_SIZE,
-            [read(_number("queued"))],
-            "{turn}",
-            "Turns waiting in memory.",
-        )
-        gauge(
-            names.PENDING,
-            [read(_number("pending"))],
-            "{turn}",
-            "Turns accepted and not finished.",
-        )
+        gauge(names.QUEUE_SIZE, [read(_number("queued"))], "{turn}", "Turns waiting in memory.")
+        gauge(names.PENDING, [read(_number("pending"))], "{turn}", "Turns accepted and not finished.")
         counter(names.DECISIONS, [read(_decisions)], "{turn}", "Turns by the decision to judge or skip them.")
         counter(names.TURNS, [read(_outcomes)], "{turn}", "Accepted turns by what became of them.")
         counter(names.SINK_RESULTS, [read(_sinks)], "{evaluation}", "Evaluations by sink, written or lost.")
-        counter(
-            names.CACHE_HITS,
-            [read(_number("cache_hits"))],
-            "{reply}",
-            "Replies that came from the judge cache.",
-        )
+        hits = [read(_number("cache_hits"))]
+        counter(names.CACHE_HITS, hits, "{reply}", "Replies that came from the judge cache.")
         gauge(names.BUDGET_LIMIT, [self._limits], "{limit}", "What judging may use up, by limit.")
         gauge(names.ALARM_FALLEN, [self._fallen], "{alarm}", "1 while an alarm says that scores have fallen.")
         gauge(names.BREAKER, [read(_breakers)], "{breaker}", "Breakers that keep questions from the judge.")
@@ -157,10 +236,9 @@ def _decisions(stats: Any) -> Iterable[Observation]:
 
 
 def _outcomes(stats: Any) -> Iterable[Observation]:
-    yield Observation(stats.evaluated, {names.OUTCOME: "evaluated", names.CAUSE: ""})
-    yield Observation(stats.abandoned, {names.OUTCOME: "abandoned", names.CAUSE: ""})
-    if stats.spooled:
-        yield Observation(stats.spooled, {names.OUTCOME: "spooled", names.CAUSE: ""})
+    for outcome in ("evaluated", "abandoned", "spooled"):
+        if (count := getattr(stats, outcome)) or outcome != "spooled":
+            yield Observation(count, {names.OUTCOME: outcome, names.CAUSE: ""})
     for cause, count in stats.dead.items():
         yield Observation(count, {names.OUTCOME: "dead", names.CAUSE: cause})
 

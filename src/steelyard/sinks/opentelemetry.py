@@ -25,9 +25,10 @@ from steelyard._internal.threads import DaemonExecutor, ThreadHangs
 from steelyard.errors import SinkError
 from steelyard.record import TraceRef
 from steelyard.recording import unrecorded
+from steelyard.results import ObservedMonitor
+from steelyard.results.counts import ScoreCounts, ScoreLedger, key_of
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
-from steelyard.sinks._described import (
+from steelyard.sinks._attributes import (
     diagnosis_attributes,
     event_attributes,
     span_attributes,
@@ -35,9 +36,7 @@ from steelyard.sinks._described import (
     usage_attributes,
     written_time,
 )
-from steelyard.sinks._instruments import Instruments
-from steelyard.sinks._sink import ObservedMonitor
-from steelyard.sinks.monitoring import observe_monitor
+from steelyard.sinks.monitoring import Instruments, observe_monitor
 
 __all__ = ["OpenTelemetrySink", "context_of"]
 

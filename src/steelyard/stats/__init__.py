@@ -10,31 +10,25 @@ here turn such samples into figures with intervals; they need numpy alone and re
 0.927
 """
 
-from steelyard.stats._assisted import AssistedSample, assisted_sample
-from steelyard.stats._changes import Change, find_changes
+from steelyard.stats._assisted import AssistedSample, assisted_sample, corrected_mean
+from steelyard.stats._changes import Change, Deploy, find_changes, find_deploys, within_kinds
 from steelyard.stats._clusters import cluster, name_clusters
-from steelyard.stats._corrected import corrected_mean
-from steelyard.stats._deploys import Deploy, find_deploys, within_kinds
 from steelyard.stats._difference import (
     Difference,
+    holm,
+    paired_difference,
     sample_difference,
     unpaired_difference,
 )
-from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
 from steelyard.stats._estimate import FEW, Estimate
+from steelyard.stats._fits import fit_logistic, fit_ridge, folds_of, smoothed_targets
 from steelyard.stats._flips import ChangeAlarm, flip_probability
 from steelyard.stats._gate import Decision, GateTest, repeats_order
 from steelyard.stats._gate_plan import GatePlan, plan_gate
 from steelyard.stats._incidents import Incident, find_incidents
 from steelyard.stats._labels import auroc, cohen_kappa
-from steelyard.stats._logistic import fit_logistic, smoothed_targets
-from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
-from steelyard.stats._moments import Moments
-from steelyard.stats._neighbours import Neighbours
-from steelyard.stats._open_units import OpenSums
-from steelyard.stats._paired import holm, paired_difference
-from steelyard.stats._ridge import fit_ridge, folds_of
-from steelyard.stats._sample import Alike, Sample, alike_by, sample_of
+from steelyard.stats._open_units import Moments, Neighbours, OpenSums
+from steelyard.stats._sample import Alike, Sample, alike_by, pass_rate, sample_of, turns_needed, weighted_mean
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer
@@ -77,7 +71,6 @@ __all__ = [
     "flip_probability",
     "folds_of",
     "holm",
-    "inclusion_probabilities",
     "name_clusters",
     "paired_difference",
     "pass_rate",
@@ -86,8 +79,6 @@ __all__ = [
     "sample_difference",
     "sample_of",
     "smoothed_targets",
-    "spread_sizes",
-    "systematic_sample",
     "turns_needed",
     "unpaired_difference",
     "weighted_mean",

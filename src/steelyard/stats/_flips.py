@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from steelyard.stats._estimate import wilson
-from steelyard.stats._quantiles import normal_quantile
+from steelyard.stats._estimate import normal_quantile, wilson
 
 _FLIPPED = (0.05, 0.1, 0.2, 0.5)
 _LEAST_NOISE = 0.005  # no judge is held to fewer slips than one in 200

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.stats._paired import mean_error, sign_flip_p
-from steelyard.stats._quantiles import normal_quantile, t_quantile
+from steelyard.stats._difference import mean_error, sign_flip_p
+from steelyard.stats._estimate import normal_quantile, t_quantile
 
 Decision = Literal["pass", "fail"]
 _Case = TypeVar("_Case", bound=Hashable)

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.stats._estimate import normal_cdf, normal_quantile
 from steelyard.stats._gate import MARGINS, GateTest
-from steelyard.stats._quantiles import normal_cdf, normal_quantile
 
 _PATHS = 4_000
 _LOOKS = 8  # in a pass; cases are repeated a few at a time

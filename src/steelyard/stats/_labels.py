@@ -8,8 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.stats._estimate import Estimate
-from steelyard.stats._quantiles import normal_quantile, t_quantile
+from steelyard.stats._estimate import Estimate, normal_quantile, t_quantile
 from steelyard.stats._sample import unit_codes
 
 

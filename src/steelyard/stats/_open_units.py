@@ -3,12 +3,169 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, MutableMapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self, TypeVar
+from collections.abc import Hashable, MutableMapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-from steelyard.stats._estimate import Estimate
-from steelyard.stats._moments import Moments
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.stats._estimate import Estimate, Weighed
+
+_LAGS = 96
+_WINDOW = 5.0
+"""Correlations are added up over so many times as many turns as their sum says (Sokal's window)."""
+_FEWEST = 100
+"""Of fewer turns nobody knows how alike they are, and what stands first is taken."""
+_MOST_ALIKE = 12.0
+"""No more is taken from neighbours: a deep fall makes them alike too, and would not be told."""
+_STEP = 8
+"""It is estimated anew every 8 turns."""
+_KEPT = 1 - 1 / 256
+"""Deviations are from the mean of late, in which an older turn counts less: a new level is no likeness."""
+_REMEMBERED = 1 - 1 / 1024
+"""What one turn more leaves of the products of earlier ones, so that a change in the past is forgotten."""
+_SMALL = 1e-9  # equal values differ from their mean by rounding alone
+
+
+@dataclass(slots=True)
+class Neighbours:
+    """The design effect of turns that follow each other: how much more their mean varies than if independent.
+
+    1 + 2 sum of the correlations of turns that are j apart, for j up to the first that is `_WINDOW` times the
+    sum so far (Madras & Sokal, Journal of Statistical Physics 50, 1988, appendix C). Sessions whose
+    turns come among hundreds of others are not seen.
+    """
+
+    weight: float = 0.0
+    """Sum of the weights."""
+    value: float = 0.0
+    """Of weight times value."""
+    turns: int = 0
+    """How many there were."""
+    latest: list[float] = field(default_factory=list)
+    """Deviations of the last turns, the latest first."""
+    products: list[float] = field(default_factory=lambda: [0.0] * _LAGS)
+    """By distance: sums of the products of two deviations."""
+    alone: float = 0.0
+    """Squared deviations of all turns."""
+    design_effect: float = 1.75
+    """How many times the variance of a mean is what it would be if turns were independent; from 1 on."""
+
+    def add(self, value: float, inclusion: float = 1.0) -> None:
+        """Take a value into account."""
+        weight = 1 / inclusion
+        self.turns += 1
+        self.weight = self.weight * _KEPT + weight
+        self.value = self.value * _KEPT + weight * value
+        away = weight * (value - self.value / self.weight)
+        self.alone = self.alone * _REMEMBERED + away * away
+        for place in range(_LAGS):
+            other = self.latest[place] if place < len(self.latest) else 0.0
+            self.products[place] = self.products[place] * _REMEMBERED + away * other
+        self.latest = [away, *self.latest[: _LAGS - 1]]
+        if not self.turns % _STEP:
+            self.design_effect = self._now()
+
+    def _now(self) -> float:
+        if self.turns < _FEWEST:
+            return self.design_effect
+        if self.alone <= _SMALL:
+            return 1.0
+        found, lag = 1.0, 0
+        while lag < min(self.turns // 3, _LAGS) and (not lag or lag < _WINDOW * found):
+            lag += 1
+            found += 2 * self.products[lag - 1] / self.alone * self.turns / (self.turns - lag)
+        return min(max(found, 1.0), _MOST_ALIKE)
+
+
+_Array = npt.NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Moments:
+    """Running sums over values in 0..1, each weighted by 1 / its inclusion probability."""
+
+    n: int = 0
+    ends: int = 0
+    weight: float = 0.0
+    value: float = 0.0
+    value_value: float = 0.0
+    value_value_value: float = 0.0
+    square: float = 0.0
+    square_value: float = 0.0
+    square_value_value: float = 0.0
+    fourth: float = 0.0
+    least: float = 1.0
+
+    def add(self, value: float, inclusion: float = 1.0) -> None:
+        """Take a value into account."""
+        weight = 1 / inclusion
+        self.n += 1
+        self.ends += value <= 0 or value >= 1
+        self.weight += weight
+        self.value += weight * value
+        self.value_value += weight * value * value
+        self.value_value_value += weight * value * value * value
+        self.square += weight * weight
+        self.square_value += weight * weight * value
+        self.square_value_value += weight * weight * value * value
+        self.fourth += weight**4
+        self.least = min(self.least, inclusion)
+
+    def merge(self, other: Moments) -> None:
+        """Take the values of other sums into account."""
+        least = min(self.least, other.least)
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.least = least
+
+    @property
+    def mean(self) -> float | None:
+        """The Hajek mean; None of nothing."""
+        return self.value / self.weight if self.n else None
+
+    @property
+    def effective_n(self) -> float:
+        """Kish's effective sample size (Survey Sampling, 1965): (sum w)^2 / sum w^2."""
+        return self.weight * self.weight / self.square if self.n else 0.0
+
+    def estimate(
+        self, *, level: float = 0.95, floor: float | None = None, design_effect: float = 1.0
+    ) -> Estimate | None:
+        """The Hajek mean with its interval; None of nothing. See `weighted_mean`.
+
+        Args:
+            level: Nominal coverage.
+            floor: The lowest probability with which any turn could have been picked.
+            design_effect: How many times the variance is what it would be if turns were independent.
+        """
+        if not self.n:
+            return None
+        mean = min(max(self.value / self.weight, 0.0), 1.0)
+        squares = self.square_value_value - 2 * mean * self.square_value + mean * mean * self.square
+        spread = max(squares, 0.0)
+        second = max(self.value_value / self.weight - mean * mean, 0.0)
+        third = self.value_value_value / self.weight - mean * (3 * self.value_value / self.weight)
+        third += 2 * mean**3
+        freedom = max(self.square**2 / self.fourth / design_effect - 1, 0.0)
+        return Weighed(
+            n=self.n,
+            weight=self.weight,
+            square=self.square,
+            mean=mean,
+            spread=spread,
+            second=second,
+            third=third,
+            ends=self.ends / self.n,
+            even=self.square * self.n <= self.weight**2 * (1 + 1e-9),
+            clustered=spread * design_effect * (freedom + 1) / max(freedom, 1.0),
+            freedom=freedom,
+            alike=design_effect,
+            units=None if design_effect == 1 else round(self.n / design_effect),
+            least=self.least,
+        ).estimate(level=level, floor=floor)
+
 
 _T = TypeVar("_T")
 LONGEST = 100
@@ -67,24 +224,6 @@ class OpenSums:
     def estimate(self) -> Estimate | None:
         """The mean of all turns with its 95 % interval; None of nothing."""
         return self.turns.estimate(design_effect=self.design_effect)
-
-    def state(self) -> dict[str, Any]:
-        """What `resumed` needs, as plain JSON."""
-        units = {
-            key: (turns, round(weight, 6), round(value, 6))
-            for key, (turns, weight, value) in self.open.items()
-        }
-        return {"turns": asdict(self.turns), "open": units, "pairs": self.pairs}
-
-    @classmethod
-    def resumed(cls, state: Mapping[str, Any]) -> Self:
-        """Sums that go on where others stopped, in an earlier process say."""
-        units = {
-            str(key): (int(turns), float(weight), float(value))
-            for key, (turns, weight, value) in state["open"].items()
-        }
-        weights, mixed, products = map(float, state["pairs"])
-        return cls(Moments(**state["turns"]), units, (weights, mixed, products))
 
     @property
     def units(self) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,7 @@ _MOST_BET = 0.5  # more would risk all evidence on one score
 _BETS = np.array([0.02, 0.06, 0.15, 0.4, 0.8])
 _PARTS = np.sqrt(_BETS) / np.sqrt(_BETS).sum()
 """Of the stake: the more, the larger the bet, since a deep fall is told sooner than a small one anyway."""
-_EFFECTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-"""Design effects for which the stakes are kept, so that evidence can be weighed anew."""
-_POWERS = 1 / _EFFECTS
 _HORIZON = 2_000.0  # scores after which half of the stake has been put on a fall
-_NOTHING = 1e-300
 _MOST_LOST = 0.9
 """No session may cost a bet more than this share of what it has become."""
 _NARROWEST = 0.05  # a target nearer to 1 would allow bets without end
@@ -168,6 +164,7 @@ class _Unit:
         return (-math.log1p(-self.bet * largest) - self.bet * largest) / largest**2
 
 
+@dataclass(kw_only=True)
 class FallAlarm:
     """Says when scores have fallen below a level, with at most `alpha` false alarms however often one looks.
 
@@ -182,76 +179,35 @@ class FallAlarm:
     The alarm goes off when the sum reaches 1 / alpha, which by Ville's inequality happens on a healthy stream
     with a probability of at most alpha, ever. `benchmarks/sessions.py` measures it.
 
-    Where nobody knows sessions, evidence is worth as much less as neighbours are alike, all of it by what is
-    known of that (`Neighbours`): the stakes are kept as if neighbours were alike to several degrees. What
-    is learnt later than a bet was made is not covered by Ville's inequality; simulation covers it.
+    Where nobody knows sessions, a factor counts by its root: evidence is worth as much less as neighbours are
+    alike, as far as is known then (`Neighbours`).
 
     Of a session, a bet counts as many turns as it could pay for if all were perfect. After a hundred turns a
     session counts as another one, as it does if 500 others came since its last turn: one session for
     all turns is taken for sessions of a hundred turns.
     """
 
-    most_doubt = 0.018
+    most_doubt: ClassVar[float] = 0.018
     """No bet is let off more (see `add`): nearly the mean of the worse half of a wave of .03."""
 
-    def __init__(self, *, target: float, alpha: float = 0.05, smallest_inclusion: float = 1.0) -> None:
-        """Start before the first score.
-
-        Args:
-            target: The mean that is promised, in (0, 1]; a mean below it is a fall.
-            alpha: Probability of ever giving a false alarm.
-            smallest_inclusion: The lowest probability with which any turn can be picked.
-        """
-        self.n = 0
-        self.raised_at: int | None = None
-        """After how many scores the alarm went off; None while it has not."""
-        self.evidence = 1.0
-        """What a starting stake of 1 has become; at `1 / alpha` the alarm goes off."""
-        self.target = target
-        """The mean that is promised; it may be changed before any score."""
-        self.alpha = alpha
-        """Probability of ever giving a false alarm."""
-        self.smallest_inclusion = smallest_inclusion
-        """The lowest probability with which any turn can be picked; it may be lowered before any score."""
-        self._stakes = np.zeros((len(_POWERS), len(_BETS)))
-        self._power = 1.0
-        self._weights = self._squares = 0.0
-        self._open: dict[str, _Sum] = {}
-
-    def state(self) -> dict[str, Any]:
-        """What `resume` needs, as plain JSON."""
-        units = {key: (turns, *(round(one, 6) for one in sums)) for key, (turns, *sums) in self._open.items()}
-        seen = {"n": self.n, "weights": [self._weights, self._squares], "open": units}
-        return {**seen, "stakes": self._stakes.tolist(), "power": self._power}
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on where another alarm with the same options stopped, in an earlier process say.
-
-        Raises:
-            ValueError: If this cannot be what such an alarm had.
-        """
-        try:
-            n, power, stakes = int(state["n"]), float(state["power"]), np.array(state["stakes"], float)
-            # Earlier versions did not keep them.
-            weights, squares = map(float, state.get("weights", (0.0, 0.0)))
-            units = {
-                # Earlier versions kept the first three.
-                str(key): _Sum(int(sums[0]), *map(float, [*sums[1:], 0.0, 0.0][:4]))
-                for key, sums in state["open"].items()
-            }
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise ValueError("this is not the state of a fall alarm") from None
-        known = stakes.shape == self._stakes.shape and bool((np.isfinite(stakes) & (stakes >= 0)).all())
-        if n < 0 or not known or not 0 < power <= 1 or not 0 <= weights <= squares < math.inf:
-            raise ValueError("this is not the state of a fall alarm")
-        self._weights, self._squares = weights, squares
-        self.n, self._power, self._stakes, self._open = n, power, stakes, units
-        self.evidence = self._won()
-
-    def _won(self) -> float:
-        # Between two degrees the logarithm goes by the power, as that of a single bet does.
-        logs = np.log(np.maximum(self._stakes @ _PARTS, _NOTHING))
-        return math.exp(float(np.interp(self._power, _POWERS[::-1], logs[::-1]))) + _kept(self.n)
+    target: float
+    """The mean that is promised, in (0, 1]; a mean below it is a fall. It may be changed before any score."""
+    alpha: float = 0.05
+    """Probability of ever giving a false alarm."""
+    smallest_inclusion: float = 1.0
+    """The lowest probability with which any turn can be picked; it may be lowered before any score."""
+    n: int = 0
+    """Scores so far."""
+    raised_at: int | None = None
+    """After how many scores the alarm went off; None while it has not."""
+    evidence: float = 1.0
+    """What a starting stake of 1 has become; at `1 / alpha` the alarm goes off."""
+    stakes: list[float] = field(default_factory=lambda: [0.0] * len(_BETS))
+    """What bets of each size have become."""
+    weights: tuple[float, float] = (0.0, 0.0)
+    """Sums of 1 / inclusion and of its square."""
+    open: dict[str, _Sum] = field(default_factory=dict)
+    """What sessions under way have said, by a short name of each."""
 
     def add(
         self,
@@ -273,8 +229,7 @@ class FallAlarm:
             doubt: By how much below that the mean may be then without a fall, for a bet of 1: what is usual
                 is not known exactly, and the larger a bet, the more such an error would win it; .018 at most.
             design_effect: If nobody knows its session: how many times the variance of a mean of such turns is
-                what it would be if they were independent, as far as is known now. The logarithm of all
-                evidence counts for as much less.
+                what it would be if they were independent, as far as is known now.
 
         Raises:
             ValueError: If the inclusion probability is below the smallest one.
@@ -282,7 +237,7 @@ class FallAlarm:
         share = _share(inclusion, self.smallest_inclusion)
         target = self.target + min(max(usual, -_MOST_USUAL), _MOST_USUAL)
         key = unit_key(session)
-        seen = _Sum() if key is None else self._open.get(key, _Sum())
+        seen = _Sum() if key is None else self.open.get(key, _Sum())
         seen = seen if seen.turns < LONGEST else _Sum()
         least = target - (self.most_doubt if doubt else 0.0)
         after = _Sum(
@@ -295,15 +250,14 @@ class FallAlarm:
         opened = _kept(self.n) - _kept(self.n + 1)
         sizes = self._bets(least)
         bets = np.where((sizes * after.most <= _MOST_LOST) | (not seen.turns), sizes, 0.0)
-        factors = after.factor(bets) / seen.factor(bets)
-        self._stakes = (self._stakes + opened) * factors ** _POWERS[:, None]
-        self._weights += 1 / inclusion
-        self._squares += 1 / inclusion**2
-        self._power = 1 / design_effect
+        factors = (after.factor(bets) / seen.factor(bets)) ** (1 / design_effect)
+        stakes = (np.array(self.stakes) + opened) * factors
+        self.stakes = stakes.tolist()
+        self.weights = self.weights[0] + 1 / inclusion, self.weights[1] + 1 / inclusion**2
         if key is not None:
-            remember(self._open, key, after)
+            remember(self.open, key, after)
         self.n += 1
-        self.evidence = self._won()
+        self.evidence = float(stakes @ _PARTS) + _kept(self.n)
         if self.raised_at is None and self.evidence >= 1 / self.alpha:
             self.raised_at = self.n
         return self.raised_at is not None
@@ -314,7 +268,8 @@ class FallAlarm:
         Under weights a, the bet that grows fastest is mean a / mean a^2 of the one under weights of 1. Turns
         before alone decide it: a turn's own weight tells what a screen thinks of its value.
         """
-        typical = self._weights / self._squares if self._squares else self.smallest_inclusion
+        weights, squares = self.weights
+        typical = weights / squares if squares else self.smallest_inclusion
         larger = max(typical / self.smallest_inclusion, 1.0)
         return np.minimum(_BETS * larger, _MOST_LOST / max(1 - target, _NARROWEST))
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.stats._difference import Difference, sample_difference
-from steelyard.stats._quantiles import t_two_sided_p, two_sided_p
+from steelyard.stats._estimate import t_two_sided_p, two_sided_p
 from steelyard.stats._sample import Sample, sample_of
 
 _Array = npt.NDArray[np.float64]

@@ -4,15 +4,7 @@
 >>> application = app("steelyard.db")  # doctest: +SKIP
 """
 
-from steelyard.report import Label, LabelValue, open_labels
 from steelyard.view._app import app
 from steelyard.view.labelling import export_labels, import_labels
 
-__all__ = [
-    "Label",
-    "LabelValue",
-    "app",
-    "export_labels",
-    "import_labels",
-    "open_labels",
-]
+__all__ = ["app", "export_labels", "import_labels"]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from steelyard._internal.redact import LOOPBACK
 from steelyard.errors import ConfigurationError, MissingDependency
-from steelyard.report import open_results
+from steelyard.results import open_results
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from steelyard.online import Settings
-    from steelyard.sinks import ObservedMonitor
+    from steelyard.results import ObservedMonitor
 
 
 def app(

@@ -11,9 +11,8 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from steelyard.errors import ConfigurationError
-from steelyard.report import TurnFilter
 from steelyard.report.period import moment
-from steelyard.report.queries import CHOSEN, STATUSES
+from steelyard.results.queries import CHOSEN, STATUSES, TurnFilter
 
 LONGEST: Final = 1_000
 """Characters of a value in an address, as many as a tag has at most."""
@@ -39,11 +38,7 @@ def pairs_of(request: Request) -> Pairs:
 
 
 def filter_of(request: Request) -> TurnFilter:
-    """Which turns an address asks for.
-
-    Raises:
-        AskedWrongly: If a time in it is not one.
-    """
+    """Which turns an address asks for."""
     pairs = pairs_of(request)
     values: dict[str, Any] = {name: _chosen(pairs, name) for name in CHOSEN}
     for name in ("text", "trace"):
@@ -65,11 +60,7 @@ def _chosen(pairs: Pairs, field: str) -> str | tuple[str, ...]:
 
 
 def times_of(asked: Mapping[str, str]) -> tuple[float | None, float | None]:
-    """Since when and until when.
-
-    Raises:
-        AskedWrongly: If one of them is not a time.
-    """
+    """Since when and until when."""
     # To the minute, so that what was found a moment ago is found again.
     now = time.time() // 60 * 60
     try:

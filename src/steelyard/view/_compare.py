@@ -12,9 +12,10 @@ from starlette.responses import Response
 
 from steelyard._internal.text import shorten
 from steelyard.errors import ConfigurationError
-from steelyard.report import ResultsReader, Scope
 from steelyard.report.compare import Compared, Side, compare
 from steelyard.report.period import moment
+from steelyard.results import ResultsReader
+from steelyard.results.queries import Scope
 from steelyard.view._asked import LONGEST
 from steelyard.view._site import Site
 

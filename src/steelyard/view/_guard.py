@@ -43,11 +43,7 @@ class Guard:
     """Middleware that answers itself what must not reach a page, and sets the security headers."""
 
     def __init__(self, inner: ASGIApp, *, token: str | None, hosts: Collection[str], csrf: str) -> None:
-        """Wrap an application.
-
-        Raises:
-            ConfigurationError: If the token is shorter than 16 characters.
-        """
+        """Wrap an application."""
         # A short token is found by trying.
         if token is not None and len(token) < _SHORTEST_TOKEN:
             raise ConfigurationError(f"the token must have at least {_SHORTEST_TOKEN} characters")

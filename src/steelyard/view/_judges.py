@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from heapq import nlargest
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,41 +12,18 @@ from starlette.responses import Response
 
 from steelyard.calibration import Calibration, Judged, Key, Labelled, collect
 from steelyard.errors import ConfigurationError
-from steelyard.report import Label, ResultsReader, Scope
-from steelyard.report.checks import StoredCheck
+from steelyard.report import labelled_turns
+from steelyard.results import ResultsReader
+from steelyard.results.labels import Label, StoredCheck
+from steelyard.results.queries import Scope
 from steelyard.stats import Estimate, auroc, cohen_kappa, weighted_mean
 from steelyard.view._site import Site
 
-_LABELLED: Final = 2_000
 _BEFORE: Final = 5
 """Earlier checks of a judge that are shown."""
 _BINS: Final = 10
 _ENDS: Final = {"good": "value", "low": "low", "high": "high"}
 _GRID: Final = tuple(step / 20 for step in range(21))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HeldAgainst:
-    """One metric by one judge, held against people's labels."""
-
-    key: Key
-    """Which."""
-    n: int
-    """Labelled turns."""
-    kappa: Estimate | None
-    """Agreement beyond chance, a score of at least one half read as good; None where all say the same."""
-    area: Estimate | None
-    """AUROC of the score for what people call good; None where labels are of one kind."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CheckedJudge:
-    """What probes with known answers said of one judge."""
-
-    latest: StoredCheck
-    """The last check."""
-    before: tuple[StoredCheck, ...]
-    """Earlier ones by the same kind of set, the latest first."""
 
 
 def judges(site: Site, request: Request) -> Response:
@@ -68,7 +43,7 @@ def judges(site: Site, request: Request) -> Response:
         checked=checked,
         charts=[
             *(_chart(key, found[key], calibration) for key in keys),
-            *(_probabilities(one.latest) for one in checked),
+            *(_probabilities(one["latest"]) for one in checked),
         ],
         calibration=calibration,
         problem=problem,
@@ -76,12 +51,12 @@ def judges(site: Site, request: Request) -> Response:
     )
 
 
-def _checked(checks: Iterable[StoredCheck]) -> list[CheckedJudge]:
+def _checked(checks: Iterable[StoredCheck]) -> list[dict[str, Any]]:
     """By judge, wording and set; given and returned with the latest first."""
     found: defaultdict[tuple[str, str, bool], list[StoredCheck]] = defaultdict(list)
     for one in checks:
         found[one.judge, one.prompt_version, one.published].append(one)
-    return [CheckedJudge(latest=latest, before=tuple(before[:_BEFORE])) for latest, *before in found.values()]
+    return [{"latest": latest, "before": before[:_BEFORE]} for latest, *before in found.values()]
 
 
 def _probabilities(check: StoredCheck) -> dict[str, Any]:
@@ -108,28 +83,22 @@ def _calibration(path: str) -> tuple[Calibration | None, str]:
 
 def _labelled(results: ResultsReader, labels: Iterable[Label]) -> dict[Key, Sequence[Labelled]]:
     """The labelled turns of each metric and judge; of the latest 2,000."""
-    said: defaultdict[str, list[Label]] = defaultdict(list)
-    for label in labels:
-        said[label.record_id].append(label)
-    latest = nlargest(_LABELLED, said, key=lambda record: said[record][-1].labelled_at)
-    turns = (results.evaluation(record) for record in latest)
-    materials = collect(
-        (turn for turn in turns if turn is not None), (one for record in latest for one in said[record])
-    )
+    materials = collect(*labelled_turns(results, labels))
     return {one.key: one.labelled for one in materials if one.labelled}
 
 
-def _held(key: Key, pairs: Sequence[Labelled]) -> HeldAgainst:
+def _held(key: Key, pairs: Sequence[Labelled]) -> dict[str, Any]:
+    """One metric by one judge, held against people's labels; a score of one half or more is read as good."""
     good = [pair.good for pair in pairs]
     values = [pair.judged.value for pair in pairs]
     said = [value >= 0.5 for value in values]
     units = [pair.judged.unit for pair in pairs]
-    return HeldAgainst(
-        key=key,
-        n=len(pairs),
-        kappa=cohen_kappa(said, good, sessions=units) if len({*said, *good}) > 1 else None,
-        area=auroc(values, good, sessions=units) if len(set(good)) > 1 else None,
-    )
+    return {
+        "key": key,
+        "n": len(pairs),
+        "kappa": cohen_kappa(said, good, sessions=units) if len({*said, *good}) > 1 else None,
+        "area": auroc(values, good, sessions=units) if len(set(good)) > 1 else None,
+    }
 
 
 def _chart(key: Key, pairs: Sequence[Labelled], calibration: Calibration | None) -> dict[str, Any]:

@@ -2,28 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from steelyard.report import ResultsReader, TurnFilter, TurnRow
-from steelyard.report.queries import Facets
-from steelyard.view._asked import (
-    LONGEST,
-    Pairs,
-    changed,
-    filter_of,
-    pairs_of,
-    parameter_of,
-    ranges,
-    toggled,
-)
-from steelyard.view._pages import environment
-from steelyard.view._site import Site
+from steelyard.results import ResultsReader
+from steelyard.results.queries import Facets, TurnFilter, TurnRow
+from steelyard.view._asked import LONGEST, Pairs, changed, filter_of, pairs_of, parameter_of, ranges, toggled
+from steelyard.view._site import Site, environment
+from steelyard.view.labelling import cell
+
+_AT_ONCE: Final = 500
+_MOST: Final = 100_000
+"""Turns in one file."""
+_TURN: Final = ("record_id", "happened_at", "question", "answer", "cause", "session", "cost", "duration")
+_FORMS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+
+
+def exported(site: Site, request: Request) -> Response:
+    """What the list shows, as CSV or JSONL, in its order; 100,000 turns at most."""
+    form = request.path_params["form"]
+    if form not in _FORMS:
+        return PlainTextResponse("not found", status_code=404)
+    wanted, (by, reverse) = filter_of(request), order_of(request)
+    rows = _rows(site, wanted, by, reverse=reverse)
+    with site.open() as results:
+        metrics = results.facets(wanted).metrics
+    lines = _csv(rows, metrics) if form == "csv" else map(_line, rows)
+    headers = {"content-disposition": f'attachment; filename="turns.{form}"'}
+    return StreamingResponse(lines, media_type=_FORMS[form], headers=headers)
+
+
+def _rows(site: Site, wanted: TurnFilter, by: str, *, reverse: bool) -> Iterator[TurnRow]:
+    """All turns of a list; the texts are cut as the list cuts them."""
+    found: list[TurnRow] = []
+    with site.open() as results:
+        for number in range(_MOST // _AT_ONCE):
+            key = found[-1].key if found else None
+            if by:
+                found = results.ranked(wanted, by, reverse=reverse, offset=number * _AT_ONCE, limit=_AT_ONCE)
+            elif reverse:
+                found = results.turns(wanted, after=key or (float("-inf"), ""), limit=_AT_ONCE)[::-1]
+            else:
+                found = results.turns(wanted, before=key, limit=_AT_ONCE)
+            yield from found
+            if len(found) < _AT_ONCE:
+                return
+
+
+def _csv(rows: Iterator[TurnRow], metrics: tuple[str, ...]) -> Iterator[str]:
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow([*_TURN, *map(cell, metrics)])
+    for row in rows:
+        values = {metric: value for metric, value, _, _ in row.scores}
+        writer.writerow(
+            [*(cell(getattr(row, name)) for name in _TURN), *(values.get(name) for name in metrics)]
+        )
+        yield file.getvalue()
+        file.seek(0)
+        file.truncate()
+    yield file.getvalue()
+
+
+def _line(row: TurnRow) -> str:
+    turn: dict[str, Any] = {name: getattr(row, name) for name in _TURN}
+    scores = {
+        metric: {"value": value, "passed": passed, "status": status}
+        for metric, value, passed, status in row.scores
+    }
+    return json.dumps({**turn, "attributes": dict(row.attributes), "scores": scores}) + "\n"
+
 
 _PAGE: Final = 50
 _METRICS: Final = 4
@@ -59,32 +115,6 @@ class Column:
     def metric(self) -> str:
         """The metric, if it is one."""
         return self.name.removeprefix("metric:") if self.name.startswith("metric:") else ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FacetValue:
-    """One value of a facet."""
-
-    value: str
-    """The value, for people."""
-    turns: int
-    """How many turns have it."""
-    address: str
-    """The query that adds it, or takes it away."""
-    chosen: bool
-    """Whether it is asked for."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FacetView:
-    """One facet beside the list."""
-
-    title: str
-    """Its name, for people."""
-    parameter: str
-    """Its name in an address."""
-    choices: tuple[FacetValue, ...]
-    """Its values: those that are asked for first, then by number."""
 
 
 def turns(site: Site, request: Request) -> Response:
@@ -236,7 +266,8 @@ def _column(name: str, title: str, pairs: Pairs, sort: str) -> Column:
     return Column(name=name, title=title, sort=address, sorted=direction)
 
 
-def _views(facets: Facets, pairs: Pairs) -> list[FacetView]:
+def _views(facets: Facets, pairs: Pairs) -> list[dict[str, Any]]:
+    """The facets beside the list; of each, the values that are asked for come first, then by number."""
     kept = [pair for pair in pairs if pair[0] not in _PLACE]
     found: Mapping[str, Mapping[str, int]] = {one.name: one.counts for one in facets.facets}
     order = {name: place for place, name in enumerate(_FACETS)}
@@ -245,19 +276,19 @@ def _views(facets: Facets, pairs: Pairs) -> list[FacetView]:
         parameter = parameter_of(name)
         if '"' in name or len(parameter) > LONGEST:
             continue  # no address can ask for it
-        choices = [
-            FacetValue(
-                value=_shown(name, value),
-                turns=count,
-                address=toggled(kept, parameter, value),
-                chosen=(parameter, value) in kept,
-            )
+        choices: list[dict[str, Any]] = [
+            {
+                "value": _shown(name, value),
+                "turns": count,
+                "address": toggled(kept, parameter, value),
+                "chosen": (parameter, value) in kept,
+            }
             for value, count in found[name].items()
             if len(value) <= LONGEST
         ]
-        choices.sort(key=lambda one: (not one.chosen, -one.turns))
+        choices.sort(key=lambda one: (not one["chosen"], -one["turns"]))
         if choices:
-            views.append(FacetView(title=_NAMES.get(name, name), parameter=parameter, choices=tuple(choices)))
+            views.append({"title": _NAMES.get(name, name), "parameter": parameter, "choices": choices})
     return views
 
 

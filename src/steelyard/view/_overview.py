@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.report import Scope, build_figures
+from steelyard.report import build_figures
 from steelyard.report.figures import MetricFigure, ReportFigures
-from steelyard.report.page import Light, MetricNews, chart_of, lights_of, verdict_of
-from steelyard.view._alarms import went_off
+from steelyard.report.page.html import chart_of
+from steelyard.report.page.lights import Light, MetricNews, lights_of, verdict_of
+from steelyard.results.queries import Scope
 from steelyard.view._asked import (
     Pairs,
     changed,
@@ -24,8 +24,8 @@ from steelyard.view._asked import (
     ranges,
     times_of,
 )
-from steelyard.view._pages import Closer
-from steelyard.view._site import Site
+from steelyard.view._live import went_off
+from steelyard.view._site import Closer, Site
 
 _ASKED: Final = ("since", "until", "metric", "tag")
 _PATIENCE: Final = 0.15
@@ -58,7 +58,7 @@ def overview(site: Site, request: Request) -> Response:
         chips=_chips(pairs),
         ranges=ranges(pairs),
         query=urlencode(pairs),
-        turns_of=partial(_metrics_turns, pairs),
+        turns_of=lambda metric: urlencode([*of_metric(metric), *_without_metric(pairs)]),
         kept=urlencode(_without_metric(pairs)),
         state=state,
     )
@@ -127,11 +127,6 @@ def _chips(pairs: Pairs) -> list[tuple[str, str, str]]:
 
     found += [(name, asked[name], changed(pairs, drop=(name,))) for name in narrowed]
     return found
-
-
-def _metrics_turns(pairs: Pairs, metric: str) -> str:
-    """The list of a metric's turns of the time and the tag that are asked for, the worst first."""
-    return urlencode([*of_metric(metric), *_without_metric(pairs)])
 
 
 def _without_metric(pairs: Pairs) -> Pairs:

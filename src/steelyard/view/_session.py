@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard.report import TurnFilter
-from steelyard.report.looks import ORDERS, Order
+from steelyard.results.looks import ORDERS, Order
+from steelyard.results.queries import TurnFilter
 from steelyard.scores import Evaluation, Score
 from steelyard.view._site import Site
 
@@ -53,30 +52,13 @@ def session(site: Site, request: Request) -> Response:
     if not rows:
         return site.say(request, "There is no evaluated turn of this session.", 404)
     turns = session_page([one for one in found if one is not None])
-    metrics = list(dict.fromkeys(score.metric for one in turns for score in one.evaluation.scores))
+    metrics = list(dict.fromkeys(score.metric for one in turns for score in one["evaluation"].scores))
     return site.render(
-        request,
-        "session.html",
-        session=name,
-        turns=turns,
-        metrics=metrics[:_METRICS],
-        more=len(rows) > _PAGE,
+        request, "session.html", session=name, turns=turns, metrics=metrics[:_METRICS], more=len(rows) > _PAGE
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SessionTurn:
-    """One turn of a conversation."""
-
-    evaluation: Evaluation
-    """The turn."""
-    is_worst: bool
-    """Whether no other turn has a lower score, if any did not pass."""
-    turned_bad: bool
-    """Whether the conversation turned bad here."""
-
-
-def session_page(turns: Sequence[Evaluation]) -> tuple[SessionTurn, ...]:
+def session_page(turns: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """The turns of a conversation, in order, with its worst one and the one that it turned bad at."""
     passed = [_passed(turn) for turn in turns]
     lowest = min(
@@ -84,10 +66,10 @@ def session_page(turns: Sequence[Evaluation]) -> tuple[SessionTurn, ...]:
     )
     worst = next((place for place, turn in enumerate(turns) if _quality(turn) == lowest), None)
     bad = turning_point(passed)
-    return tuple(
-        SessionTurn(evaluation=turn, is_worst=place == worst, turned_bad=place == bad)
+    return [
+        {"evaluation": turn, "is_worst": place == worst, "turned_bad": place == bad}
         for place, turn in enumerate(turns)
-    )
+    ]
 
 
 def turning_point(passed: Sequence[bool | None]) -> int | None:

@@ -13,7 +13,6 @@ from typing import Any, Literal, TextIO
 
 from steelyard.calibration import (
     Judged,
-    Labelled,
     Material,
     PersonLabel,
     chances_by,
@@ -22,7 +21,9 @@ from steelyard.calibration import (
     read_annotations,
 )
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.report import Label, ResultsReader, open_labels, open_results
+from steelyard.report import labelled_turns
+from steelyard.results import open_labels, open_results
+from steelyard.results.labels import Label
 from steelyard.scores import Evaluation
 
 _FIELDS = tuple(field.name for field in fields(Label))
@@ -122,7 +123,6 @@ def _label(data: Any) -> Label:
 # Results of so many turns fit into memory whatever their texts are.
 _PAGE = 500
 _LIMIT = 10_000
-_LABELLED = 2_000
 
 
 @dataclass
@@ -156,11 +156,7 @@ class LabelledResults:
         return evaluation.replace(scores=scores)
 
     def material(self) -> list[Material]:
-        """Turns and labels brought together.
-
-        Raises:
-            ConfigurationError: If a file cannot be read.
-        """
+        """Turns and labels brought together."""
         return collect(self.evaluations(), [*open_labels(self.db), *self._of_files()])
 
     def _of_files(self) -> Iterable[Label | PersonLabel]:
@@ -233,11 +229,12 @@ def turns_to_label(db: str, *, metric: str | None = None, limit: int = 20) -> Tu
             )
         first = max(judged, key=lambda name: (len(judged[name]), name == "faithfulness"))
         known = {label.record_id for label in said} & judged[first].keys()
-        pairs = _labelled(results, first, known, said)
+        found = collect(*labelled_turns(results, (label for label in said if label.record_id in known)))
+        pairs = [pair for one in found if one.key.metric == first for pair in one.labelled]
     # What somebody picked may come again: drawn turns must tell of all, not of those nobody had picked.
     drawn = {label.record_id for label in said if label.drawn is not None}
-    found = drawn_to_label(judged[first].values(), drawn, chance=chances_by(pairs), limit=limit)
-    return TurnsToLabel(metric=first, turns=found, labelled=len(known))
+    turns = drawn_to_label(judged[first].values(), drawn, chance=chances_by(pairs), limit=limit)
+    return TurnsToLabel(metric=first, turns=turns, labelled=len(known))
 
 
 def _most(counts: Mapping[str, int]) -> list[str]:
@@ -251,12 +248,3 @@ def _judged(rows: Iterable[tuple[str, float, float]]) -> dict[str, Judged]:
         record: Judged(record_id=record, value=value, worst=None, inclusion=inclusion, claims=0)
         for record, value, inclusion in rows
     }
-
-
-def _labelled(
-    results: ResultsReader, metric: str, records: Iterable[str], said: Sequence[Label]
-) -> list[Labelled]:
-    """The labelled turns with what people say of them, of the latest 2,000."""
-    turns = (results.evaluation(record) for record in sorted(records)[:_LABELLED])
-    found = collect((turn for turn in turns if turn is not None), said)
-    return [pair for one in found if one.key.metric == metric for pair in one.labelled]

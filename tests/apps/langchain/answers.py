@@ -18,6 +18,7 @@ from langchain_classic.chains import (
 )
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_classic.output_parsers.regex import RegexParser
+from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
@@ -197,6 +198,18 @@ def refined_passage_by_passage() -> Any:
             initial_response_name="answer",
         )
         return RetrievalQA(combine_documents_chain=combine, retriever=shelf(FARES, STORM))
+
+
+@chain(Truth(question=PRICE, contexts=(FARES, STORM), answer=PRICE_ANSWER, relayed=True), ways=BOTH)
+def refined_within_a_function() -> Any:
+    """A function makes a Document, finds another, and refines by a classic chain, which fills no template."""
+    refining = refined_passage_by_passage().combine_documents_chain
+
+    def answer(question: str) -> Any:
+        pages = [Document(page_content=FARES), *shelf(STORM).invoke(question)]
+        return refining.invoke({"input_documents": pages, "question": question})["output_text"]
+
+    return RunnableLambda(answer)
 
 
 @chain(

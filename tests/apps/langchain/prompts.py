@@ -267,3 +267,33 @@ def question_written_into_the_template() -> Any:
     template = prompt(f"Use this to answer.\n\n{{context}}\n\nHuman: {SUNDAY}\nAssistant:")
     found: Any = RunnableLambda(lambda given: shelf(FERRY, FARES).invoke(SUNDAY))
     return {"context": found | joined} | answering(SUNDAY_ANSWER, template)
+
+
+@chain(
+    Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
+    given=lambda question: {
+        "facts": FERRY,
+        "log": "ada joined the channel",
+        "author": "ada",
+        "text": question,
+    },
+)
+def message_of_a_channel() -> Any:
+    """A bot of a chat: no part of the input has a usual name, and the user's message holds one of them."""
+    template = ChatPromptTemplate.from_messages(
+        [("system", "You help in a channel.\nKnown: {facts}\nLately: {log}"), ("human", "{author}: {text}")]
+    )
+    return answering(SUNDAY_ANSWER, template)
+
+
+@chain(
+    Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
+    given=lambda question: {"lesson": "How to read a timetable", "pupil": question},
+)
+def pupil_of_a_lesson() -> Any:
+    """What is looked up is the topic of a lesson, and what the user's message holds is what a pupil says."""
+    template = ChatPromptTemplate.from_messages(
+        [("system", "You teach: {lesson}\nThe book says:\n{book}"), ("human", "{pupil}")]
+    )
+    found: Any = RunnableLambda(lambda given: given["lesson"]) | shelf(FERRY) | joined
+    return RunnablePassthrough.assign(book=found) | answering(SUNDAY_ANSWER, template)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
@@ -131,3 +132,30 @@ def rows_with_the_names_of_their_books() -> Any:
         }
 
     return line(look_up, generate, state=Rows)
+
+
+TICKET = {"ticket": "T-1042", "class": "grown-up", "date": "2026-06-14", "price": 12}
+
+
+class Travels(State, total=False):
+    """A state with a row of a database beside what was found."""
+
+    ticket: dict[str, Any]
+
+
+@chain(Truth(question=SUNDAY, contexts=(str(TICKET), FERRY), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
+def row_beside_retrieved_passages() -> Any:
+    """A row of short values, of which none says anything by itself, stands in the prompt beside passages."""
+
+    def load(state: Travels) -> Travels:
+        return {"ticket": dict(TICKET)}
+
+    def look_up(state: Travels) -> Travels:
+        return {"documents": shelf(FERRY).invoke(state["question"])}
+
+    def generate(state: Travels) -> Travels:
+        told = f"Ticket: {state['ticket']}\n\nTimes:\n{joined(state['documents'])}"
+        sent = [SystemMessage(f"You work for a ferry line.\n{told}"), HumanMessage(state["question"])]
+        return {"generation": str(model(otherwise=SUNDAY_ANSWER).invoke(sent).content)}
+
+    return line(load, look_up, generate, state=Travels)

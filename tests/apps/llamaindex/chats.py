@@ -11,7 +11,7 @@ from llama_index.core.chat_engine import (
     CondenseQuestionChatEngine,
     ContextChatEngine,
 )
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import ChatMemoryBuffer, Memory, StaticMemoryBlock
 from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 from llama_index.core.schema import Document, NodeWithScore
 from llama_index.core.tools import FunctionTool, QueryEngineTool
@@ -169,6 +169,25 @@ async def agents_with_a_state(config: Any) -> str:
         agents=[door, desk], root_agent="door", initial_state={"visits": 2, "island": "Known to few."}
     )
     return str(await workflow.run(user_msg=MOOR))
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
+    framework="llamaindex",
+)
+async def agent_with_a_memory_that_was_set_up(config: Any) -> str:
+    """A function agent whose memory was set up with a text about who it speaks for."""
+
+    def search(query: str) -> list[str]:
+        """Searches the island's pages."""
+        return [FERRY]
+
+    about: Any = "You speak for the tourist office of an island."  # the field's type leaves texts out
+    house = StaticMemoryBlock(name="house", static_content=about)
+    memory = Memory.from_defaults(session_id="guest", memory_blocks=[house])
+    llm = chats(("Signe", SUNDAY_ANSWER), otherwise=[("search", {"query": "Sunday ferry"})])
+    agent = FunctionAgent(tools=[FunctionTool.from_defaults(search)], llm=llm, streaming=False)
+    return str(await agent.run(SUNDAY, memory=memory))
 
 
 class Found(Event):

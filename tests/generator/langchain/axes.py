@@ -29,6 +29,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "routing": ("no", "yes"),
         "loop": ("no", "redraft", "again"),
         "graph_state": ("fields", "messages", "exchanges"),
+        "row": ("no", "yes"),
         "guard": ("no", "yes"),
         "after": ("no", "title", "questions", "verify"),
         "thread": ("yes", "no"),

@@ -85,6 +85,7 @@ class Nodes:
             "chat_history": Any,
             "tries": int,
             "extra": str,
+            "account": dict,
         }
         if self.speaks:
             fields["messages"] = Annotated[list[BaseMessage], add_messages]
@@ -110,10 +111,22 @@ class Nodes:
     def retrieve(self, state: Any) -> Any:
         turn = now()
         query = turn.queries[-1] if turn.tries else state["query"]
-        return {"documents": self.looking.invoke(query)}
+        found = {"documents": self.looking.invoke(query)}
+        return found | {"account": self.account(turn)} if self.choices["row"] == "yes" else found
+
+    def account(self, turn: Turn) -> dict[str, Any]:
+        """A row of short values, which no retriever brings."""
+        chance = self.choices.random("row", turn.id)
+        number, since = chance.randint(10**5, 10**6), chance.randint(1990, 2020)
+        made = {"customer": f"C{number}", "plan": "family", "devices": number % 7, "since": since}
+        if (str(made),) not in turn.found:
+            turn.found += ((str(made),),)
+        return made
 
     def generate(self, state: Any) -> Any:
         filled = {**self.filling.invoke(state), "context": self.writing.invoke(state["documents"])}
+        if self.choices["row"] == "yes":
+            filled["context"] = f"{state['account']}\n\n{filled['context']}"
         if self.keeps:
             filled["history"] = "\n".join(f"{one['asked']}\n{one['told']}" for one in state.get("turns", []))
         said = self.answering.invoke(filled)

@@ -135,6 +135,16 @@ def chat(choices: Choices) -> Application:
     return Application(answer=begin)
 
 
+class RuledMemory(ChatMemoryBuffer):
+    """A memory that was set up with a text, which every prompt shows and no answer rests on."""
+
+    rules: str = "You are speaking for the front desk. Be brief, and never promise a refund."
+
+    def get(self, input: str | None = None, initial_token_count: int = 0, **more: Any) -> list[ChatMessage]:
+        rules = ChatMessage(role="system", content=self.rules)
+        return [rules, *super().get(input, initial_token_count, **more)]
+
+
 def agent(choices: Choices) -> Application:
     """A function agent, or a workflow of one, with one tool."""
     hops = choices.number("hops")
@@ -154,9 +164,12 @@ def agent(choices: Choices) -> Application:
         else:
             made = FunctionAgent(tools=[given], llm=llm, system_prompt=system, streaming=False)
         context = Context(made) if choices["history"] == "stored" else None
+        memory = RuledMemory.from_defaults(token_limit=50_000) if choices["history"] == "memory" else None
 
         async def answer(turn: Turn) -> str:
             more: dict[str, Any] = {"ctx": context} if context else {}
+            if memory is not None:
+                more["memory"] = memory
             if choices["history"] == "sent" and turn.history:
                 pairs = [(("user", q), ("assistant", a)) for q, a in turn.history]
                 more["chat_history"] = [

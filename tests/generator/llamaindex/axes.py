@@ -28,7 +28,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "tool_name": TOOL_NAMES,
         "tool_result": TOOL_RESULTS,
         "hops": ("1", "2", "3"),
-        "history": ("none", "stored", "sent"),
+        "history": ("none", "stored", "sent", "memory"),
         "outside": ("no", "yes"),
         "start_key": ("query", "question", "user_msg", "topic", "request"),
         "way": ("invoke", "ainvoke", "stream", "astream"),

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from local_worked import EINSTEIN, FRANCE, JUDGE, ask, supported
+from minimal_pairs import minimal_pairs
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.metrics import ContextUtilization, Faithfulness
@@ -357,3 +359,27 @@ def test_texts_that_nobody_asks_for_any_more_are_few_objects(monkeypatch: pytest
     asyncio.run(judge.answer(about("The mill was sold by a duke.")))
     assert under_way > 10_000
     assert objects() - before < under_way / 3
+
+
+def test_claims_that_differ_in_one_thing_are_told_apart_by_kind() -> None:
+    right: dict[str, list[bool]] = defaultdict(list)
+    for pair in minimal_pairs(3):
+        right[pair.kind] += [
+            supported(pair.true, pair.text).value,
+            not supported(pair.false, pair.text).value,
+        ]
+    every = [hit for hits in right.values() for hit in hits]
+    assert sum(every) >= 0.8 * len(every)
+    shares = {kind: sum(hits) / len(hits) for kind, hits in right.items()}
+    # Who did it to whom, and the items of a list, are beyond it.
+    beyond = {"role", "list"}
+    assert {kind for kind, share in shares.items() if share < 0.7} <= beyond, shares
+
+
+def test_numbers_units_and_negations_are_found_almost_always() -> None:
+    of_these = ("number", "unit", "negation")
+    pairs = [pair for pair in minimal_pairs(3, seed=2) if pair.kind in of_these]
+    missed = [pair.false for pair in pairs if supported(pair.false, pair.text).value]
+    alarms = [pair.true for pair in pairs if not supported(pair.true, pair.text).value]
+    assert len(missed) <= 0.05 * len(pairs), missed
+    assert len(alarms) <= 0.15 * len(pairs), alarms

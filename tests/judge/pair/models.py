@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,16 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-import steelyard.judge.pair as room
-
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
-def words_of_the_self_test() -> list[str]:
-    """Words that a tokenizer must know: those of the room's own files, and a few of these tests."""
-    texts = [path.read_text() for path in Path(room.__file__).parent.glob("*.[pj]*") if path.is_file()]
-    own = "berlin paris tower is in stands high metres 330 tall wide 100 filler word sits lies near a the"
-    return sorted(set(re.findall(r"[a-z]+|[0-9]+", " ".join([*texts, own]).lower())))
+WORDS = (
+    "berlin paris tower is in stands high metres 330 tall wide 100 filler word sits lies near a the building"
+)
 
 
-def write_tokenizer(path: Path, *, words: Sequence[str] | None = None, limit: int | None = None) -> Path:
-    vocabulary = {word: place for place, word in enumerate([*SPECIAL, *(words or words_of_the_self_test())])}
+def write_tokenizer(path: Path, *, limit: int | None = None) -> Path:
+    vocabulary = {word: place for place, word in enumerate([*SPECIAL, *WORDS.split()])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -126,8 +122,12 @@ def write_model(
 
 
 def write_pair(folder: Path, columns: Sequence[str] = ("entailed", "neutral", "contradicted")) -> Path:
-    """A folder with a model and its tokenizer, as exporters leave it."""
+    """A folder with a model, its tokenizer and what its labels mean, as exporters leave it."""
     (folder / "onnx").mkdir(parents=True)
     write_model(folder / "onnx" / "model.onnx", columns)
     write_tokenizer(folder / "tokenizer.json")
+    names = {"entailed": "ENTAILMENT", "contradicted": "contradiction"}
+    labels = {place: names.get(name, name) for place, name in enumerate(columns)}
+    config = {"id2label": labels if len(columns) > 1 else {0: "LABEL_0"}}
+    (folder / "config.json").write_text(json.dumps(config))
     return folder

@@ -22,6 +22,7 @@ from steelyard.questions import (
     Question,
     Relevant,
     Request,
+    Same,
     Supported,
     View,
     YesNo,
@@ -57,7 +58,7 @@ def judge(folder: Path) -> PairJudge:
 TOWER = "The tower stands in Paris."
 
 
-def test_what_the_labels_mean_is_found_out(judge: PairJudge) -> None:
+def test_what_the_labels_mean_stands_in_the_configuration(judge: PairJudge) -> None:
     assert judge.labels == PairLabels(entailed=0, contradicted=2)
 
 
@@ -84,11 +85,10 @@ def test_labels_may_stand_in_any_order_and_there_may_be_two_or_one(
     assert yes > 0.8 > 0.2 > no
 
 
-def test_a_model_that_wants_the_claim_first_is_found_out(tmp_path: Path) -> None:
+def test_a_model_may_want_the_claim_first(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx", claim_first=True)
     write_tokenizer(tmp_path / "tokenizer.json")
-    found = PairJudge(tmp_path / "m.onnx")
-    assert found.labels.claim_first
+    found = PairJudge(tmp_path / "m.onnx", labels=PairLabels(entailed=0, claim_first=True))
     (answer,) = ask(found, Supported(claim="In Paris."), contexts=(TOWER + " " + "filler word " * 20,))
     assert probability(answer) > 0.6
 
@@ -125,6 +125,16 @@ def test_contradiction_has_a_label_of_its_own(judge: PairJudge, tmp_path: Path) 
     assert ask(two, claim, contexts=(TOWER,)) == [words], "a model without that label leaves it to the words"
 
 
+def test_a_claim_is_compared_with_the_claims_that_are_listed(folder: Path) -> None:
+    sure = PairJudge(folder, weight=1.0)
+    same, other = (
+        Same(claim=TOWER, among="reference", of="answer", listed=listed)
+        for listed in (("The tower stands in Paris.",), ("A filler word lies near.",))
+    )
+    yes, no = (probability(one) for one in ask(sure, same, other, contexts=()))
+    assert yes > 0.9 > 0.1 > no
+
+
 def test_other_questions_are_answered_by_the_local_judge(judge: PairJudge) -> None:
     question = Relevant(text="The tower stands in Paris.")
     asked = {"contexts": (TOWER,), "question": "Where does the tower stand?"}
@@ -154,7 +164,7 @@ def test_batches_do_not_change_an_answer(folder: Path, monkeypatch: pytest.Monke
     claims = [Supported(claim=f"The tower {'stands ' * count}in Paris.") for count in range(1, 12)]
     contexts = (TOWER, "Berlin lies near.", "filler word " * 30)
     many = ask(PairJudge(folder), *claims, contexts=contexts)
-    monkeypatch.setattr("steelyard.judge.pair._model._BATCH", 1)
+    monkeypatch.setattr("steelyard.judge.pair._BATCH", 1)
     one = ask(PairJudge(folder), *claims, contexts=contexts)
     for left, right in zip(one, many, strict=True):
         assert probability(left) == pytest.approx(probability(right), abs=1e-6)
@@ -208,16 +218,14 @@ def test_a_tokenizer_of_a_larger_vocabulary_does_not_fit(tmp_path: Path) -> None
         PairJudge(tmp_path / "m.onnx")
 
 
-def test_a_tokenizer_that_knows_other_words_does_not_fit(tmp_path: Path) -> None:
-    write_model(tmp_path / "m.onnx")
-    write_tokenizer(tmp_path / "tokenizer.json", words=["nur", "ein", "paar"])
-    with pytest.raises(ConfigurationError, match="does not know"):
-        PairJudge(tmp_path / "m.onnx")
-
-
-def test_a_model_that_tells_nothing_apart_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="self-test"):
-        PairJudge(write_pair(tmp_path / "m", ("neutral", "neutral")))
+def test_labels_without_a_meaning_are_asked_for(tmp_path: Path) -> None:
+    folder = write_pair(tmp_path / "m", ("neutral", "neutral"))
+    with pytest.raises(ConfigurationError, match=r"names no label entailment: \['neutral', 'neutral'\]"):
+        PairJudge(folder)
+    for content in ("{}", "[]", "no JSON", '{"id2label": {"a": 1}}'):
+        (folder / "config.json").write_text(content)
+        with pytest.raises(ConfigurationError, match=r"names no label entailment: \[\]"):
+            PairJudge(folder)
 
 
 def test_a_model_of_another_kind_is_named(tmp_path: Path) -> None:

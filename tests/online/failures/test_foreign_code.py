@@ -10,6 +10,7 @@ import math
 import pickle
 import threading
 from collections.abc import Iterator, Sequence
+from cProfile import Profile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from steelyard.errors import ConfigurationError, JudgeError, SinkError
 from steelyard.online import Monitor, Selection
 from steelyard.online.queue._turns import size_of
 from steelyard.questions import Reply, Request
-from steelyard.record import Record, TraceRef
+from steelyard.record import Context, Record, TraceRef
 from steelyard.scores import Evaluation
 from steelyard.sinks import Sink
 from steelyard.testing import MemorySink, ScriptedJudge
@@ -231,6 +232,17 @@ def test_data_without_end_has_a_size(odd: Any) -> None:
     assert 0 < size_of(bad) < 10**7
     _, sink = judged(bad)
     assert set(sink.by_record) == GOOD | {"bad"}
+
+
+def test_a_million_passages_are_weighed_by_a_few() -> None:
+    bad = turn("bad", contexts=(Context(text="a" * 100), Context(text="a" * 100)) * 100_000)
+    weighing = Profile()
+    with weighing:
+        size = size_of(bad)
+    calls = sum(entry.callcount for entry in weighing.getstats())
+    assert calls < 50_000
+    known = 100 * size_of(turn("bad", contexts=bad.contexts[:2000]))
+    assert 0.9 * known < size < 1.1 * known
 
 
 @pytest.mark.parametrize("size", [None, "x", math.nan, math.inf, -(10**12)])

@@ -166,7 +166,8 @@ def test_any_row_of_a_spool_ends_alone(row: dict[str, Any], result: str) -> None
         with closing(sqlite3.connect(path, isolation_level=None)) as file:
             for name, value in row.items():
                 file.execute(f"UPDATE turns SET {name} = ? WHERE record_id = 'odd'", (_storable(value),))
-            file.execute("INSERT INTO results VALUES (77, ?, NULL, 0)", (_storable(result),))
+            file.execute("INSERT INTO results VALUES (77, ?)", (_storable(result),))
+            file.execute("INSERT INTO parked VALUES ('', 77, NULL, 0)")
         spool = Spool(path)
         found = []
         for _ in range(8):

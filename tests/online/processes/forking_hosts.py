@@ -76,8 +76,7 @@ def forks_from_a_thread() -> None:
     def fork() -> None:
         if os.fork() == 0:
             work()
-            assert monitor.flush(60) == 0
-            os._exit(0)
+            return
         os.wait()
 
     threads = [threading.Thread(target=fork) for _ in range(CHILDREN)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import signal
 import sqlite3
 import subprocess
@@ -10,11 +12,13 @@ import textwrap
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from online.helpers import turn
 from online.spooling import check_spool
+from servers import NatsServer, PostgresServer, RabbitServer
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard.testing import MemorySink
@@ -198,3 +202,45 @@ def test_a_forked_child_opens_the_spool_for_itself(tmp_path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+BENCHMARK = Path(__file__).resolve().parents[3] / "benchmarks" / "outage.py"
+QUEUES = ("memory", "file", "nats", "rabbit")
+KINDS = ("away", "slow", "failing", "refusing", "full", "killed")
+FAST = {("file", "away"), ("nats", "away")}
+CELLS = [
+    pytest.param(queue, kind, marks=[] if (queue, kind) in FAST else [pytest.mark.slow])
+    for queue, kind in itertools.product(QUEUES, KINDS)
+]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("queue", "kind"), CELLS)
+def test_every_result_is_in_the_store_once_whatever_was_away(
+    request: pytest.FixtureRequest, queue: str, kind: str
+) -> None:
+    if kind == "killed" and not PostgresServer.there():
+        pytest.skip("needs Postgres: apt-get install postgresql")
+    address = queue
+    if queue in ("nats", "rabbit"):
+        server: NatsServer | RabbitServer = request.getfixturevalue(f"{queue}_server")
+        address = server.url
+    found = outage("--queue", address, "--outage", kind, "--turns", "120", "--rate", "40", "--seconds", "4")
+    # Each turn once in the store that was there; in the other one, or refused or lost by name.
+    assert found["whole"], found
+    assert found["refused"] == 0 or kind == "refusing", found
+    assert found["lost"] == 0 or queue == "memory", found
+    assert found["killed"] is (queue != "memory"), found
+    # Judged again is what the killed worker had in work, on RabbitMQ also what it had not written yet, and
+    # what a lease of two seconds has cost on a busy machine.
+    assert found["judged_again"] <= 60, found
+
+
+def outage(*options: str) -> dict[str, Any]:
+    """What one run of the benchmark says."""
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARK), *options], capture_output=True, text=True, timeout=380, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said

@@ -273,11 +273,11 @@ def test_no_thread_before_the_first_turn() -> None:
 
 
 _LOADED = """
-from steelyard.judge import _vectors
+from steelyard.judge.embed import _static
 from steelyard.online import Monitor, SpoolSettings
 def made(**options):
     Monitor(sinks=[], **options).close()
-    return _vectors.loaded()
+    return _static.loaded()
 assert not made(metrics=[])
 assert not made(spool=SpoolSettings(path="turns.db", evaluate=False))
 assert made()
@@ -299,17 +299,32 @@ def test_closing_at_once_ends_the_thread() -> None:
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGQUIT"])
 @pytest.mark.parametrize("handling", ["SIG_IGN", "SIG_DFL"])
-def test_what_a_program_says_of_sigterm_holds(tmp_path: Path, handling: str) -> None:
+def test_what_a_program_says_of_sigterm_holds(tmp_path: Path, handling: str, name: str) -> None:
     script = f"""
-    signal.signal(signal.SIGTERM, signal.{handling})
+    signal.signal(signal.{name}, signal.{handling})
     monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=9)
     submit('a')
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.{name})
     """
     ignored = handling == "SIG_IGN"
-    lines, errors, _ = run(script, tmp_path / "out", code=0 if ignored else -signal.SIGTERM)
+    lines, errors, _ = run(script, tmp_path / "out", code=0 if ignored else -signal.Signals[name])
     # A program that dies of the signal closes its sinks as well.
+    assert (lines, errors) == (["a", "closed"], "")
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_a_signal_that_a_handler_set_later_takes_for_no_end_ends_nothing(tmp_path: Path) -> None:
+    script = """
+    monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=9)
+    earlier = signal.getsignal(signal.SIGHUP)
+    signal.signal(signal.SIGHUP, lambda *told: callable(earlier) and earlier(*told))
+    os.kill(os.getpid(), signal.SIGHUP)
+    submit('a')
+    """
+    lines, errors, _ = run(script, tmp_path / "out")
     assert (lines, errors) == (["a", "closed"], "")
 
 

@@ -119,7 +119,8 @@ def judged_by_the_worker(url: str, folder: Path) -> None:
     finally:
         os.killpg(worker.pid, signal.SIGTERM)
         said, _ = worker.communicate(timeout=60)
-    assert "sqlite:steelyard.db: 5 written, 0 waiting, 0 lost" in said
+    # Ended the moment the rows stood there: the broker may not have been told of all of them yet.
+    assert re.search(r"sqlite:steelyard\.db: 5 written, \d waiting, 0 lost", said), said
 
 
 def test_a_worker_judges_what_an_application_publishes(broker: NatsServer, tmp_path: Path) -> None:

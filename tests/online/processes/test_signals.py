@@ -5,13 +5,11 @@ from __future__ import annotations
 import gc
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from contextlib import closing
 from pathlib import Path
 from types import FrameType
 
@@ -360,68 +358,6 @@ def test_a_fork_waits_for_no_thread_that_waits_for_the_fork() -> None:
     thread.join()
     """)
     assert code == 0, output
-
-
-INTERRUPTED_FORK = """
-import os, signal, sys, time
-from steelyard._internal import forks, lifecycle
-from steelyard.online import Monitor
-from steelyard.record import Record
-from steelyard.sinks import SQLiteSink
-
-class Interrupts:
-    def after_fork(self):
-        os.kill(os.getpid(), number)
-        time.sleep(0.01)
-        done.append(1)
-
-class Late(forks.ForkLock):
-    def before_fork(self):
-        os.kill(os.getpid(), number)
-        time.sleep(0.01)
-        done.append(1)
-
-def raises(*_):
-    raise KeyboardInterrupt
-
-number, done = signal.Signals[sys.argv[1]], []
-handler = signal.getsignal(number)
-if number != signal.SIGINT:
-    handler = raises
-    signal.signal(number, raises)
-interrupts = Interrupts() if sys.argv[2] == "child" else Late()
-lifecycle.attend(interrupts) if sys.argv[2] == "child" else None
-monitor = Monitor(metrics=[], sinks=[SQLiteSink("results.db")])
-monitor.submit(Record(id="parent", question="q", answer="a"))
-assert monitor.flush(60) == 0
-try:
-    child = os.fork()
-    if (child == 0) == (sys.argv[2] == "child"):
-        time.sleep(60)
-except KeyboardInterrupt:
-    assert done == [1] and signal.getsignal(number) is handler, (done, signal.getsignal(number))
-    monitor.submit(Record(id="interrupted", question="q", answer="a"))
-    assert monitor.flush(60) == 0
-    print("interrupted", flush=True)
-if child:
-    os.wait()
-"""
-
-
-@pytest.mark.parametrize("where", ["parent", "child"])
-@pytest.mark.parametrize("number", ["SIGINT", "SIGUSR1"])
-def test_a_signal_in_the_middle_of_a_fork_waits_for_its_end(number: str, where: str, tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", INTERRUPTED_FORK, number, where],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "interrupted\n", "")
-    with closing(sqlite3.connect(tmp_path / "results.db")) as connection:
-        written = {name for (name,) in connection.execute("SELECT record_id FROM evaluations")}
-    assert written == {"parent", "interrupted"}
 
 
 def test_a_dropped_monitor_finishes_its_turns_and_lets_its_threads_go() -> None:

@@ -75,9 +75,9 @@ def test_with_once_a_worker_gives_up_after_a_minute_when_its_broker_is_away(tmp_
     # A minute that takes a second, so that nobody has to wait for it.
     quicker = (
         "from steelyard.cli import main\n"
-        "from steelyard.cli.commands.recording import _worker\n"
-        "_worker._PATIENCE /= 60\n"
-        "assert _worker._PATIENCE == 1\n"
+        "from steelyard.cli.commands import _queue\n"
+        "_queue._PATIENCE /= 60\n"
+        "assert _queue._PATIENCE == 1\n"
         "main()"
     )
     leaving = subprocess.Popen(

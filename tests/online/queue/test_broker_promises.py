@@ -138,10 +138,12 @@ def test_while_a_broker_is_slow_the_inbox_fills_and_turns_are_then_skipped_by_na
     os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
     for number in range(300):
         monitor.submit(turn(str(number)))
-    assert monitor.stats().skipped == {"queue_full": 290}
+    skipped = monitor.stats().skipped
+    # Ten wait; as many may have been taken out to be sent before.
+    assert skipped in ({"queue_full": 290}, {"queue_full": 280})
     check_law(monitor.stats())
     server.process.send_signal(signal.SIGCONT)
-    until(lambda: monitor.stats().spooled == 11)
+    until(lambda: monitor.stats().spooled == 301 - skipped["queue_full"])
     monitor.close()
 
 

@@ -18,7 +18,7 @@ from online.helpers import FAITHFUL, check_law, kind_judge, turn
 from servers import NatsServer, RabbitServer
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.online import Monitor, SpoolSettings, load_settings
-from steelyard.online.config._defaults import choose_spool, spool_settings
+from steelyard.online._options import choose_spool, spool_settings
 from steelyard.scores import Evaluation
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink

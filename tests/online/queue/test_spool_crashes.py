@@ -83,7 +83,7 @@ def test_a_kill_loses_nothing_and_does_nothing_twice(
     spool = opened(path, clock=clock, lease_seconds=0.2)
     before = check(spool)
     assert (before.accepted, before.evaluated, before.undelivered) == (3, evaluated, undelivered)
-    results = spool.lease_results(5)
+    results = spool.parked("", 5)
     for leased in spool.lease_turns(5):
         done = spool.finish(leased, result(leased))
         assert done is not None

@@ -199,7 +199,7 @@ def test_one_unreadable_row_ends_alone(tmp_path: Path) -> None:
         deep = "[" * 100_000
         connection.execute("UPDATE turns SET body = ? WHERE record_id = '3'", (deep,))
         connection.execute("UPDATE turns SET body = '[]' WHERE record_id = '4'")
-        connection.execute("UPDATE results SET lease_until = 0")
+        connection.execute("UPDATE parked SET lease_until = 0")
         connection.execute("UPDATE results SET body = ? WHERE seq = 1", (deep,))
         connection.commit()
     sink = MemorySink()

@@ -16,11 +16,12 @@ import pytest
 from online.helpers import FAITHFUL, Clock, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.online import Budget, Monitor, Price, Rule, Selection, SpoolSettings
+from steelyard.online._screening import Allocation
 from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._protocol import QueueFailed
 from steelyard.online.queue._turns import Leased, Selected
 from steelyard.online.selection._budget import BudgetControl
-from steelyard.online.selection._sampling import key_of, sampling_position
+from steelyard.online.selection._selection import key_of, sampling_position
 from steelyard.online.selection._shared_budget import Claim, Granted, Standing
 from steelyard.questions import Reply, Request
 from steelyard.record import Context, Record, Stage
@@ -353,3 +354,24 @@ def test_forced_turns_go_past_the_budget_and_are_on_its_bill() -> None:
     check_law(stats)
     assert stats.evaluated == 12 and stats.skipped.keys() <= {"over_budget", "sampled_out"}
     monitor.close()
+
+
+def shares(bad: int, inclusion: float) -> tuple[float, float]:
+    """Of a bin with a thousand good turns and some bad ones, and of one whose turns vary by half as much."""
+    allocation = Allocation(floor=0.0)
+    for said in (0.1, 0.9):
+        for _ in range(500):
+            allocation.share({"m": said})
+    for _ in range(1000):
+        allocation.learn("m", 0.1, 1.0, 1.0)
+    for _ in range(bad):
+        allocation.learn("m", 0.1, 0.0, inclusion)
+    for number in range(2000):
+        allocation.learn("m", 0.9, 0.25 + 0.5 * (number % 2), 1.0)
+    return allocation.share({"m": 0.1}), allocation.share({"m": 0.9})
+
+
+def test_a_turn_that_was_seldom_picked_speaks_for_all_that_were_not() -> None:
+    assert shares(100, 0.1) == pytest.approx(shares(1000, 1.0), rel=0.02)
+    # Standard deviations of .5 and .25.
+    assert shares(100, 0.1) == pytest.approx((4 / 3, 2 / 3), rel=0.02)

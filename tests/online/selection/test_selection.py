@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
+import uuid
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,7 +18,7 @@ from online.helpers import FAITHFUL, TestDraft, check_law, kind_judge, traced, t
 from steelyard.errors import ConfigurationError
 from steelyard.online import Decision, Monitor, Rule, Selection, Suspicion, sampling_position
 from steelyard.questions import Answer, Question, Request, YesNo
-from steelyard.record import Context, Record
+from steelyard.record import Context, TraceRef
 from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink, ScriptedJudge
 
@@ -38,93 +39,6 @@ def test_positions_are_spread_evenly() -> None:
     positions = [sampling_position(f"{number:032x}") for number in range(4000)]
     for tenth in range(10):
         assert 320 < sum(tenth / 10 <= p < (tenth + 1) / 10 for p in positions) < 480
-
-
-@pytest.mark.parametrize(
-    ("selection", "record", "decision"),
-    [
-        (Selection(rate=0.1), turn(), Decision(rate=0.1)),
-        (
-            Selection(rate=0.1, rules=[Rule(tags=["vip"], rate=0.9)]),
-            turn(tags=("eu", "vip")),
-            Decision(rate=0.9, reasons=("rule:vip",)),
-        ),
-        (Selection(rate=0.1, rules=[Rule(tags=["vip"], rate=0.9)]), turn(), Decision(rate=0.1)),
-        (
-            Selection(rules=[Rule(metadata={"tenant": "a"}, never=True, name="no a")]),
-            turn(metadata={"tenant": "a"}),
-            Decision(rate=1.0, reasons=("no a",), skip="never"),
-        ),
-        (
-            Selection(rate=0.0, rules=[Rule(route="/chat/*", force=True, name="chat")]),
-            turn(metadata={"route": "/chat/x"}),
-            Decision(rate=1.0, reasons=("chat",), forced=True),
-        ),
-        (
-            Selection(rate=0.5, rules=[Rule(status="truncated", rate=0.0, name="cut")]),
-            turn(status="truncated"),
-            Decision(rate=0.0, reasons=("cut",)),
-        ),
-        (
-            Selection(rate=0.1, suspicion=Suspicion(rate=0.6)),
-            turn(contexts=()),
-            Decision(rate=0.6, reasons=("no_context",)),
-        ),
-        (Selection(rate=0.9, suspicion=Suspicion(rate=0.6)), turn(contexts=()), Decision(rate=0.9)),
-        (
-            Selection(rate=0.1, choose=lambda record: 0.3),
-            turn(),
-            Decision(rate=0.3, reasons=("choose",)),
-        ),
-        (
-            Selection(choose=lambda record: "never"),
-            turn(),
-            Decision(rate=0.0, reasons=("choose",), skip="never"),
-        ),
-        (
-            Selection(rate=0, choose=lambda record: "force"),
-            turn(),
-            Decision(rate=1.0, reasons=("choose",), forced=True),
-        ),
-        (Selection(rate=0.2, choose=lambda record: None), turn(), Decision(rate=0.2)),
-        # The function is asked before the rules, and a rule's name stays beside the signs of suspicion.
-        (
-            Selection(rules=[Rule(rate=0.9, name="all")], choose=lambda record: 0.3),
-            turn(),
-            Decision(rate=0.3, reasons=("choose",)),
-        ),
-        (
-            Selection(rules=[Rule(rate=0.1, name="all")], suspicion=Suspicion(rate=0.6)),
-            turn(contexts=()),
-            Decision(rate=0.6, reasons=("all", "no_context")),
-        ),
-        # All tags and all entries of a rule, and its route in the case that it is written in.
-        (Selection(rate=0.2, rules=[Rule(tags=["eu", "vip"])]), turn(tags=("vip",)), Decision(rate=0.2)),
-        (
-            Selection(rate=0.2, rules=[Rule(metadata={"a": 1, "b": 2})]),
-            turn(metadata={"a": 1}),
-            Decision(rate=0.2),
-        ),
-        (
-            Selection(rate=0.2, rules=[Rule(route="/c?at")]),
-            turn(metadata={"route": "/CHAT"}),
-            Decision(rate=0.2),
-        ),
-        (
-            Selection(rate=0.2, rules=[Rule(route="/c?at", rate=0.4, name="chat")]),
-            turn(metadata={"route": "/chat"}),
-            Decision(rate=0.4, reasons=("chat",)),
-        ),
-        (
-            Selection(rate=0, rules=[Rule(rate=0.2, force=True, name="vip")]),
-            turn(),
-            Decision(rate=1.0, reasons=("vip",), forced=True),
-        ),
-    ],
-)
-def test_decisions(selection: Selection, record: Record, decision: Decision) -> None:
-    assert selection.decide(record) == decision
-    assert decision.skip or decision.rate <= selection.ceiling
 
 
 def test_a_metric_scores_its_share_of_what_is_picked() -> None:
@@ -162,19 +76,6 @@ def test_what_is_no_sign_of_a_bad_turn() -> None:
     assert suspicion.signs(turn(contexts=(low, *turn().contexts))) == ()
 
 
-def test_turns_of_one_trace_are_picked_together() -> None:
-    sink = MemorySink()
-    monitor = Monitor(metrics=[], sinks=[sink], sample_rate=0.5)
-    for number in range(40):
-        for name in "ab":
-            monitor.submit(traced(number, id=f"{number}{name}"))
-    assert monitor.flush(60) == 0
-    picked = set(sink.by_record)
-    assert 10 < len(picked) < 70
-    assert {f"{one[:-1]}a" in picked and f"{one[:-1]}b" in picked for one in picked} == {True}
-    monitor.close()
-
-
 def test_a_rule_of_the_users_that_fails_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     wrong = [lambda record: 1 / 0, lambda record: 7, lambda record: "sometimes"]
     for choose in wrong:
@@ -198,19 +99,6 @@ def test_a_rule_of_the_users_that_fails_is_passed_over(caplog: pytest.LogCapture
 def test_wrong_rules_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make()
-
-
-def test_why_a_turn_was_picked_stands_on_it() -> None:
-    sink = MemorySink()
-    monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
-    monitor.submit(turn("plain"))
-    monitor.submit(turn("suspect", answer="Polonium."))
-    assert monitor.flush(60) == 0
-    [evaluation] = sink.evaluations
-    assert evaluation.record is not None
-    assert evaluation.record.metadata["steelyard.picked_for"] == ["short_answer"]
-    assert monitor.stats().skipped == {"sampled_out": 1}
-    monitor.close()
 
 
 def test_a_mean_over_a_leaning_sample_stays_true() -> None:
@@ -352,20 +240,6 @@ def test_nothing_is_built_that_no_rule_could_pick() -> None:
     looked_at.close()
 
 
-def test_judges_see_only_what_is_picked() -> None:
-    judge = kind_judge()
-    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], sample_rate=0.25)
-    for number in range(200):
-        monitor.submit(traced(number))
-    assert monitor.flush(60) == 0
-    assert (
-        len(judge.requests)
-        == monitor.stats().evaluated
-        == sum(sampling_position(f"{number:032x}") < 0.25 for number in range(200))
-    )
-    monitor.close()
-
-
 def test_a_dislike_reaches_back_a_thousand_turns() -> None:
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
@@ -395,3 +269,45 @@ def test_a_dislike_reaches_back_over_sixteen_megabytes() -> None:
     assert reached == list(range(20 - len(reached), 20))
     assert 12 <= len(reached) <= 16
     monitor.close()
+
+
+KEY = "a key of the owner's"
+RATE = 0.1
+
+
+def judged(ids: list[str], **options: object) -> int:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], **options)  # type: ignore[arg-type]
+    for name in ids:
+        monitor.submit(turn(name, trace=TraceRef(trace_id=name)))
+    assert monitor.flush(60) == 0
+    monitor.close()
+    return len(sink.evaluations)
+
+
+def test_a_caller_cannot_choose_whether_he_is_judged() -> None:
+    random = (uuid.uuid5(uuid.NAMESPACE_OID, str(number)).hex for number in range(20_000))
+    hidden = [name for name in random if sampling_position(name) >= RATE][:500]
+    assert judged(hidden, sample_rate=RATE) == 0
+    # Binomial with n = 500, p = .1: outside of this once in a hundred thousand keys, and the key is fixed.
+    assert 20 <= judged(hidden, sample_rate=RATE, sample_key=KEY) <= 82
+
+
+def test_processes_with_one_key_agree_and_samples_are_nested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_SAMPLE_KEY", "1234567890123456")
+    ids = [uuid.uuid5(uuid.NAMESPACE_OID, str(number)).hex for number in range(200)]
+    below = [name for name in ids if sampling_position(name, "1234567890123456") < 0.3]
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], sample_rate=0.3)
+    for name in ids:
+        monitor.submit(turn(name, trace=TraceRef(trace_id=name)))
+    assert monitor.flush(60) == 0
+    monitor.close()
+    assert sorted(one.record_id for one in sink.evaluations) == sorted(below)
+
+
+def test_a_key_that_could_be_guessed_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigurationError, match="sample_key must be a text of at least 16") as refused:
+        Monitor(metrics=[], sinks=[], sample_key="secret")
+    assert "'secret'" not in str(refused.value)
+    assert KEY not in repr(Monitor(metrics=[], sinks=[], sample_key=KEY).options)

@@ -264,6 +264,19 @@ def test_a_prompt_that_marks_its_question_marks_its_passages_alike(prompt: str) 
     assert guessed_passages(prompt.format("", asked), asked) == []
 
 
+def test_sections_of_one_label_are_passages_alike_and_answered_questions_are_history() -> None:
+    asked, tickets = (
+        "When does the first ferry leave?",
+        "Tickets are sold on board, for cash only, by the crew.",
+    )
+    rows = f"Entry 1: a.pdf\nContent:\n{PAGES}\n\nEntry 2: b.pdf\nContent:\n{tickets}"
+    assert guessed_passages(f"{rows}\n\nQuestion: {asked}", asked) == [PAGES, tickets]
+    prompt = (
+        f"Log:\nUser: Is it open?\nAssistant: It is open.\n\nRules:\n- Be kind\n\nNow: {asked}\n\nAnswer:"
+    )
+    assert guessed_question(prompt) == asked
+
+
 def test_a_label_is_not_a_clock_and_a_chat_has_no_place_for_passages() -> None:
     assert [one.label for one in sections("The ferry leaves at 7:15.")] == [""]
     chat = "Current conversation:\n\nHuman: When does it leave?\nAI:"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.recording.provenance import AnswerCalls, ModelCall, calls_behind
+from steelyard.recording.provenance import AnswerCalls, ModelCall, calls_behind, json_strings
 
 ANSWER = "A steelyard weighs with a counterweight that slides along its longer arm."
 GRADE = ModelCall(
@@ -164,3 +165,24 @@ def test_any_replies_are_taken_without_raising(replies: list[str], answer: str) 
 
 def test_deeply_nested_replies_are_taken_as_text() -> None:
     assert made([ModelCall(reply="[" * 100_000), WRITE], ANSWER) == (1,)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(" ab1", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def leaves(value: object) -> Iterator[str]:
+    if isinstance(value, (list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from leaves(one)
+    elif value is not None and not isinstance(value, bool) and str(value).strip():
+        yield str(value)
+
+
+@given(st.lists(JSON, max_size=3) | st.dictionaries(st.text("ab", max_size=2), JSON, max_size=3))
+def test_texts_and_numbers_of_a_form_are_read_in_their_order(value: object) -> None:
+    for reply in (json.dumps(value), f"```json\n{json.dumps(value, indent=1)}\n```\n"):
+        assert list(json_strings(reply)) == [reply, *leaves(value)]

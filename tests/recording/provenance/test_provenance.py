@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from steelyard.record import Context
-from steelyard.recording.provenance import NOTES, ModelCall, trace_provenance
+from steelyard.recording.provenance import NOTES, ModelCall, is_turn, trace_provenance
 
 ONE = Context(text="Memory\nShort-term memory is what fits into the window of a model.", id="1")
 TWO = Context(text="Tools are APIs.", id="2")
@@ -99,3 +101,67 @@ def test_a_passage_that_a_model_copied_from_stays_evidence() -> None:
     ]
     found = trace_provenance([Context(text=passage)], calls, answer="They pay nothing.")
     assert [one.text for one in found.contexts] == [passage]
+
+
+GRADER = "You are a grader assessing the relevance of a document. Give a binary score 'yes' or 'no'."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply"),
+    [
+        (GRADER, "yes"),
+        (GRADER, "Irrelevant"),
+        (GRADER, '{"binary_score": "no"}'),
+        ("Route the question to a datasource.", '{"datasource": "websearch"}'),
+        ("Order the passages by how relevant they are.", "[2] > [1]"),
+        ("Rate the relevance of each document.", "Doc: 2, Relevance: 9\nDoc: 1, Relevance: 4"),
+        ("Given the query 'x', is retrieval necessary? Output only 'Yes' or 'No'.", "Yes"),
+        ("Classify the query as one of: Factual, Analytical, or Opinion.\nQuery: x", "Factual"),
+        ("Rewrite this for the web: When does it leave?", "ferry Sunday news"),
+        ("Generate 2 sub-questions for: x", "1. opening hours\n2. price of entry"),
+        ("Rewrite the question for a vector store.", "What is a steelyard made of?"),
+        ("Write three different versions of it.", "What is it?\nWhat for?\nHow old is it?"),
+    ],
+)
+def test_helpers_calls_are_not_turns(prompt: str, reply: str) -> None:
+    assert not is_turn([ModelCall(prompts=(prompt,), reply=reply)], answer=reply)
+    assert is_turn([ModelCall(prompts=(prompt,), structured=reply)], answer="") is False
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply"),
+    [
+        ("Context: Rome is in Italy. Is Rome in Italy?", "Yes."),
+        ("Context: ... What is the capital?", "Paris"),
+        ("How many?", "42"),
+        ("How many of each?", "Adults: 12, Children: 30"),
+        (GRADER, "The document speaks of steelyards, and the question asks about them."),
+        ("What did the teacher grade?", "He graded the essays of his class, and found most of them good."),
+        ("Classify the animal in the text: The wolf sleeps.", "A mammal"),
+        ("Write an article on search. Keywords: scales.", "Scales have weighed goods for long."),
+        ("Rewrite this letter.", "Dear Sir, your steelyard has arrived."),
+        ("Ask me something.", "What would you like to know?"),
+    ],
+)
+def test_answers_are_turns_however_short(prompt: str, reply: str) -> None:
+    assert is_turn([ModelCall(prompts=(prompt,), reply=reply)], answer=reply)
+
+
+def test_what_retrieved_is_a_turn_and_so_is_what_called_no_model() -> None:
+    call = ModelCall(prompts=(GRADER,), reply="yes")
+    assert is_turn([call], answer="yes", retrieved=True)
+    assert is_turn([], answer="yes")
+
+
+def test_a_known_query_is_not_a_turn_where_the_prompt_asked_for_one() -> None:
+    call = ModelCall(prompts=("Decompose the question.",), reply="steelyard counterweight")
+    assert is_turn([call], answer=call.reply, queries=["Steelyard counterweight"]) is False
+    assert is_turn([call], answer=call.reply)
+
+
+def test_a_form_with_a_route_is_not_a_turn_although_its_label_is_what_the_root_returned() -> None:
+    ask = "Route the question to the data source that can answer it."
+    routed = ModelCall(prompts=(ask,), arguments=('{"datasource": "harbour_pages"}',))
+    assert not is_turn([routed], answer="harbour_pages")
+    answered = ModelCall(prompts=(ask,), arguments=('{"answer": "From the pier.", "datasource": "pages"}',))
+    assert is_turn([answered], answer="From the pier.")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.prompts import PromptTemplate
 
-from steelyard.recording.reading import asked_in, is_question
+from steelyard.recording.reading import asked_in, is_question, searched_by_provider, strings_in
 
 ASK = "How does a steelyard weigh things?"
 
@@ -105,3 +107,45 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_input_is_read_without_raising(value: object) -> None:
     assert isinstance(asked_in(value), str)
+
+
+def test_what_a_template_is_bound_to_is_not_read() -> None:
+    template = PromptTemplate.from_template("{role}\n{context}").partial(role="Answer for the front desk.")
+    given = {"prompt": template, "context": "Boats moor at the breakwater."}
+    assert [text for _, text in strings_in(given)] == ["Boats moor at the breakwater."]
+
+
+FOUND = [
+    {"file_id": "f1", "filename": "ferry.md", "score": 0.9, "text": "The ferry leaves at 7:15."},
+    {"file_id": "f2", "filename": "fares.md", "score": 0.5, "text": "Dogs pay three euros."},
+]
+CALL: dict[str, Any] = {"type": "file_search_call", "id": "fs_1", "queries": ["ferry"], "results": FOUND}
+SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "At 7:15."}]}
+
+
+@pytest.mark.parametrize(
+    "reply", [{"output": [CALL, SAID]}, {"role": "assistant", "content": [CALL, SAID]}, [CALL, SAID]]
+)
+def test_results_of_a_hosted_search_are_a_tools(reply: Any) -> None:
+    (message,) = searched_by_provider(reply)
+    assert (message.role, message.tool, message.result) == ("tool", "file_search_call", FOUND)
+    assert message.text == "The ferry leaves at 7:15.\n\nDogs pay three euros."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {
+            "output": [
+                {"type": "web_search_call", "action": {"sources": [{"url": "https://a.example"}]}},
+                SAID,
+            ]
+        },
+        {"output": [{**CALL, "results": None}, SAID]},
+        {"content": "file_search_call"},
+        "At 7:15.",
+        None,
+    ],
+)
+def test_a_reply_without_texts_of_a_search_has_none(reply: Any) -> None:
+    assert searched_by_provider(reply) == ()

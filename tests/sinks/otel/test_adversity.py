@@ -21,7 +21,8 @@ from sinks.otel.telemetry import Telemetry, write
 from steelyard import Monitor, Record
 from steelyard.errors import SinkError
 from steelyard.record import TraceRef
-from steelyard.sinks import OpenTelemetrySink, ScoreCounts
+from steelyard.results.counts import ScoreCounts
+from steelyard.sinks import OpenTelemetrySink
 from steelyard.testing import MemorySink
 
 
@@ -89,6 +90,11 @@ def test_processors_that_raise_cost_only_their_own_signal(telemetry: Telemetry) 
     write(sink, make_evaluation("a"))
     assert sink.undelivered == {"span:RuntimeError": 1, "event:ValueError": 1}
     assert telemetry.points()["gen_ai.evaluation.score"][0].count == 1
+    assert not sink.counts.lost
+    telemetry.meters.shutdown()
+    write(sink, make_evaluation("b"))
+    # Nothing of it has arrived; of several reasons the first by name is given.
+    assert sink.counts.lost == {"RuntimeError": 2}
 
 
 def test_an_exporter_that_hangs_holds_up_neither_the_loop_nor_other_sinks() -> None:

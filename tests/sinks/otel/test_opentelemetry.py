@@ -15,8 +15,9 @@ from steelyard.errors import JudgeRejected
 from steelyard.judge.middleware import Cache, CircuitBreaker
 from steelyard.metrics import AspectCritique
 from steelyard.questions import Answer, Question, Request, YesNo
+from steelyard.results.counts import ScoreCounts
 from steelyard.scores import Score
-from steelyard.sinks import ScoreCounts, observe_monitor
+from steelyard.sinks import observe_monitor
 from steelyard.testing import MemorySink, ScriptedJudge
 from steelyard_opentelemetry import EvaluationSpanProcessor
 

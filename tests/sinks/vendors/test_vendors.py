@@ -16,6 +16,7 @@ from steelyard import Monitor, Record
 from steelyard.metrics import Faithfulness
 from steelyard.questions import YesNo
 from steelyard.record import Context, TraceRef
+from steelyard.results.counts import ScoreCounts
 from steelyard.scores import Verdict
 from steelyard.sinks import (
     DatadogSink,
@@ -23,7 +24,6 @@ from steelyard.sinks import (
     LangSmithSink,
     MLflowSink,
     PhoenixSink,
-    ScoreCounts,
 )
 from steelyard.testing import ScriptedJudge
 from waiting import until

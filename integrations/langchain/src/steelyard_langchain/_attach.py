@@ -18,7 +18,7 @@ from steelyard._internal.forks import ForkLock
 from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard_langchain._block import current_block
 from steelyard_langchain._recorder import CallbackHandler
-from steelyard_langchain._vector_stores import record_outside
+from steelyard_langchain._stores import record_outside
 
 
 class _Slot:

@@ -77,9 +77,7 @@ class OrphanRuns:
                 return
             if turn.predecessors:
                 turn.predecessors[-1].call = model
-        # A model call or a look-up by itself; what a chain of its own did serves nobody else.
-        is_alone = turn.earlier is not None if model is None else model.key == turn.key
-        if is_alone:
+        if model is not None or turn.earlier is not None:
             self.strays.append(Stray(turn.started, model, turn.earlier))
 
 

@@ -17,8 +17,7 @@ from uuid import UUID
 from langchain_core.runnables.config import var_child_runnable_config
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.record import Status
 from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard.recording.provenance import json_strings
@@ -28,7 +27,7 @@ from steelyard_langchain._loose import OrphanRuns
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Turn, inner_turns
 from steelyard_langchain.building._build import LangChainDraft
-from steelyard_langchain.building._calls import answer_message
+from steelyard_langchain.building._view import answer_message
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """Names of the exceptions by which LangGraph stops to wait for somebody."""

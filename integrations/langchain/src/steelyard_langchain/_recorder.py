@@ -15,18 +15,16 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._block import Block
 from steelyard_langchain._feedback import remember
-from steelyard_langchain._memory_stores import watch_memory_stores
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
-from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, end_chain
-from steelyard_langchain._vector_stores import watch_vector_stores
-from steelyard_langchain.building._calls import answer_message
+from steelyard_langchain._stores import watch_memory_stores, watch_vector_stores
+from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, end_chain, is_step
+from steelyard_langchain.building._view import answer_message
 
 _log = SafeLogger("steelyard.langchain")
 _HOLDS_DOCUMENTS = (list, dict)
@@ -166,7 +164,10 @@ class CallbackHandler(BaseCallbackHandler):
             if turn.closed:
                 self._runs.pop(key, None)
             else:
-                if kwargs.get("run_type") == "prompt":
+                # What a sequence or a graph gives its steps is what a run before them returned.
+                if kwargs.get("run_type") == "prompt" or (
+                    type(inputs) is dict and not is_step(kwargs.get("tags"))
+                ):
                     turn.texts.append((time.perf_counter(), inputs, True))
                 if turn.chains is not None:
                     turn.chains[key] = Chain(key, kwargs.get("name"), inputs)

@@ -16,7 +16,7 @@ from steelyard.record import Context
 from steelyard.recording import unrecorded
 from steelyard.recording.reading import text_in
 from steelyard_langchain._recorder import CallbackHandler
-from steelyard_langchain._vector_stores import handing, watch_vector_stores
+from steelyard_langchain._stores import handing, watch_vector_stores
 
 _QUESTIONS = ("question", "input", "query")
 _ANSWERS = ("answer", "output", "result", "response", "generation", "text")

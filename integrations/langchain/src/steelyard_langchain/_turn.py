@@ -7,14 +7,65 @@ time.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from langchain_core.callbacks import manager
+
 from steelyard.record import Status, TraceRef
+from steelyard.recording import RunSpan
 from steelyard.recording.provenance import ModelCall
-from steelyard_langchain._span import RootSpan
+
+_NAMES = ("langchain", "langgraph")
+_MANAGERS = vars(manager)
+_MOST_FRAMES = 16
+
+
+class RootSpan(RunSpan):
+    """Which span the scores of a run tree go on; made when LangChain tells that its root begins."""
+
+    __slots__ = ("_handlers", "_root")
+
+    def __init__(self, root: UUID) -> None:
+        super().__init__("langchain", _NAMES)
+        self._root = root
+        self._handlers: Sequence[object] = ()
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """Ask the handlers that are being told of an event: at the root's start and at its end."""
+        if not self.settled:
+            self.ask(self._told(), self._root, str(self._root))
+            if len(self._handlers) == 1:  # none but ours
+                self.settled = True
+
+    def ask_of_model(self, run_id: UUID) -> None:
+        """Ask for the span of a model run, at its start and at its end."""
+        if not self.settled:
+            self.ask_of_call(self._told(), run_id, str(run_id))
+
+    def _told(self) -> Sequence[object]:
+        self._handlers = _handlers() or self._handlers
+        return self._handlers if len(self._handlers) > 1 else ()
+
+
+def _handlers() -> Sequence[object]:
+    """The handlers of the manager that is telling us of an event, ours among them; none outside of any."""
+    frame: FrameType | None = sys._getframe(3)
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            break
+        if frame.f_globals is _MANAGERS:
+            handlers: Sequence[object] | None = getattr(frame.f_locals.get("self"), "handlers", None)
+            if handlers is not None:
+                return handlers
+        frame = frame.f_back
+    return ()
+
 
 Passed = tuple[float, Any, bool]
 """When a value was seen, the value, and whether a template was filled with it."""
@@ -239,6 +290,15 @@ class Turn:
             tool.inputs, tool.output = lighter(tool.inputs), lighter(tool.output)
         for chain in (self.chains or {}).values():
             chain.inputs, chain.outputs = lighter(chain.inputs), lighter(chain.outputs)
+
+
+STEP_TAGS = ("seq:step:", "graph:step:", "map:key:", "condition:", "branch:")
+"""What LangChain and LangGraph tag the steps of what they run with."""
+
+
+def is_step(tags: Sequence[str] | None) -> bool:
+    """Whether a run is a step of a sequence or a graph, rather than started by code."""
+    return bool(tags) and any(tag.startswith(STEP_TAGS) for tag in tags or ())
 
 
 def above(turn: Turn | Earlier, key: int) -> list[int]:

@@ -6,8 +6,30 @@ application that does not use it, and base classes have moved between modules mo
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
+from types import FrameType
 from typing import Any, Literal
+
+# As deep as they call an engine, with room to spare.
+_MOST_FRAMES = 60
+_EVALUATORS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset.generator")
+
+
+def is_asked_by_evaluator() -> bool:
+    """Whether the caller is one of LlamaIndex's own evaluators or makers of test questions.
+
+    They run a query engine over the passages of an answer, and nothing but the caller tells it from a user's.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            return False
+        if str(frame.f_globals.get("__name__")).startswith(_EVALUATORS):
+            return True
+        frame = frame.f_back
+    return False
+
 
 Kind = Literal[
     "query", "chat", "agent", "workflow", "manual", "retrieve", "synthesis", "tool", "llm", "writer"
@@ -70,3 +92,9 @@ def stream_of(cls: Any) -> Stream | None:
 def passes(cls: Any) -> bool:
     """Whether an object of this class is what a step of a workflow passes on: an event."""
     return any(base.__name__ == "Event" for base in cls.__mro__)
+
+
+@lru_cache(maxsize=512)
+def is_memory(cls: Any) -> bool:
+    """Whether an object of this class is the memory of a conversation."""
+    return any(base.__name__ == "BaseMemory" for base in cls.__mro__)

@@ -12,7 +12,7 @@ from steelyard_llamaindex import _attach
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._turn import Place, Turn, current_place
 from steelyard_llamaindex.building._extract import get
-from steelyard_llamaindex.building._nodes import Nodes
+from steelyard_llamaindex.building._translate import Nodes
 
 
 def record(

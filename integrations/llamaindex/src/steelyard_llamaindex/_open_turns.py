@@ -13,18 +13,16 @@ from time import perf_counter
 from typing import Any, cast
 
 from steelyard._internal.forks import ForkLock
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, is_unrecorded
-from steelyard_llamaindex._evaluators import is_asked_by_evaluator
-from steelyard_llamaindex._kinds import Kind, passes, stream_of
-from steelyard_llamaindex._span import RootSpan
+from steelyard_llamaindex._kinds import Kind, is_asked_by_evaluator, passes, stream_of
 from steelyard_llamaindex._turn import (
     Call,
     Place,
     Predecessor,
+    RootSpan,
     Step,
     Turn,
     current_place,
@@ -333,8 +331,7 @@ class OpenTurns:
         self.release(turn)
         try:
             precede(turn)
-            if turn.root.kind == "llm":  # what an engine of its own did serves nobody else
-                self._replied.extend(turn.predecessors[-1:])
+            self._replied.extend(turn.predecessors[-1:])
         except Exception as error:  # noqa: BLE001 - the turn itself is not lost for that
             self.complain("reply", error)
         if turn.root.kind == "retrieve" or turn.checks:  # not a turn by itself

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -9,9 +10,50 @@ from time import perf_counter
 from typing import Any
 
 from steelyard.record import Status
+from steelyard.recording import RunSpan
 from steelyard_llamaindex._kinds import Kind
-from steelyard_llamaindex._span import RootSpan
 from steelyard_llamaindex.building._extract import texts_of
+
+_NAMES = ("llamaindex", "llama_index")
+_NOT_TRACERS = frozenset({"Spans", "NullSpanHandler"})
+"""Span handlers that are there without any tracer: ours, and the framework's own."""
+
+
+class RootSpan(RunSpan):
+    """Which span the scores of a turn go on; made when its root begins."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self, root: str) -> None:
+        super().__init__("llamaindex", _NAMES)
+        self._root = root
+        # A block has an id of its own, and may stand within a span.
+        self._ask(root, _active())
+
+    def ask_again(self) -> None:
+        """Look for the span of the root at its end."""
+        self._ask(self._root)
+
+    def ask_of_model(self, id_: str) -> None:
+        """Look for the span of a model call, at its start and at its end."""
+        self._ask(id_, model=True)
+
+    def _ask(self, *ids: str | None, model: bool = False) -> None:
+        framework = sys.modules.get("llama_index_instrumentation")
+        if self.settled or framework is None:
+            return
+        told = framework.root_dispatcher.span_handlers
+        beside = [each for each in told if type(each).__name__ not in _NOT_TRACERS]
+        if not beside:
+            self.settled = True
+        else:
+            (self.ask_of_call if model else self.ask)(beside, *filter(None, ids))
+
+
+def _active() -> str | None:
+    module = sys.modules.get("llama_index_instrumentation.span")
+    return None if module is None else module.active_span_id.get()
+
 
 _MOST_FOLLOWED = 12
 _MOST_PROMPT = 50_000
@@ -163,16 +205,6 @@ current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place
 def unused(turn: Turn) -> list[Step]:
     """The retrievals before a turn that no other turn's answer has used."""
     return [step for step in turn.loose if step.used_by in (None, turn.id)]
-
-
-def is_inside(step: Step, kind: str) -> bool:
-    """Whether a step was called from one of a kind, at whatever depth."""
-    parent = step.parent
-    while parent is not None:
-        if parent.kind == kind:
-            return True
-        parent = parent.parent
-    return False
 
 
 def follow_latest(turn: Turn, mark: object) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from steelyard_opentelemetry._open_spans import OpenSpans
 from steelyard_opentelemetry.building._candidates import Candidates
 from steelyard_opentelemetry.dialects import known_scope
 from steelyard_opentelemetry.spans._logs import ContentEvent, with_content
@@ -66,9 +65,8 @@ class OpenTurns:
         quiet: Seconds without news after which spans count as complete.
         ttl: Seconds after which an open span below which nothing happens counts as never ending.
         max_traces: How many traces are kept; beyond, the one without news for longest is evicted.
-        max_spans: How many ended spans are kept, over all traces; beyond, traces are evicted likewise.
-        read: Reads some spans of one trace. What it returns is kept while they are unchanged, and handed on:
-            nothing is read twice.
+        max_spans: How many ended spans are kept, over all traces.
+        read: Reads some spans of one trace, once while they are unchanged.
         patient: Keep a trace that holds parts of a turn and no whole one for `ttl` seconds, although nothing
             in it is open: for those who are not told which spans are open.
         most_of_sender: How many ended spans of one service are kept for `ttl` seconds; while there are more,
@@ -93,7 +91,7 @@ class OpenTurns:
         self._most_of_sender = most_of_sender
         self._held: Counter[str] = Counter()
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
-        self._open = OpenSpans()
+        self._open_scopes: Counter[str] = Counter()
         self.spans = 0
         """Ended spans in the table."""
         self.evicted = 0
@@ -120,14 +118,21 @@ class OpenTurns:
 
     def awaits(self, span: Span) -> bool:
         """Whether another instrumentor's span that may stand for a span's turn is open in another trace."""
-        return self._open.began_elsewhere(span.scope, span.start, span.trace_id)
+        others = self._open_scopes.keys() - {span.scope}
+        return bool(others) and any(
+            one.started.scope in others and one.started.start <= span.start
+            for trace_id, trace in self._traces.items()
+            if trace_id != span.trace_id
+            for one in trace.open.values()
+        )
 
     def start(self, span: Started, now: float) -> None:
         """Note that a span has begun."""
         trace = self._trace(span.trace_id, now)
         self._close(trace, span.span_id)
         trace.open[span.span_id] = _Open(span, now)
-        self._open.add(span.scope, span.start, span.trace_id, span.span_id)
+        if known_scope(span.scope):
+            self._open_scopes[span.scope] += 1
         self._touch(trace, span.parent_id, now)
 
     def end(self, span: Span, now: float) -> None:
@@ -169,12 +174,7 @@ class OpenTurns:
             trace.open[told.span_id] = _Open(Started(told.trace_id, told.span_id, None, ""), now)
 
     def ripe(self, now: float, *, force: bool = False) -> list[Candidates]:
-        """Take out every turn that is complete.
-
-        Args:
-            now: The time, on the same clock as ever.
-            force: Do not wait for the quiet period.
-        """
+        """Take out every turn that is complete; `force` does not wait for the quiet period."""
         quiet = 0.0 if force else self._quiet
         found: list[Candidates] = []
         for trace_id, trace in list(self._traces.items()):
@@ -228,7 +228,7 @@ class OpenTurns:
         traces = [trace for trace in self._traces.values() if trace.ended]
         found = [self._candidates(trace, list(trace.ended)) for trace in traces]
         self._traces.clear()
-        self._open = OpenSpans()
+        self._open_scopes.clear()
         self._held.clear()
         self.spans = self.told = 0
         return found
@@ -261,16 +261,22 @@ class OpenTurns:
         trace = self._traces.pop(trace_id)
         for key in list(trace.open):
             self._close(trace, key)
-        in_vain = sum(map(len, trace.told.values()))
+        for key in list(trace.told):
+            self._drop_told(trace, key)
+
+    def _drop_told(self, trace: _Trace, key: str) -> None:
+        in_vain = len(trace.told.pop(key, ()))
         self.told -= in_vain
         self.told_in_vain += in_vain
 
     def _close(self, trace: _Trace, span_id: str) -> None:
         """A span is not open any more, if it was."""
         known = trace.open.pop(span_id, None)
-        if known is not None:
-            started = known.started
-            self._open.remove(started.scope, started.start, started.trace_id, span_id)
+        scope = known.started.scope if known is not None else ""
+        if scope in self._open_scopes:
+            self._open_scopes[scope] -= 1
+            if not self._open_scopes[scope]:
+                del self._open_scopes[scope]
 
     def _touch(self, trace: _Trace, parent_id: str | None, now: float) -> None:
         """Everything open above has news."""
@@ -283,9 +289,7 @@ class OpenTurns:
         stale = [key for key, span in trace.open.items() if now - span.touched >= ttl]
         for key in stale:
             self._close(trace, key)
-            in_vain = len(trace.told.pop(key, ()))
-            self.told -= in_vain
-            self.told_in_vain += in_vain
+            self._drop_told(trace, key)
         self.never_ended += len(stale)
         if stale:
             trace.look = now
@@ -316,11 +320,8 @@ class OpenTurns:
         return found
 
     def _ready(self, trace_id: str, trace: _Trace, now: float, quiet: float) -> list[Candidates]:
-        """Turns that are complete although spans above them, or elsewhere in the trace, are open.
-
-        What waits longer than `ttl` below a span that does not end is not held up by it any more: some
-        instrumentors never end a root, and every later turn then seems to stand below it.
-        """
+        """Turns that are complete although spans above them, or elsewhere in the trace, are open."""
+        # Some instrumentors never end a root: what waits longer than `ttl` below one is not held up any more.
         found: list[Candidates] = []
         trace.look = now + self._ttl
         for top, keys in _fragments(trace).items():

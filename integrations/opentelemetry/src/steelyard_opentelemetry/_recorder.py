@@ -8,16 +8,16 @@ import threading
 import time
 import weakref
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from steelyard._internal.forks import in_children
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import (
     OnRecord,
     TurnTarget,
@@ -27,18 +27,41 @@ from steelyard.recording import (
     checked_target,
     is_unrecorded,
 )
-from steelyard_opentelemetry import _hook
-from steelyard_opentelemetry._flow import current_flow
+from steelyard_opentelemetry._hook import content_of
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
 from steelyard_opentelemetry._within import done_within
-from steelyard_opentelemetry.building._diagnosis import Diagnosis
+from steelyard_opentelemetry.building._diagnosis import Diagnosis, DiagnosisTally
 from steelyard_opentelemetry.building._extractor import Extraction, TurnExtractor
-from steelyard_opentelemetry.logs import _held
 from steelyard_opentelemetry.spans._span import from_sdk, is_own
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import Span as SdkSpan
+
+
+import asyncio
+import itertools
+from weakref import WeakKeyDictionary
+
+_numbers = itertools.count(1)
+_tasks: WeakKeyDictionary[asyncio.Task[object], str] = WeakKeyDictionary()
+_thread = threading.local()
+
+
+def current_flow() -> str:
+    """A name for the task that is running, or for the thread if it runs none; no two have the same."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    if task is None:
+        name = getattr(_thread, "name", None)
+        if name is None:
+            name = _thread.name = f"thread {next(_numbers)}"
+        return str(name)
+    if task not in _tasks:
+        _tasks[task] = f"task {next(_numbers)}"
+    return _tasks[task]
 
 
 _log = SafeLogger("steelyard.opentelemetry")
@@ -49,7 +72,6 @@ _KEPT_DIAGNOSES = 100
 _LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
 # Of the program's end, for a Monitor that only begins with the last turn.
 _EXIT_SECONDS = 5.0
-_EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +147,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._tick = min(_LONGEST_TICK, max(_SHORTEST_TICK, quiet / 4))
         self._closed = False
         # Weak: the registration must not keep a processor that was thrown away.
-        self._at_exit = _WeakCall(weakref.WeakMethod(self._exit))
+        self._at_exit = partial(_call_if_there, weakref.WeakMethod(self._exit))
         self._begin()
         in_children(self._begin)
 
@@ -143,7 +165,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._turns = OpenTurns(read=self._extractor.candidates, **self._limits)  # type: ignore[arg-type]
         self._extractor.awaits = self._turns.awaits
         self._tally: Counter[str] = Counter()
-        self._skipped: Counter[str] = Counter()
+        self._skipped = DiagnosisTally(_log)
         self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)
         self._dropped = 0
         self._errors = 0
@@ -267,21 +289,12 @@ class EvaluationSpanProcessor(SpanProcessor):
             self._turns.start(Started(trace_id, span_id, parent, name, span.start_time or 0, flow), now)
         else:
             self._tally["spans"] += 1
-            number = context.span_id
-            content = {**_held.content_of(number), **_hook.content_of(number)}
-            self._turns.end(from_sdk(span, content=content), now)
+            self._turns.end(from_sdk(span, content=content_of(context.span_id)), now)
 
     def _hand_over(self, reading: Extraction) -> None:
         self._tally["duplicates"] += reading.duplicates
-        for diagnosis in reading.diagnoses:
-            self._skipped[diagnosis.cause] += 1
-            self._diagnoses.append(diagnosis)
-            if diagnosis.cause not in _EXPECTED:
-                self._warn_once(
-                    diagnosis.cause,
-                    "a trace gives no record; more with the same cause are only counted: %s",
-                    diagnosis,
-                )
+        self._skipped.note(reading.diagnoses)
+        self._diagnoses.extend(reading.diagnoses)
         for record in reading.records:
             try:
                 self._monitor.submit(changed(record, self._on_record))
@@ -309,7 +322,7 @@ class EvaluationSpanProcessor(SpanProcessor):
             own=tally["own"],
             records=tally["records"],
             duplicates=tally["duplicates"],
-            skipped=dict(self._skipped),
+            skipped=dict(self._skipped.counts),
             evicted_traces=turns.evicted,
             dropped_spans=self._dropped,
             late_spans=self._extractor.late,
@@ -365,16 +378,10 @@ def _id_of(span: ReadableSpan) -> int:
     return getattr(context, "span_id", 0)
 
 
-class _WeakCall:
-    """Calls a method of an object that may be gone: `atexit` never lets go of its argument."""
-
-    def __init__(self, method: weakref.WeakMethod[Any]) -> None:
-        self._method = method
-
-    def __call__(self) -> None:
-        method = self._method()
-        if method is not None:
-            method()
+def _call_if_there(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+    """Call a method of an object that may be gone: `atexit` never lets go of its argument."""
+    if (found := method()) is not None:
+        found()
 
 
 def _default_monitor() -> TurnTarget:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-import random
 import re
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,36 +18,15 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnableParallel, RunnablePassthrough
 
 from steelyard.text import sentences
 
-QUESTIONS = (
-    "How is the weight read from a steelyard?",
-    "Where were many Roman steelyards found?",
-    "In which year did Roberval show his balance in Paris?",
-    "Does it matter where the load lies on the pan of a Roberval balance?",
-    "How much did the lead balls of Cavendish weigh?",
-    "What is the international prototype of the kilogram made of?",
-    "Is a platinum cylinder still needed to define the kilogram?",
-    "What was the Kibble balance called before it was renamed?",
-    "How many milligrams is a carat?",
-    "Who patented a platform scale to weigh wagons of hemp?",
-    "What did a letter of half an ounce cost in the penny post?",
-    "When was the Computing-Tabulating-Recording Company renamed IBM?",
-    "What is the acceleration of free fall at the equator?",
-    "What did the astronauts on Skylab sit on?",
-    "Who invented the strain gauge?",
-    "How many pounds is a stone?",
-)
-"""Questions that the text answers."""
-
-UNANSWERABLE = (
-    "How much does a blue whale weigh?",
-    "Which battery does a bathroom scale take?",
-    "Who sang the first opera in Milan?",
-    "How many calories are in a banana?",
-)
+_FOLDER = files("steelyard.cli.demo")
+_ASKED = json.loads(_FOLDER.joinpath("weighing.json").read_text(encoding="utf-8"))
+INVENTED: Mapping[str, str] = _ASKED["answered"]
+"""The questions that the text answers, each with an answer that has a fact invented in each sentence."""
+UNANSWERABLE: Sequence[str] = _ASKED["unanswered"]
 """Questions that it does not answer."""
 
 DONT_KNOW = "I do not know."
@@ -77,7 +55,7 @@ _AS_GOOD = 0.85
 @cache
 def passages() -> tuple[Document, ...]:
     """The whole text, written for this package; it has the package's licence."""
-    raw = files("steelyard.cli.demo").joinpath("weighing.txt").read_text(encoding="utf-8")
+    raw = _FOLDER.joinpath("weighing.txt").read_text(encoding="utf-8")
     pieces = (piece.partition("\n") for piece in raw.lstrip("# ").split("\n# "))
     return tuple(
         Document(id=f"weighing-{number:02}", page_content=f"{title.strip()}\n{' '.join(text.split())}")
@@ -114,6 +92,9 @@ class WrongWayReranker(BaseRetriever):
 class QuotingModel(BaseChatModel):
     """A chat model that quotes the passages in its prompt, or says that it does not know."""
 
+    invents: bool = False
+    """Answer with an invented fact in each sentence where it knows something."""
+
     @property
     def _llm_type(self) -> str:
         return "demo"
@@ -127,20 +108,17 @@ class QuotingModel(BaseChatModel):
     ) -> ChatResult:
         material, _, question = messages[-1].text.rpartition("\n\nQuestion: ")
         answer = quote(question, [piece.strip() for piece in _QUOTED.split(material) if piece.strip()])
+        if self.invents:
+            answer = INVENTED.get(question, answer)
         return ChatResult(generations=[ChatGeneration(message=AIMessage(content=answer))])
 
 
-def build_chain(retriever: BaseRetriever | None = None) -> Runnable[str, str]:
+def build_chain(retriever: BaseRetriever | None = None, *, invents: bool = False) -> Runnable[str, str]:
     """Question in, answer out; over another retriever than the one that fits if it is given."""
     material: Runnable[str, dict[str, Any]] = RunnableParallel(
         passages=(retriever or PassageRetriever()) | _numbered, question=RunnablePassthrough()
     )
-    return material | _PROMPT | QuotingModel() | StrOutputParser()
-
-
-def inventing(chain: Runnable[str, str]) -> Runnable[str, str]:
-    """The same chain with a last step that alters numbers, names and negations of every answer given."""
-    return chain | RunnableLambda(lambda answer: answer if answer == DONT_KNOW else alter(answer))
+    return material | _PROMPT | QuotingModel(invents=invents) | StrOutputParser()
 
 
 def misled() -> Runnable[str, str]:
@@ -191,37 +169,3 @@ def _fits(question: str, texts: Sequence[set[str]]) -> list[float]:
     rarity = {word: math.log(1 + len(texts) / (0.5 + sum(word in text for text in texts))) for word in asked}
     whole = sum(rarity.values()) or 1.0
     return [sum(rarity[word] for word in asked & text) / whole for text in texts]
-
-
-# Words of one line may stand for each other.
-_ALIKE = """
-Archimedes Bunge Cavendish Coulomb Fairbanks Galilei Gauss Hooke Kibble Lavoisier Mettler Quintenz Roberval
-Birmingham Dayton Hamburg London Merv Ohio Padua Paris Pompeii Scandinavia Sevres Strasbourg Syracuse Vermont
-one two three four five six seven eight nine ten twelve twenty
-"""
-
-
-def alter(answer: str) -> str:
-    """An answer like this one with an invented fact in each sentence, always the same for the same answer.
-
-    A number or name becomes another one; a sentence without either is negated.
-    """
-    draw = random.Random(zlib.crc32(answer.encode()))
-    return " ".join(_altered(sentence.text, draw) for sentence in sentences(answer))
-
-
-def _altered(text: str, draw: random.Random) -> str:
-    if digits := list(re.finditer(r"[1-9]", text)):
-        digit = draw.choice(digits)
-        return _put(text, digit, str((int(digit[0]) - 1 + draw.randint(1, 8)) % 9 + 1))
-    for pool in map(str.split, _ALIKE.strip().splitlines()):
-        if found := re.search(rf"\b({'|'.join(pool)})\b", text):
-            other = draw.choice([name for name in pool if name not in text])
-            return _put(text, found, other)
-    if denied := re.search(r" (not|no longer)\b", text):
-        return _put(text, denied, "")
-    return re.sub(r"\b(is|are|was|were|can|could|has|have|had)\b", r"\1 not", text, count=1)
-
-
-def _put(text: str, place: re.Match[str], other: str) -> str:
-    return text[: place.start()] + other + text[place.end() :]

@@ -17,7 +17,8 @@ from typing import Final
 
 from steelyard._internal.typed import read
 from steelyard.record import Context, Record, Stage, Timings, TraceRef
-from steelyard.report import Label, open_labels
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 from steelyard.scores import Diagnosis, Evaluation, Evidence, Provenance, Score, Usage, Verdict
 from steelyard.sinks import SQLiteSink
 
@@ -52,7 +53,8 @@ def _topics() -> tuple[_Topic, ...]:
 def write_fortnight(path: str, *, now: float) -> None:
     """Write results and labels of a fortnight that ends now."""
     draw = random.Random(7)
-    turns, counted = list(_turns(draw, now)), _Counted()
+    turns = list(_turns(draw, now))
+    counted = _Counted()
 
     async def run() -> None:
         sink = SQLiteSink(path)
@@ -132,15 +134,25 @@ def _turn(
 def _scores(
     draw: random.Random, number: int, topic: _Topic, claims: tuple[str, ...], shown: tuple[Context, ...]
 ) -> Iterator[Score]:
-    verdicts = [_verdict(claim, topic, shown) for claim in claims]
-    held = sum(verdict.value is True for verdict in verdicts) / len(verdicts)
-    yield _score("faithfulness", number, held, tuple(verdicts))
-    useful = [one.text == topic.passage for one in shown]
-    about = (
-        Verdict(about=one.text, kind="useful", value=good) for one, good in zip(shown, useful, strict=True)
-    )
-    yield _score("context_precision", number, 1.0 if useful[0] else 0.0, tuple(about))
-    yield _score("answer_relevancy", number, min(max(draw.gauss(0.88, 0.06), 0.0), 1.0), ())
+    held = tuple(_verdict(claim, topic, shown) for claim in claims)
+    useful = tuple(Verdict(about=one.text, kind="useful", value=one.text == topic.passage) for one in shown)
+    found: dict[str, tuple[float, tuple[Verdict, ...]]] = {
+        "faithfulness": (sum(verdict.value is True for verdict in held) / len(held), held),
+        "context_precision": (float(bool(useful[0].value)), useful),
+        "answer_relevancy": (min(max(draw.gauss(0.88, 0.06), 0.0), 1.0), ()),
+    }
+    for metric, (value, verdicts) in found.items():
+        yield Score(
+            id=f"demo-{metric}-{number}",
+            metric=metric,
+            status="scored",
+            value=value,
+            passed=value >= 0.7,
+            threshold=0.7,
+            inclusion_probability=_PICKED,
+            verdicts=verdicts,
+            provenance=_MADE,
+        )
 
 
 def _verdict(claim: str, topic: _Topic, shown: tuple[Context, ...]) -> Verdict:
@@ -150,20 +162,6 @@ def _verdict(claim: str, topic: _Topic, shown: tuple[Context, ...]) -> Verdict:
             return Verdict(about=claim, kind="supported", value=True, probability=0.95, evidence=(evidence,))
     reason = "no context says so" if claim == topic.invented else "the passage that says so was not shown"
     return Verdict(about=claim, kind="supported", value=False, probability=0.06, reason=reason)
-
-
-def _score(metric: str, number: int, value: float, verdicts: tuple[Verdict, ...]) -> Score:
-    return Score(
-        id=f"demo-{metric}-{number}",
-        metric=metric,
-        status="scored",
-        value=value,
-        passed=value >= 0.7,
-        threshold=0.7,
-        inclusion_probability=_PICKED,
-        verdicts=verdicts,
-        provenance=_MADE,
-    )
 
 
 def _diagnosis(*, is_lost: bool, is_invented: bool) -> Diagnosis:

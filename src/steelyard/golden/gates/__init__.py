@@ -1,10 +1,6 @@
 """Gates with stated error rates, and the comparison of two runs."""
 
-from steelyard.golden.gates._compare import MetricComparison
-from steelyard.golden.gates._gate import EarlierScores, gates_from
-
-__all__ = [
-    "EarlierScores",
-    "MetricComparison",
-    "gates_from",
-]
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.golden.gates._compare import MetricComparison as MetricComparison
+from steelyard.golden.gates._gate import EarlierScores as EarlierScores
+from steelyard.golden.gates._gate import gates_from as gates_from

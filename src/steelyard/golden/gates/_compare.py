@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from steelyard.golden._results import CaseResult, Run
@@ -184,10 +184,8 @@ def _sides(one: CaseResult, other: CaseResult) -> list[ChangedCase]:
     return sides
 
 
-def _warnings(first: Run, second: Run) -> list[str]:
-    found = []
+def _warnings(first: Run, second: Run) -> Iterator[str]:
     if first.judge != second.judge:
-        found.append(f"the judges differ: {first.judge} and {second.judge}")
+        yield f"the judges differ: {first.judge} and {second.judge}"
     if first.version != second.version:
-        found.append(f"the golden sets differ: version {first.version} and {second.version}")
-    return found
+        yield f"the golden sets differ: version {first.version} and {second.version}"

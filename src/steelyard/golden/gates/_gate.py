@@ -59,12 +59,7 @@ class EarlierScores:
 
     @classmethod
     def of_production(cls, golden: GoldenSet, judge: str) -> tuple[EarlierScores, str]:
-        """What production scored on the cases of a mined set, and why there is nothing, if so.
-
-        Args:
-            golden: The set.
-            judge: The judge of this run: scores of another one are no bar for it.
-        """
+        """What production scored on the cases of a mined set, and why there is nothing, if so."""
         scores: dict[str, dict[str, list[float]]] = {}
         others: set[str] = set()
         unknown = 0
@@ -81,15 +76,12 @@ class EarlierScores:
                     others.add(str(judges.get(name)))
                 elif isinstance(value, int | float):
                     scores.setdefault(case.id, {})[str(name)] = [float(value)]
-        found = cls(source="production", scores=scores)
+        why = ""
         if unknown:
-            return (
-                found,
-                f"the set does not say which judge gave {unknown} of its cases their scores; mine it again",
-            )
-        if others and not scores:
-            return found, f"production was judged by {', '.join(sorted(others))}, this run by {judge}"
-        return found, ""
+            why = f"the set does not say which judge gave {unknown} of its cases their scores; mine it again"
+        elif others and not scores:
+            why = f"production was judged by {', '.join(sorted(others))}, this run by {judge}"
+        return cls(source="production", scores=scores), why
 
 
 Outcome = Literal["pass", "fail", "undecided"]
@@ -167,15 +159,7 @@ class GateCheck:
         repeat: Repeated,
         earlier: EarlierScores,
     ) -> None:
-        """Start before the first score.
-
-        Args:
-            gate: What is promised.
-            metric: The metric, for its direction.
-            weights: How much each case that the metric applies to counts.
-            repeat: What is measured again: `app` the application's answers, `judge` their judging, `nothing`.
-            earlier: What was measured of these cases before; the bar, for a gate without a number.
-        """
+        """Start before the first score."""
         self.gate = gate
         # The test knows falls only: where lower is better, the negative is tested.
         self._sign = 1.0 if metric.direction == "higher" else -1.0
@@ -206,15 +190,13 @@ class GateCheck:
             self.test.add(case, self._sign * value)
 
     @property
-    def expected(self) -> int:
-        """How many cases should have a score."""
-        return len(self._cases)
+    def _has_enough(self) -> bool:
+        return 0 < self.test.cases >= _ENOUGH * len(self._cases)
 
     @property
     def is_open(self) -> bool:
         """Whether more scores may decide it."""
-        again = self._repeat != "nothing"
-        return again and self.test.decision is None and 0 < self.test.cases >= _ENOUGH * self.expected
+        return self._repeat != "nothing" and self.test.decision is None and self._has_enough
 
     def result(self, *, same_answers: bool = False) -> GateResult:
         """What was decided.
@@ -223,30 +205,24 @@ class GateCheck:
             same_answers: Every answer is word for word an earlier one, so that nothing has changed.
         """
         test, sign = self.test, self._sign
-        enough = 0 < test.cases >= _ENOUGH * self.expected
-        low, high = self._ends()
+        low = high = None
+        if (interval := test.interval()) is not None and self._chance != "unknown":
+            # The sign may have swapped the ends.
+            low, high = sorted(sign * end for end in interval)
         same = same_answers and self.gate.least is None
         decision: Outcome = "pass" if same else test.decision or "undecided"
         return GateResult(
             gate=f"{self.gate.metric} {'>=' if sign > 0 else '<='} {self._bar_words()}",
             metric=self.gate.metric,
-            outcome=decision if enough else "undecided",
+            outcome=decision if self._has_enough else "undecided",
             mean=None if test.mean is None else sign * test.mean,
             low=low,
             high=high,
             calls=test.calls,
             cases=test.cases,
-            why=self._why(enough, same),
+            why=self._why(same),
             chance=self._chance,
         )
-
-    def _ends(self) -> tuple[float | None, float | None]:
-        interval = self.test.interval()
-        if interval is None or self._chance == "unknown":
-            return None, None
-        # The sign may have swapped the ends.
-        low, high = sorted(self._sign * end for end in interval)
-        return low, high
 
     @property
     def _chance(self) -> Literal["app", "judge", "unknown"]:
@@ -258,10 +234,10 @@ class GateCheck:
         bar = self.test.bar
         return f"{self._source}'s" if bar is None else f"{self._sign * bar:.4g} ({self._source})"
 
-    def _why(self, enough: bool, same: bool) -> str:
+    def _why(self, same: bool) -> str:
         gate, test = self.gate, self.test
-        if not enough:
-            return f"only {test.cases} of {self.expected} cases have a score"
+        if not self._has_enough:
+            return f"only {test.cases} of {len(self._cases)} cases have a score"
         if same:
             return f"{test.cases} answers, each word for word one of the {self._source}'s"
         if self._chance == "unknown":
@@ -274,13 +250,9 @@ class GateCheck:
                 f"{test.calls} scores, one for each case, cannot tell a fall from chance: it takes "
                 f"{test.fewest} cases, or --repeat app"
             )
-        rates = (
-            f"false failures at most {gate.false_failures:.0%}, a fall of {gate.fall:g} passes in at most "
-            f"{1 - gate.power:.0%}"
-        )
+        rates = f"false failures at most {gate.false_failures:.0%}, "
+        rates += f"a fall of {gate.fall:g} passes in at most {1 - gate.power:.0%}"
         of = "" if self._knows_app else "; of these answers: how the application wavers is not in it"
-        if test.decision is None:
-            return (
-                f"undecided after {test.calls} scores: {rates}{of}; `steelyard test --plan` says what decides"
-            )
-        return f"{test.calls} scores of {test.cases} cases: {rates}{of}"
+        if test.decision is not None:
+            return f"{test.calls} scores of {test.cases} cases: {rates}{of}"
+        return f"undecided after {test.calls} scores: {rates}{of}; `steelyard test --plan` says what decides"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -14,25 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard._internal.threads import run_anywhere
-from steelyard.errors import JudgeError
+from steelyard.errors import ConfigurationError, JudgeError
 from steelyard.golden._set import Case, GoldenSet
-from steelyard.golden.making._jobs import JobQueue, embedded, unit
 from steelyard.golden.making._passages import Passage, usable
 from steelyard.golden.making._requests import (
     BATCH,
     KINDS,
-    Blocks,
     Candidate,
     CaseKind,
     Job,
+    Journal,
+    Request,
+    Writer,
+    candidate_from,
     closed_book,
     criticising,
+    gives_itself_away,
     keys,
+    mapping,
     quotas,
     writing,
 )
-from steelyard.golden.making._verify import candidate_from, gives_itself_away, is_copy
-from steelyard.golden.making._writer import Journal, Writer
+from steelyard.judge import StaticEmbedder
 from steelyard.recording import unrecorded
 from steelyard.scores import Usage
 
@@ -41,6 +45,18 @@ _COPY = 0.95
 _OUT_TOKENS = 110
 """Tokens that a written case takes, for the plan."""
 _VERDICT_TOKENS = 25
+_SPARE = 1.15
+"""So many times the cases that are missing are written in a round."""
+_ATTEMPTS = 3
+"""So often the same passages are asked about in the same way."""
+_TRIES, _FEW_TRIES = 3, 10
+"""Of a kind that most cases are rejected of, so many times its cases are written, and so many more."""
+_RELATED = (0.3, 0.97)
+"""Cosines between which two passages are related, and not the same."""
+_NEAREST = 3
+"""So many passages the critic sees of a question that should have no answer."""
+
+_Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,20 +100,18 @@ def plan(
     """What it would take to make a set; see `make`."""
     wanted = quotas(n, shares)
     # The first round as it will be made: its size is what the plan is about.
-    queue = JobQueue(usable(passages), wanted, seed=seed)
-    jobs = queue.next_jobs(dict(wanted))
-    characters = sum(_size(*writing(batch)) for batch in _batches(jobs))
-    written = len(jobs)
+    queue = _JobQueue(usable(passages), wanted, seed=seed)
+    jobs = queue.next_jobs(wanted)
+    characters = 0
+    for instruction, blocks, schema in map(writing, _batches(jobs)):
+        characters += len(instruction) + len(str(schema))
+        characters += sum(len(head) + len(text) + 30 for head, text in blocks)
     # A critic sees the sentences, about a third of the passages, and the case; the closed book the question.
-    read = characters // 4 // 3 + written * 60
-    requests = 3 * ceil(written / BATCH)
-    out = written * (_OUT_TOKENS + 2 * _VERDICT_TOKENS)
+    read = characters // 4 // 3 + len(jobs) * 60
+    requests = 3 * ceil(len(jobs) / BATCH)
+    out = len(jobs) * (_OUT_TOKENS + 2 * _VERDICT_TOKENS)
     usage = Usage(requests=requests, prompt_tokens=characters // 4 + read, completion_tokens=out)
     return Plan(cases=n, passages=len(queue.passages), requests=requests, usage=usage, quotas=wanted)
-
-
-def _size(instruction: str, blocks: Blocks, schema: Mapping[str, Any]) -> int:
-    return len(instruction) + sum(len(head) + len(text) + 30 for head, text in blocks) + len(str(schema))
 
 
 def make(
@@ -133,67 +147,147 @@ def make(
         ConfigurationError: If an option cannot mean what was given, or there is nothing to ask about.
         JudgeError: If the writer cannot be used at all: every request of a round failed for good.
     """
-    queue = JobQueue(usable(passages), quotas(n, shares), seed=seed)
+    queue = _JobQueue(usable(passages), quotas(n, shares), seed=seed)
     book = Journal(None if journal is None else Path(journal))
-    return run_anywhere(_GenerationRun(queue, writer, book, n, concurrency, name).run())
+    return run_anywhere(_GenerationRun(queue, writer, book, n, asyncio.Semaphore(concurrency)).run(name))
+
+
+class _JobQueue:
+    def __init__(self, passages: Sequence[Passage], wanted: Mapping[CaseKind, int], *, seed: int) -> None:
+        if not passages:
+            raise ConfigurationError(
+                "there is no passage of at least 60 characters to ask about; give longer documents"
+            )
+        if sum(wanted.values()) < 1:
+            raise ConfigurationError("n must be at least 1")
+        self.passages = passages
+        self.quotas = wanted
+        self.exhausted: set[CaseKind] = set()
+        self._vectors = run_anywhere(_embedded([passage.text for passage in passages]))
+        rng = np.random.default_rng(seed)
+        singles = [(passage,) for passage in passages]
+        # A question over two passages that have nothing in common would be two questions.
+        pairs = [(passages[i], passages[j]) for i, j in self._related()]
+        self._jobs = {
+            kind: self._order(kind, singles if KINDS[kind].passages == 1 else pairs, rng) for kind in wanted
+        }
+
+    def _related(self) -> Iterable[tuple[int, int]]:
+        """Pairs of passages that are related: each with the three nearest, in the order of the passages."""
+        low, high = _RELATED
+        found: dict[tuple[int, int], None] = {}
+        for index, row in enumerate(self._vectors @ self._vectors.T):
+            # One more, since a passage is nearest to itself.
+            near = [int(i) for i in np.argsort(-row)[: _NEAREST + 1] if i != index and low < row[i] < high]
+            # A dict for its order: the same seed must give the same pairs.
+            found.update({(min(index, other), max(index, other)): None for other in near})
+        return found
+
+    def _order(
+        self, kind: CaseKind, groups: Sequence[tuple[Passage, ...]], rng: np.random.Generator
+    ) -> Iterator[Job]:
+        orders = [rng.permutation(len(groups)) for _ in range(_ATTEMPTS)]
+        jobs = (
+            Job(kind=kind, passages=groups[index], attempt=attempt)
+            # All passages once before any a second time: cases spread over the documents.
+            for attempt, order in enumerate(orders)
+            for index in order
+        )
+        return islice(jobs, _TRIES * max(self.quotas[kind], 1) + _FEW_TRIES)
+
+    def next_jobs(self, missing: Mapping[CaseKind, int]) -> list[Job]:
+        """Some more jobs than cases are missing; what a kind has no passages for goes to the others."""
+        jobs: list[Job] = []
+        for kind, count in missing.items():
+            jobs += self._take(kind, ceil(count * _SPARE))
+        short = ceil(sum(missing.values()) * _SPARE) - len(jobs)
+        # Unanswerable questions take no places of others: too many of them would make declining pay.
+        for kind in self.quotas if short > 0 else ():
+            if KINDS[kind].answerable and self.quotas[kind]:
+                found = self._take(kind, short)
+                jobs += found
+                short -= len(found)
+        return jobs
+
+    def _take(self, kind: CaseKind, count: int) -> list[Job]:
+        found = list(islice(self._jobs[kind], max(count, 0)))
+        if len(found) < count:
+            self.exhausted.add(kind)
+        return found
+
+    async def nearest(self, questions: Sequence[str]) -> list[list[str]]:
+        """The passages nearest to each question."""
+        close = await _embedded(questions) @ self._vectors.T
+        return [[self.passages[i].text for i in np.argsort(-row)[:_NEAREST]] for row in close]
+
+
+async def _embedded(texts: Sequence[str]) -> _Vectors:
+    """Static vectors of texts, of length 1; zeros stay zeros."""
+    vectors, _ = await StaticEmbedder().embed(texts)
+    rows = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 @dataclass
 class _GenerationRun:
-    """One making under way."""
-
-    queue: JobQueue
+    queue: _JobQueue
     writer: Writer
     journal: Journal
     wanted: int
-    concurrency: int
-    name: str
-    accepted: list[Candidate] = field(default_factory=list)
-    vectors: list[npt.NDArray[np.float32]] = field(default_factory=list)
-    surplus: list[Candidate] = field(default_factory=list)
+    slots: asyncio.Semaphore
+    accepted: list[tuple[Candidate, _Vectors]] = field(default_factory=list)
+    """All that was found good; more of a kind than its quota may be among them."""
     rejected: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=Usage)
     last_error: JudgeError | None = None
 
-    async def run(self) -> GenerationResult:
+    async def run(self, name: str) -> GenerationResult:
         """Round after round."""
-        slots = asyncio.Semaphore(self.concurrency)
         try:
             while jobs := self.queue.next_jobs(self._missing()):
-                batches = list(_batches(jobs))
-                found = await asyncio.gather(*(self._batch(batch, slots) for batch in batches))
-                # One failed request is counted as rejected cases; only if nothing at all works does it end
-                # here.
+                found = await asyncio.gather(*map(self._batch, _batches(jobs)))
+                # One failed request is counted as rejected cases; only if nothing at all works does it end.
                 if not any(replied for replied, _ in found) and not self.accepted and self.last_error:
                     raise self.last_error
                 for _, candidates in found:
                     await self._accept(candidates)
-                # After a round only: places are given away where a kind has nothing more to ask about.
-                await self._fill_up()
         finally:
             if callable(close := getattr(self.writer, "aclose", None)):
                 await close()
         return GenerationResult(
-            golden=GoldenSet(cases=tuple(map(self._case, self.accepted)), name=self.name),
+            golden=GoldenSet(cases=tuple(map(self._case, self._chosen())), name=name),
             wanted=self.wanted,
             rejected=dict(self.rejected.most_common()),
             usage=self.usage,
             resumed=self.journal.hits,
         )
 
+    def _chosen(self) -> list[Candidate]:
+        """As many of each kind as its quota; spare ones for kinds of which nothing more can be made."""
+        there, chosen, spare = Counter[CaseKind](), list[Candidate](), list[Candidate]()
+        for one, _ in self.accepted:
+            kind = one.job.kind
+            (chosen if there[kind] < self.queue.quotas[kind] else spare).append(one)
+            there[kind] += 1
+        open_kinds = self.queue.quotas.keys() - self.queue.exhausted
+        to_come = sum(max(self.queue.quotas[kind] - there[kind], 0) for kind in open_kinds)
+        return chosen + spare[: max(self.wanted - len(chosen) - to_come, 0)]
+
     def _missing(self) -> dict[CaseKind, int]:
         """What is missing by kind; no more than is missing altogether."""
-        left = self.wanted - len(self.accepted)
-        there = Counter(candidate.job.kind for candidate in self.accepted)
+        chosen = self._chosen()
+        left = self.wanted - len(chosen)
+        there = Counter(one.job.kind for one in chosen)
         missing: dict[CaseKind, int] = {}
         for kind, quota in self.queue.quotas.items():
             missing[kind] = min(max(quota - there[kind], 0), left)
             left -= missing[kind]
         return missing
 
-    async def _batch(self, jobs: Sequence[Job], slots: asyncio.Semaphore) -> tuple[bool, list[Candidate]]:
+    async def _batch(self, jobs: Sequence[Job]) -> tuple[bool, list[Candidate]]:
         """Write a batch and have it criticised; whether the writer replied, and what the critic let pass."""
-        written = await self._asked(writing(jobs), slots, len(jobs))
+        written = await self._asked(writing(jobs), len(jobs))
         if written is None:
             return False, []
         candidates = []
@@ -212,8 +306,8 @@ class _GenerationRun:
             for one, near in zip(candidates, nearest, strict=True)
         ]
         verdicts, known = await asyncio.gather(
-            self._asked(criticising(candidates, shown), slots, len(candidates)),
-            self._asked(closed_book(candidates), slots, 0),
+            self._asked(criticising(candidates, shown), len(candidates)),
+            self._asked(closed_book(candidates), 0),
         )
         if verdicts is None:
             return True, []
@@ -227,15 +321,13 @@ class _GenerationRun:
                 good.append(candidate)
         return True, good
 
-    async def _asked(
-        self, request: tuple[str, Blocks, Mapping[str, Any]], slots: asyncio.Semaphore, lost: int
-    ) -> Mapping[str, Any] | None:
+    async def _asked(self, request: Request, lost: int) -> Mapping[str, Any] | None:
         """The reply; None where the request failed, which rejects so many cases."""
-        async with slots:
+        async with self.slots:
             try:
                 # Or a recorder that is attached would take the writer's calls for turns.
                 with unrecorded():
-                    written = await self.journal.write(self.writer, *request)
+                    written = await self.journal.write(self.writer, request)
             except JudgeError as error:
                 self.last_error = error
                 self.usage += Usage(requests=error.requests)
@@ -245,47 +337,15 @@ class _GenerationRun:
         self.usage += written.usage
         return written.data
 
-    async def _fill_up(self) -> None:
-        """Let other kinds take the places of those that nothing more can be made of."""
-        there = Counter(one.job.kind for one in self.accepted)
-        quotas = self.queue.quotas
-        to_come = sum(
-            max(quotas[kind] - there[kind], 0) for kind in quotas if kind not in self.queue.exhausted
-        )
-        lacking = max(self.wanted - len(self.accepted) - to_come, 0)
-        if not (lacking and self.surplus):
-            return
-        spare, self.surplus = self.surplus[:lacking], self.surplus[lacking:]
-        await self._accept(spare, quotas=dict.fromkeys(quotas, self.wanted))
-
-    async def _accept(
-        self, candidates: Sequence[Candidate], *, quotas: Mapping[CaseKind, int] | None = None
-    ) -> None:
-        """Take candidates in order, unless they are near-duplicates; of a full kind only later, if ever."""
-        if not candidates:
-            return
-        there = Counter(one.job.kind for one in self.accepted)
-        quotas = self.queue.quotas if quotas is None else quotas
-        vectors = unit(await embedded([candidate.question for candidate in candidates]))
+    async def _accept(self, candidates: Sequence[Candidate]) -> None:
+        vectors = await _embedded([candidate.question for candidate in candidates]) if candidates else ()
         for candidate, vector in zip(candidates, vectors, strict=True):
-            full = len(self.accepted) >= self.wanted
-            # A full kind goes on to be written to: what is left over may fill the places of another.
-            if full or there[candidate.job.kind] >= quotas[candidate.job.kind]:
-                self.surplus.append(candidate)
-                continue
             # Follow-ups are compared within their conversation, for "And when?" may be asked in each of them.
-            same = [one.question for one in self.accepted if one.history == candidate.history]
-            near = any(
-                float(vector @ other) > _COPY
-                for one, other in zip(self.accepted, self.vectors, strict=True)
-                if one.history == candidate.history
-            )
-            if near or is_copy(candidate.question, same):
+            same = (other for one, other in self.accepted if one.history == candidate.history)
+            if any(float(vector @ other) > _COPY for other in same):
                 self.rejected["near-duplicate"] += 1
             else:
-                there[candidate.job.kind] += 1
-                self.accepted.append(candidate)
-                self.vectors.append(vector)
+                self.accepted.append((candidate, vector))
 
     def _case(self, candidate: Candidate) -> Case:
         return Case(
@@ -303,8 +363,7 @@ class _GenerationRun:
 
 
 def _objection(candidate: Candidate, verdict: object, known: object) -> str | None:
-    """Why a case is not accepted."""
-    said = _mapping(verdict)
+    said = mapping(verdict)
     # A critic that left a field out has not looked, and silence is no consent.
     if not all(isinstance(said.get(name), bool) for name in ("answerable", "right", "alone")):
         return "not criticised"
@@ -316,16 +375,12 @@ def _objection(candidate: Candidate, verdict: object, known: object) -> str | No
         return "not answerable from its sentences"
     if not said["right"]:
         return "reference does not follow"
-    unaided = _mapping(known)
+    unaided = mapping(known)
     answer = unaided.get("answer") if unaided.get("known") is True else None
     # That the model says it knows is not enough; its answer must be the reference.
     if isinstance(answer, str) and gives_itself_away(candidate, answer):
         return "answerable without the documents"
     return None
-
-
-def _mapping(data: object) -> Mapping[str, Any]:
-    return data if isinstance(data, Mapping) else {}
 
 
 def _batches(jobs: Sequence[Job]) -> Iterable[Sequence[Job]]:

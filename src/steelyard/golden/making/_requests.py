@@ -1,15 +1,21 @@
-"""The kinds of question that are made, in what shares, and in what words they are asked for."""
+"""The kinds of question that are made, the requests for them, and what needs no model to be checked."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 from steelyard._internal.text import instead_of
 from steelyard.errors import ConfigurationError
 from steelyard.golden._set import Message
 from steelyard.golden.making._passages import Passage
+from steelyard.judge.chat import Written
+from steelyard.scores import Usage
 
 CaseKind = Literal[
     "single_passage", "multi_passage", "comparison", "follow_up", "unanswerable", "false_premise"
@@ -97,37 +103,23 @@ CLOSED = (
 )
 
 _TEXT = {"type": "string"}
-_CASE = {
-    "type": "object",
-    "properties": {
-        "question": _TEXT,
-        "reference": _TEXT,
-        "sentences": {"type": "array", "items": _TEXT},
-        "history": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"role": {"type": "string", "enum": ["user", "assistant"]}, "text": _TEXT},
-                "required": ["role", "text"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["question", "reference", "sentences", "history"],
-    "additionalProperties": False,
-}
-_VERDICT = {
-    "type": "object",
-    "properties": dict.fromkeys(("answerable", "right", "alone"), {"type": "boolean"}),
-    "required": ["answerable", "right", "alone"],
-    "additionalProperties": False,
-}
-_KNOWN = {
-    "type": "object",
-    "properties": {"known": {"type": "boolean"}, "answer": _TEXT},
-    "required": ["known", "answer"],
-    "additionalProperties": False,
-}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """The schema of an object with just these properties."""
+    closed = {"required": list(properties), "additionalProperties": False}
+    return {"type": "object", "properties": properties, **closed}
+
+
+_MESSAGE = _object(role={"type": "string", "enum": ["user", "assistant"]}, text=_TEXT)
+_CASE = _object(
+    question=_TEXT,
+    reference=_TEXT,
+    sentences={"type": "array", "items": _TEXT},
+    history={"type": "array", "items": _MESSAGE},
+)
+_VERDICT = _object(**dict.fromkeys(("answerable", "right", "alone"), {"type": "boolean"}))
+_KNOWN = _object(known={"type": "boolean"}, answer=_TEXT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +145,8 @@ class Candidate:
 
 
 Blocks = list[tuple[str, str]]
+Request = tuple[str, Blocks, Mapping[str, Any]]
+"""Instruction, texts with their headings, and the schema of the reply."""
 
 
 def keys(count: int) -> list[str]:
@@ -162,36 +156,21 @@ def keys(count: int) -> list[str]:
 
 def schema(shape: Mapping[str, Any], count: int) -> dict[str, Any]:
     """An object with one value of this shape to a key."""
-    names = keys(count)
-    return {
-        "type": "object",
-        "properties": {name: {"$ref": "#/$defs/one"} for name in names},
-        "required": names,
-        "additionalProperties": False,
-        # Once, however many keys there are: the schema is part of what is paid for.
-        "$defs": {"one": dict(shape)},
-    }
+    # Once, however many keys there are: the schema is part of what is paid for.
+    return {**_object(**dict.fromkeys(keys(count), {"$ref": "#/$defs/one"})), "$defs": {"one": dict(shape)}}
 
 
-def writing(jobs: Sequence[Job]) -> tuple[str, Blocks, dict[str, Any]]:
+def writing(jobs: Sequence[Job]) -> Request:
     """The request for a batch of cases."""
-    wanted = "; ".join(f"{key}: {_wanted(job)}" for key, job in zip(keys(len(jobs)), jobs, strict=True))
-    blocks = [
-        (f"{key} passage {number}", passage.text)
-        for key, job in zip(keys(len(jobs)), jobs, strict=True)
-        for number, passage in enumerate(job.passages, start=1)
-    ]
-    return WRITE.format(wanted=wanted), blocks, schema(_CASE, len(jobs))
+    wanted, blocks = [], list[tuple[str, str]]()
+    for key, job in zip(keys(len(jobs)), jobs, strict=True):
+        again = f" (its passages were asked about {job.attempt} times before: ask about something else)"
+        wanted.append(f"{key}: {KINDS[job.kind].wanted}{again if job.attempt else ''}")
+        blocks += [(f"{key} passage {at}", one.text) for at, one in enumerate(job.passages, start=1)]
+    return WRITE.format(wanted="; ".join(wanted)), blocks, schema(_CASE, len(jobs))
 
 
-def _wanted(job: Job) -> str:
-    again = f" (its passages were asked about {job.attempt} times before: ask about something else)"
-    return KINDS[job.kind].wanted + (again if job.attempt else "")
-
-
-def criticising(
-    candidates: Sequence[Candidate], shown: Sequence[Sequence[str]]
-) -> tuple[str, Blocks, dict[str, Any]]:
+def criticising(candidates: Sequence[Candidate], shown: Sequence[Sequence[str]]) -> Request:
     """The request of the critic: each case with what it may be answered from."""
     blocks: Blocks = []
     for key, candidate, texts in zip(keys(len(candidates)), candidates, shown, strict=True):
@@ -201,7 +180,7 @@ def criticising(
     return CRITICISE, blocks, schema(_VERDICT, len(candidates))
 
 
-def closed_book(candidates: Sequence[Candidate]) -> tuple[str, Blocks, dict[str, Any]]:
+def closed_book(candidates: Sequence[Candidate]) -> Request:
     """The request to answer without the documents."""
     blocks = [
         block
@@ -214,3 +193,139 @@ def closed_book(candidates: Sequence[Candidate]) -> tuple[str, Blocks, dict[str,
 def _asked(key: str, candidate: Candidate) -> Blocks:
     told = [(f"{key} history, {message.role}", message.text) for message in candidate.history]
     return [*told, (f"{key} question", candidate.question)]
+
+
+_WORD = re.compile(r"\w+")
+_LONGEST_QUESTION = 600
+_SAME = 0.6
+"""An answer from general knowledge with this share of the reference's own words is the same answer."""
+
+
+def candidate_from(data: object, job: Job) -> Candidate | str:
+    """A case out of what a model wrote, or what is wrong with it.
+
+    Sentences have to stand in the passages word for word (white space aside); the passage's own characters
+    are kept, not the model's.
+    """
+    row = mapping(data)
+    question, reference = _text(row.get("question")), _text(row.get("reference"))
+    if not question or not reference or len(question) > _LONGEST_QUESTION:
+        return "not written"
+    sentences = _quoted(row.get("sentences"), job)
+    if isinstance(sentences, str):
+        return sentences
+    history = _history(row.get("history")) if job.kind == "follow_up" else ()
+    if job.kind == "follow_up" and not (history and history[-1].role == "assistant"):
+        return "conversation missing"
+    return Candidate(job=job, question=question, reference=reference, sentences=sentences, history=history)
+
+
+def _quoted(given: object, job: Job) -> tuple[str, ...] | str:
+    """The quoted sentences as they stand in the passages, or what is wrong with them."""
+    if not isinstance(given, list):
+        return "not written"
+    places = [_place(text, job) for text in given if _text(text)]
+    found = [place for place in places if place is not None]
+    if not found or len(found) < len(places):
+        return "quotation not word for word"
+    wanted = KINDS[job.kind].passages
+    if wanted > 1 and len({index for index, _ in found}) < wanted:
+        return "rests on one passage only"
+    return tuple(dict.fromkeys(text for _, text in found))
+
+
+def mapping(data: object) -> Mapping[str, Any]:
+    """An object of a reply; an empty one where there is none."""
+    return data if isinstance(data, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _place(quoted: object, job: Job) -> tuple[int, str] | None:
+    """The index of the passage that holds a sentence, and the sentence as it stands there."""
+    words = _text(quoted).split()
+    pattern = re.compile(r"\s+".join(map(re.escape, words)))
+    for index, passage in enumerate(job.passages):
+        if (found := pattern.search(passage.text)) is not None:
+            return index, found.group()
+    return None
+
+
+def _history(given: object) -> tuple[Message, ...]:
+    messages = []
+    for row in given if isinstance(given, list) else ():
+        role = row.get("role") if isinstance(row, Mapping) else None
+        if role in ("user", "assistant") and (text := _text(row.get("text"))):
+            messages.append(Message(role=role, text=text))
+    return tuple(messages)
+
+
+def gives_itself_away(candidate: Candidate, answer: str) -> bool:
+    """Whether an answer from general knowledge says what the reference says.
+
+    Compared are the words of the reference that are not in the question: those carry the answer.
+    """
+    asked = set(_words(candidate.question))
+    own = [
+        word
+        for word in _words(candidate.reference)
+        if word not in asked and (len(word) > 3 or word.isdigit())
+    ]
+    if not own:
+        return False
+    given = set(_words(answer))
+    return sum(word in given for word in own) / len(own) >= _SAME
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+class Writer(Protocol):
+    """A model that writes JSON after a schema; `steelyard.judge.chat.ChatWriter` is one."""
+
+    @property
+    def name(self) -> str:
+        """Its name, with the model."""
+
+    async def write(self, instruction: str, blocks: Blocks, schema: Mapping[str, Any]) -> Written:
+        """Write an object."""
+
+
+class Journal:
+    """Replies by request, one a line, in a file that only its owner can read.
+
+    The same request is not sent again: work that was interrupted goes on, and the same seed and documents
+    make the same set. The file holds what the model wrote about the documents; delete it to have it written
+    anew.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._known: dict[str, Mapping[str, Any]] = {}
+        self.hits = 0
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                try:
+                    row = json.loads(line)
+                    self._known[row["key"]] = row["data"]
+                except (ValueError, KeyError, TypeError):
+                    continue  # the half line of a process that was killed
+
+    async def write(self, writer: Writer, request: Request) -> Written:
+        """The known reply, or a new one, which is kept."""
+        parts = json.dumps([writer.name, *request])
+        key = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:32]
+        if key in self._known:
+            self.hits += 1
+            return Written(data=self._known[key], usage=Usage())
+        written = await writer.write(*request)
+        self._known[key] = written.data
+        if self._path is not None:
+            self._path.touch(mode=0o600)
+            with self._path.open("a", encoding="utf-8") as file:
+                # On a line of its own, whatever a process that was killed left at the end.
+                file.write("\n" + json.dumps({"key": key, "data": written.data}, ensure_ascii=False) + "\n")
+        return written

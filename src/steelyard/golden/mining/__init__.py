@@ -1,16 +1,8 @@
 """Golden cases from production: drawn with known probabilities, reviewed by people."""
 
-from steelyard.golden.mining._estimate import production_mean
-from steelyard.golden.mining._mine import Mask, Mined, mine
-from steelyard.golden.mining._population import Population
-from steelyard.golden.mining._review import Review, apply_labels
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.golden.mining._mine import Mask as Mask
+from steelyard.golden.mining._mine import Mined, Review, apply_labels, mine, production_mean
+from steelyard.golden.mining._population import Population as Population
 
-__all__ = [
-    "Mask",
-    "Mined",
-    "Population",
-    "Review",
-    "apply_labels",
-    "mine",
-    "production_mean",
-]
+__all__ = ["Mined", "Review", "apply_labels", "mine", "production_mean"]

@@ -2,21 +2,177 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
-from steelyard._internal.warn_once import WarnOnce
-from steelyard.errors import InvalidRecord
+from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.golden._results import named_judge
 from steelyard.golden._set import Case, GoldenSet
-from steelyard.golden.mining._population import SHARES, Drawn, Population, StoredTurn, Stratum
+from steelyard.golden.mining._population import SHARES, Drawn, Population, StoredTurn, Stratum, read_turns
 from steelyard.record import Record
+from steelyard.results import connect_readonly, evaluation_of
 from steelyard.scores import Evaluation
-from steelyard.sinks import connect_readonly, evaluation_of
+from steelyard.stats import Estimate, corrected_mean, weighted_mean
+
+
+@dataclass
+class Review:
+    """A set under review; every decision is written to its file before the next case is shown."""
+
+    path: Path
+    """The set's file."""
+    who: str
+    """Who reviews."""
+    golden: GoldenSet
+    """The set as it stands."""
+
+    @classmethod
+    def open(cls, path: str | Path, *, who: str) -> Review:
+        """Open a set.
+
+        Raises:
+            InvalidGoldenSet: If the file is not one.
+        """
+        return cls(Path(path), who, GoldenSet.load(path))
+
+    @property
+    def pending(self) -> tuple[Case, ...]:
+        """The cases that nobody has reviewed."""
+        return self.golden.unreviewed
+
+    def accept(
+        self,
+        case: Case,
+        *,
+        label: Literal["good", "bad"] | None = None,
+        reference: str | None = None,
+        question: str | None = None,
+    ) -> None:
+        """Take a case into the set, with what was said of its answer, and corrected texts."""
+        changed = _said(case, label, self.who)
+        if reference is not None:
+            changed = replace(changed, reference=reference or None)
+        if question:
+            changed = replace(changed, question=question)
+        self._put(changed, case.id)
+
+    def drop(self, case: Case) -> None:
+        """Take a case out of the set. Means over a drawn set are then biased by what was taken out."""
+        self._put(None, case.id)
+
+    def _put(self, changed: Case | None, name: str) -> None:
+        cases = tuple(
+            one for case in self.golden if (one := changed if case.id == name else case) is not None
+        )
+        self.golden = GoldenSet(cases=cases, name=self.golden.name)
+        self.golden.save(self.path)
+
+
+def apply_labels(golden: GoldenSet, labels: Iterable[tuple[str, str, str]]) -> tuple[GoldenSet, int]:
+    """What was said of whole turns elsewhere, such as in the live view, as the review of their cases.
+
+    Args:
+        golden: A set of `mine`: its cases have the ids of their turns.
+        labels: Record id, `good` or `bad`, and who said so.
+
+    Returns:
+        The set with labels, and how many cases have one now.
+    """
+    said = {record: (value, who) for record, value, who in labels if value in ("good", "bad")}
+    found = 0
+    cases = []
+    for case in golden:
+        if case.id in said:
+            value, who = said[case.id]
+            found += 1
+            case = _said(case, "good" if value == "good" else "bad", who)
+        cases.append(case)
+    return GoldenSet(cases=tuple(cases), name=golden.name), found
+
+
+def _said(case: Case, label: Literal["good", "bad"] | None, who: str) -> Case:
+    metadata = {**case.metadata, **({"label": label} if label else {})}
+    return replace(case, reviewed_by=who, metadata=metadata)
+
+
+_GRADES: Mapping[Stratum, float] = {"failing": 0.0, "uncertain": 0.5, "rest": 1.0}
+"""What the judge's finding is worth as a guess at a person's; how far it is one is found from the labels."""
+
+
+def production_mean(
+    golden: GoldenSet,
+    labels: Mapping[str, float] | None = None,
+    *,
+    db: str | Path | None = None,
+    metric: str | None = None,
+    since: float | None = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean of people's labels over all of production, from a mined set.
+
+    With a database and a metric, it is used too which of all stored turns the judge found failing, uncertain
+    or neither, corrected by the labels (`steelyard.stats.corrected_mean`): the interval is the narrower, the
+    better the judge knows.
+
+    Args:
+        golden: A set of `mine`.
+        labels: By case id, in 0..1; what reviewers said (`metadata["label"]`) where None.
+        db: The file that the set was drawn from.
+        metric: The metric that comes nearest to what people say; it needs a threshold.
+        since: As it was given to `mine`.
+        level: Nominal coverage.
+
+    Raises:
+        ConfigurationError: If there are fewer than two labels of cases that were drawn, or only one of `db`
+            and `metric` is given.
+    """
+    if (db is None) != (metric is None):
+        raise ConfigurationError("production_mean needs db and metric together")
+    said = labels if labels is not None else labels_of(golden)
+    inclusion = _inclusion(golden, said)
+    if len(inclusion) < 2:
+        raise ConfigurationError("production_mean needs the labels of at least two cases that were drawn")
+    values = [float(said[name]) for name in inclusion]
+    if db is None or metric is None:
+        found = weighted_mean(values, list(inclusion.values()), level=level)
+        assert found is not None
+        return found
+    turns = {turn.record_id: turn for turn in read_turns(db, metric=metric, since=since).turns}
+    if gone := inclusion.keys() - turns.keys():
+        raise ConfigurationError(
+            f"{len(gone)} labelled cases have no score of {metric!r} in {str(db)!r}; "
+            "name the results that the set was mined from"
+        )
+    return corrected_mean(
+        [_GRADES[turn.stratum] for turn in turns.values()],
+        [_GRADES[turns[name].stratum] for name in inclusion],
+        values,
+        judged_inclusion=[turn.inclusion for turn in turns.values()],
+        labelled_inclusion=list(inclusion.values()),
+        level=level,
+    )
+
+
+def _inclusion(golden: GoldenSet, said: Container[str]) -> dict[str, float]:
+    """With what chance each labelled case was drawn, beside the likeliest one.
+
+    A weighted mean depends on the ratios of the chances only; the share of all turns drawn cancels out.
+    """
+    drawn = {case.id: 1 / case.weight for case in golden if case.id in said and case.inclusion_probability}
+    return {name: chance / max(drawn.values()) for name, chance in drawn.items()}
+
+
+def labels_of(golden: GoldenSet) -> dict[str, float]:
+    """What reviewers said of the answers from production: 1 for good, 0 for bad."""
+    values = {"good": 1.0, "bad": 0.0}
+    said = {case.id: case.metadata.get("label") for case in golden}
+    return {name: values[label] for name, label in said.items() if isinstance(label, str) and label in values}
+
 
 _warn_once = WarnOnce(SafeLogger("steelyard.golden"))
 
@@ -105,7 +261,6 @@ def mine(
 
 
 def _case(db: str | Path, drawn: Drawn, mask: Mask | None) -> Case | str:
-    """The case, or why there is none."""
     turn = drawn.turn
     with closing(connect_readonly(db)) as connection:
         try:

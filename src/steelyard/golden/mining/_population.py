@@ -17,13 +17,10 @@ import numpy.typing as npt
 from steelyard._internal.threads import run_anywhere
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder
-from steelyard.sinks import connect_readonly
+from steelyard.results import connect_readonly
 from steelyard.stats import (
     cluster,
-    inclusion_probabilities,
     name_clusters,
-    spread_sizes,
-    systematic_sample,
 )
 
 Stratum = Literal["failing", "uncertain", "rest"]
@@ -105,15 +102,11 @@ def _add_scores(connection: sqlite3.Connection, turns: Mapping[str, StoredTurn],
             # Picks for metrics are nested, so the largest of their probabilities is that of being judged at
             # all.
             turn.inclusion = max(turn.inclusion, inclusion)
+            near = threshold is not None and abs(value - threshold) < _NEAR
             if passed == 0:
                 turn.stratum = "failing"
-            elif turn.stratum == "rest" and _is_uncertain(value, threshold, error):
+            elif turn.stratum == "rest" and (near or (error or 0.0) > _WIDE):
                 turn.stratum = "uncertain"
-
-
-def _is_uncertain(value: float, threshold: float | None, error: float | None) -> bool:
-    near = threshold is not None and abs(value - threshold) < _NEAR
-    return near or (error is not None and error > _WIDE)
 
 
 SHARES: Mapping[Stratum, float] = {"failing": 0.3, "uncertain": 0.15, "rest": 0.55}
@@ -156,14 +149,7 @@ class Population:
     def read(
         cls, db: str | Path, *, metric: str | None = None, since: float | None = None, seed: int = 0
     ) -> Population:
-        """Read a results file.
-
-        Args:
-            db: A file that `SQLiteSink` wrote.
-            metric: Only this metric decides what fails or is uncertain.
-            since: Only turns evaluated at or after this Unix time.
-            seed: Decides which questions are left out where there are more than 20,000.
-        """
+        """Read a results file."""
         stored = read_turns(db, metric=metric, since=since)
         if not stored.turns:
             raise ConfigurationError(
@@ -171,7 +157,11 @@ class Population:
                 f"texts, {stored.without_score} have no score; "
                 "set store_content = true, and wait for turns that are scored"
             )
-        groups, kept = _some(_grouped(stored.turns), np.random.default_rng(seed))
+        groups, kept = _grouped(stored.turns), 1.0
+        if len(groups) > _MOST_EMBEDDED:
+            picked = np.random.default_rng(seed).choice(len(groups), _MOST_EMBEDDED, replace=False)
+            # In their own order, as they are where nothing is left out.
+            groups, kept = [groups[at] for at in np.sort(picked)], _MOST_EMBEDDED / len(groups)
         labels, names = _clusters(groups)
         return cls(stored=stored, groups=groups, kept=kept, labels=labels, names=names)
 
@@ -197,7 +187,6 @@ class Population:
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
-        """How many turns of production each group stands for."""
         return np.array([sum(1 / turn.inclusion for turn in group) for group in self.groups])
 
     @cached_property
@@ -206,7 +195,6 @@ class Population:
         return np.array([list(SHARES).index(group[0].stratum) for group in self.groups], np.intp)
 
     def _sizes(self, shares: Mapping[Stratum, float]) -> npt.NDArray[np.float64]:
-        """How much each group is to be preferred."""
         sizes = np.zeros(len(self.groups))
         for number, kind in enumerate(SHARES):
             members = np.flatnonzero(self._kinds == number)
@@ -228,15 +216,6 @@ def _grouped(turns: Sequence[StoredTurn]) -> list[list[StoredTurn]]:
         for turn in group:
             turn.stratum = worst
     return list(found.values())
-
-
-def _some(groups: list[list[StoredTurn]], rng: np.random.Generator) -> tuple[list[list[StoredTurn]], float]:
-    """Not more questions than can be clustered in a few seconds, and the probability of each to be there."""
-    if len(groups) <= _MOST_EMBEDDED:
-        return groups, 1.0
-    # In their own order, as they are where nothing is left out.
-    picked = np.sort(rng.choice(len(groups), _MOST_EMBEDDED, replace=False))
-    return [groups[index] for index in picked], _MOST_EMBEDDED / len(groups)
 
 
 def _clusters(groups: Sequence[Sequence[StoredTurn]]) -> tuple[npt.NDArray[np.intp], list[str]]:
@@ -269,3 +248,54 @@ def _one_of(group: Sequence[StoredTurn], rng: np.random.Generator) -> tuple[Stor
     chances = weights / weights.sum()
     index = int(rng.choice(len(group), p=chances))
     return group[index], float(chances[index] * group[index].inclusion)
+
+
+def inclusion_probabilities(sizes: npt.ArrayLike, number: int) -> npt.NDArray[np.float64]:
+    """Probabilities in proportion to sizes that add up to `number`; none above 1.
+
+    What would exceed 1 is taken for certain, and the rest shared out anew (Sarndal, Swensson & Wretman,
+    Model Assisted Survey Sampling, 1992, section 3.6).
+
+    Args:
+        sizes: Above 0, one for each member.
+        number: How many members to draw; all of them where there are no more.
+
+    >>> inclusion_probabilities([1.0, 1.0, 2.0, 12.0], 2)
+    array([0.25, 0.25, 0.5 , 1.  ])
+    """
+    given = np.asarray(sizes, float)
+    if number >= len(given):
+        return np.ones_like(given)
+    certain = np.zeros(len(given), bool)
+    while True:
+        free = ~certain
+        shares = given * ((number - certain.sum()) / given[free].sum())
+        over = free & (shares >= 1)
+        if not over.any():
+            return np.where(certain, 1.0, shares)
+        certain |= over
+
+
+def systematic_sample(probabilities: npt.ArrayLike, *, rng: np.random.Generator) -> list[int]:
+    """Positions of a systematic sample: member i with its probability, as many as they add up to.
+
+    Neighbours in the list are seldom drawn together, so a list in order of groups spreads the sample over
+    them (Madow, Annals of Mathematical Statistics 20, 1949).
+    """
+    ends = np.cumsum(np.asarray(probabilities, float))
+    # Rounding in the sum must not draw one member more.
+    marks = np.arange(rng.random(), ends[-1] - 1e-9, 1.0) if len(ends) else np.array([])
+    found = np.searchsorted(ends, marks, side="right")
+    return [int(position) for position in np.minimum(found, len(ends) - 1)]
+
+
+def spread_sizes(weights: Sequence[float], groups: Sequence[int]) -> npt.NDArray[np.float64]:
+    """Sizes in proportion to weights within a group, and to the square root of their sum between groups.
+
+    Small groups are drawn from more often than their share, large ones less (power allocation: Bankier, The
+    American Statistician 42, 1988, with q = 1/2).
+    """
+    given, labels = np.asarray(weights, float), np.asarray(groups, int)
+    totals = np.bincount(labels, weights=given)
+    sizes: npt.NDArray[np.float64] = given / np.sqrt(totals[labels])
+    return sizes

@@ -7,8 +7,8 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,115 @@ from typing import Any
 from steelyard._internal.redact import redacted_url
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.golden._set import Case
-from steelyard.golden.running._reply import join_async_pieces, join_pieces
+from steelyard.record import Context, Record
+from steelyard.recording.reading import ANSWERS, DOCUMENT_TEXTS, contexts_of
 
-# An endpoint may stream without end.
-_LARGEST = 8 * 1024 * 1024
-# The run's own limit for a case comes first.
-_SECONDS = 3600.0
+_CONTEXTS = (
+    *("contexts", "retrieved_contexts", "source_documents", "source_nodes", "documents", "context"),
+    *("sources", "retrieval_context"),
+)
+
+
+class OddReply(SteelyardError):
+    """An application handed back something in which no answer can be found."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AppReply:
+    """An application's answer."""
+
+    answer: str = field(repr=False)
+    contexts: tuple[Context, ...] = ()
+    """What the application says it retrieved; empty where it says nothing of that."""
+
+
+def read_reply(value: object) -> AppReply:
+    """The answer in what an application returned.
+
+    Strings, messages, Records, responses of query engines, pairs of answer and contexts, and mappings or
+    objects with fields of the usual names (`answer`, `response`, `output`, `result`; `contexts`,
+    `source_documents`, `source_nodes`) are understood.
+    """
+    if isinstance(value, Record):
+        return AppReply(answer=value.answer, contexts=value.contexts)
+    if isinstance(value, str):
+        return AppReply(answer=value)
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+        return AppReply(answer=value[0], contexts=_contexts(value[1]))
+    answer = _answer(value)
+    if answer is None:
+        kind = "None" if value is None else f"a {type(value).__name__}"
+        keys = f" with the keys {sorted(map(str, value))[:8]}" if isinstance(value, Mapping) else ""
+        raise OddReply(
+            f"the application returned {kind}{keys}, in which there is no answer; return a string, a "
+            "mapping with 'answer' and 'contexts', or a steelyard Record"
+        )
+    found = next((_field(value, name) for name in _CONTEXTS if _field(value, name)), ())
+    return AppReply(answer=answer, contexts=_contexts(found))
+
+
+def _joined(pieces: list[Any]) -> object:
+    if pieces and all(isinstance(piece, Mapping) for piece in pieces):
+        merged: dict[str, Any] = {}
+        for piece in pieces:
+            for key, value in piece.items():
+                # Texts come in pieces; what else is streamed, contexts for one, comes whole.
+                merged[key] = merged[key] + value if isinstance(merged.get(key), str) else value
+        return merged
+    texts = [piece if isinstance(piece, str) else _text(piece) for piece in pieces]
+    return "".join(text for text in texts if text)
+
+
+def _answer(value: object) -> str | None:
+    for name in (*ANSWERS, "text", "content"):
+        found = _field(value, name)
+        if isinstance(found, str):
+            return found
+        # A message or a document as the answer; mappings are looked into below.
+        if found is not None and not isinstance(found, Mapping | Sequence) and (text := _text(found)):
+            return text
+        if isinstance(found, Mapping) and (inner := _answer(found)) is not None:
+            return inner
+    if isinstance(messages := _field(value, "messages"), Sequence) and messages:
+        # Of a graph's state: its last message is what the user is shown.
+        return _text(messages[-1])
+    return _text(value)
+
+
+def _field(value: object, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(name)
+    # Their attributes are methods (`tuple.count`), never a field of a reply.
+    return None if isinstance(value, list | tuple | int | float) else getattr(value, name, None)
+
+
+def _text(value: object) -> str | None:
+    node = _field(value, "node")
+    if node is not None:
+        return _text(node)
+    for name in ("text", "content", *DOCUMENT_TEXTS):
+        found = _field(value, name)
+        if isinstance(found, str):
+            return found
+        if isinstance(found, list) and found:
+            parts = [part if isinstance(part, str) else _field(part, "text") for part in found]
+            return "".join(part for part in parts if isinstance(part, str))
+    get = getattr(value, "get_content", None)
+    content = get() if callable(get) else None
+    return content if isinstance(content, str) else None
+
+
+def _contexts(found: object) -> tuple[Context, ...]:
+    if isinstance(found, str):
+        return (Context(text=found, rank=0),) if found else ()
+    if not isinstance(found, Sequence):
+        return ()
+    given = [{"text": one.text, "id": one.id} if isinstance(one, Context) else one for one in found]
+    return tuple(contexts_of(given))
+
+
+_LARGEST = 8 * 1024 * 1024  # an endpoint may stream without end
+_SECONDS = 3600.0  # the run's own limit for a case comes first
 
 
 class EndpointError(SteelyardError):
@@ -44,12 +147,7 @@ def http_app(url: str, *, answer_field: str | None = None, contexts_field: str |
         body = {"question": case.question, "history": messages(case)}
         try:
             reply = pool.request(
-                "POST",
-                url,
-                json=body,
-                timeout=_SECONDS,
-                redirect=False,
-                preload_content=False,
+                "POST", url, json=body, timeout=_SECONDS, redirect=False, preload_content=False
             )
             data = reply.read(_LARGEST)
             reply.release_conn()
@@ -57,27 +155,18 @@ def http_app(url: str, *, answer_field: str | None = None, contexts_field: str |
             raise EndpointError(f"{shown}: {type(error).__name__}") from None
         if reply.status >= 300:
             raise EndpointError(f"{shown} replied {reply.status}")
-        return _picked(_parsed(data, reply.headers.get("Content-Type", "")), answer_field, contexts_field)
+        found: Any = data.decode("utf-8", "replace")
+        if "json" in reply.headers.get("Content-Type", ""):
+            try:
+                found = json.loads(found)
+            except (ValueError, RecursionError):
+                raise EndpointError("the endpoint's reply is not JSON") from None
+        if answer_field is None and contexts_field is None:
+            return found
+        picked = {"answer": _at(found, answer_field or "answer")}
+        return picked | {"contexts": _at(found, contexts_field)} if contexts_field else picked
 
     return App(name=shown, call=call, takes_history=True)
-
-
-def _parsed(data: bytes, kind: str) -> object:
-    text = data.decode("utf-8", "replace")
-    if "json" not in kind:
-        return text
-    try:
-        parsed: object = json.loads(text)
-    except (ValueError, RecursionError):
-        raise EndpointError("the endpoint's reply is not JSON") from None
-    return parsed
-
-
-def _picked(reply: object, answer: str | None, contexts: str | None) -> object:
-    if answer is None and contexts is None:
-        return reply
-    picked = {"answer": _at(reply, answer or "answer")}
-    return picked | {"contexts": _at(reply, contexts)} if contexts else picked
 
 
 def _at(value: object, path: str) -> object:
@@ -109,9 +198,7 @@ class App:
     """Whether it keeps a conversation in itself, so that only one case may be put to it at a time."""
 
 
-def app_from(
-    target: object, *, input_key: str | None = None, options: Mapping[str, Any] | None = None
-) -> App:
+def app_from(target: object, *, options: Mapping[str, Any] | None = None) -> App:
     """The application that an object, a name or an address stands for.
 
     Args:
@@ -119,7 +206,6 @@ def app_from(
             `case` is given those), an object with `invoke`, `query`, `chat` or `run` (a LangChain chain, a
             LlamaIndex engine or workflow), `"module:name"` of either, or the address of an HTTP endpoint. A
             function without parameters makes the application.
-        input_key: The key of a chain's input under which it expects the question, where it cannot be told.
         options: For an HTTP endpoint: see `http_app`.
     """
     if isinstance(target, App):
@@ -127,8 +213,8 @@ def app_from(
     if isinstance(target, str):
         if target.startswith(("http://", "https://")):
             return http_app(target, **(options or {}))
-        return _adapted(load_object(target), target, input_key)
-    return _adapted(target, getattr(target, "__name__", type(target).__name__), input_key)
+        return _adapted(load_object(target), target)
+    return _adapted(target, getattr(target, "__name__", type(target).__name__))
 
 
 def load_object(spec: str, *, what: str = "app") -> object:
@@ -157,16 +243,16 @@ def load_object(spec: str, *, what: str = "app") -> object:
     return found
 
 
-def _adapted(target: object, name: str, input_key: str | None) -> App:
+def _adapted(target: object, name: str) -> App:
     # A factory: a function that takes no question cannot be the application itself.
     if inspect.isfunction(target) and not _parameters(target):
         made = target()
         if inspect.iscoroutine(made):
             made = asyncio.run(made)
-        return _adapted(made, name, input_key)
+        return _adapted(made, name)
     for method, adapter in _ADAPTERS.items():
         if callable(getattr(target, method, None)) and not inspect.isfunction(target):
-            return adapter(target, name, input_key)
+            return adapter(target, name)
     if callable(target):
         return _function(target, name)
     raise ConfigurationError(
@@ -210,18 +296,12 @@ def messages(case: Case) -> list[dict[str, str]]:
 def _drained(call: Callable[[Case], Any], case: Case) -> Any:
     """The reply; a stream is read to its end here, where it is recorded."""
     found = call(case)
-    if (streamed := _stream_of(found)) is not None:
-        text = join_pieces(iter(streamed))
+    streamed: Iterable[Any] | None = getattr(found, "response_gen", None)
+    # LlamaIndex; a chat engine's whole reply has a stream too, which would only repeat it.
+    if streamed is not None and not hasattr(found, "is_dummy_stream"):
+        text = _joined(list(streamed))
         return {"answer": text, "source_nodes": getattr(found, "source_nodes", None)}
-    return join_pieces(found) if isinstance(found, Iterator) else found
-
-
-def _stream_of(found: object) -> Iterable[Any] | None:
-    """The pieces of a LlamaIndex reply that streams."""
-    if hasattr(found, "is_dummy_stream"):  # a chat engine's whole reply, whose stream would only repeat it
-        return None
-    pieces: Iterable[Any] | None = getattr(found, "response_gen", None)
-    return pieces
+    return _joined(list(found)) if isinstance(found, Iterator) else found
 
 
 async def _awaited(call: Callable[[Case], Any], case: Case) -> Any:
@@ -229,14 +309,18 @@ async def _awaited(call: Callable[[Case], Any], case: Case) -> Any:
     if inspect.isawaitable(found):
         found = await found
     if isinstance(found, AsyncIterator):
-        return await join_async_pieces(found)
-    return join_pieces(found) if isinstance(found, Iterator) else found
+        return _joined([piece async for piece in found])
+    return _joined(list(found)) if isinstance(found, Iterator) else found
 
 
-def _chain(target: Any, name: str, input_key: str | None) -> App:
+def _chain(target: Any, name: str) -> App:
     """A LangChain runnable: its input is the question, or a mapping or messages that hold it."""
-    keys = [input_key] if input_key else _input_keys(target)
-    question = next((key for key in _QUESTION_KEYS if key in keys), input_key)
+    try:
+        schema = target.get_input_jsonschema()
+        keys = schema.get("properties", {}) if schema.get("type") == "object" else {}
+    except Exception:  # noqa: BLE001 - a chain of somebody's own; then its input is the question
+        keys = {}
+    question = next((key for key in _QUESTION_KEYS if key in keys), None)
     history = next((key for key in _HISTORY_KEYS if key in keys), None)
 
     def call(case: Case) -> Any:
@@ -255,22 +339,7 @@ def _chain(target: Any, name: str, input_key: str | None) -> App:
     return App(name=name, call=partial(_drained, call), takes_history=takes)
 
 
-def _input_keys(target: Any) -> list[str]:
-    """The names of the fields of a chain's input; none where it takes a bare question."""
-    try:
-        schema = target.get_input_jsonschema()
-    except Exception:  # noqa: BLE001 - a chain of somebody's own; then its input is the question
-        return []
-    return list(schema.get("properties", ())) if schema.get("type") == "object" else []
-
-
-def _engine(target: Any, name: str, _: str | None) -> App:
-    return App(
-        name=name, call=partial(_drained, lambda case: target.query(case.question)), takes_history=False
-    )
-
-
-def _chat(target: Any, name: str, _: str | None) -> App:
+def _chat(target: Any, name: str) -> App:
     """A chat engine: it keeps the conversation in itself, so each case starts a new one."""
 
     def call(case: Case) -> Any:
@@ -288,21 +357,19 @@ def _chat(target: Any, name: str, _: str | None) -> App:
     return App(name=name, call=partial(_drained, call), takes_history=True, alone=True)
 
 
-def _workflow(target: Any, name: str, _: str | None) -> App:
+def _workflow(target: Any, name: str) -> App:
     """A LlamaIndex agent (`user_msg`) or workflow (`query`, `question` or `input`)."""
     names = {parameter.name for parameter in _parameters(target.run)}
     key = "user_msg" if "user_msg" in names else next((k for k in _QUESTION_KEYS if k in names), "query")
 
-    def call(case: Case) -> Any:
-        return target.run(**{key: case.question})
-
-    return App(name=name, call=partial(_awaited, call), takes_history=False, is_async=True)
+    call = partial(_awaited, lambda case: target.run(**{key: case.question}))
+    return App(name=name, call=call, takes_history=False, is_async=True)
 
 
 # In this order: a LangChain runnable has `invoke` and may have a `query` as well.
-_ADAPTERS: Mapping[str, Callable[[Any, str, str | None], App]] = {
+_ADAPTERS: Mapping[str, Callable[[Any, str], App]] = {
     "invoke": _chain,
-    "query": _engine,
+    "query": lambda target, name: _function(target.query, name),
     "chat": _chat,
     "run": _workflow,
 }

@@ -14,8 +14,7 @@ from steelyard._internal.redact import redacted
 from steelyard._internal.threads import DaemonExecutor, LoopThread, ThreadHangs
 from steelyard.golden._results import Asked
 from steelyard.golden._set import Case
-from steelyard.golden.running._app import App
-from steelyard.golden.running._reply import AppReply, OddReply, read_reply
+from steelyard.golden.running._app import App, AppReply, OddReply, read_reply
 from steelyard.record import Record
 from steelyard.recording import Draft, attach_recorders, detach_recorders
 
@@ -94,7 +93,9 @@ class AppRunner:
             yield runner
         finally:
             detach_recorders()
-            runner._close()
+            runner._threads.shutdown(wait=False)
+            if runner._thread is not None:
+                runner._thread.stop()
 
     async def ask(self, case: Case) -> AskedTurn:
         """Put one case to the application; whatever it does, there is an AskedTurn."""
@@ -148,7 +149,11 @@ class AppRunner:
                 contexts_source=seen.contexts_source, retrieved=seen.retrieved, stages=seen.stages
             )
         standalone = seen.standalone_question if seen is not None else None
-        return base.replace(notes=notes, standalone_question=standalone or _told(case))
+        if case.history and not standalone:
+            # With what was said before it, for a judge that sees only the question.
+            told = [f"{message.role}: {message.text}" for message in case.history]
+            standalone = "\n".join([*told, f"user: {case.question}"])
+        return base.replace(notes=notes, standalone_question=standalone)
 
     async def _start_loop(self) -> None:
         """A loop of its own for coroutines: one that blocks must not hold up the clock that ends it."""
@@ -163,22 +168,9 @@ class AppRunner:
         self._thread.start()
         self._loop = await ready
 
-    def _close(self) -> None:
-        self._threads.shutdown(wait=False)
-        if self._thread is not None:
-            self._thread.stop()
-
 
 def _chosen(turns: Sequence[Record], reply: AppReply) -> Record | None:
     """The recorded turn that made the answer: by its text, else the last one that retrieved."""
     same = [turn for turn in turns if turn.answer.strip() == reply.answer.strip() and turn.contexts]
     found = same or [turn for turn in turns if turn.contexts] or list(turns)
     return found[-1] if found else None
-
-
-def _told(case: Case) -> str | None:
-    """The question with what was said before it, for a judge that sees only the question."""
-    if not case.history:
-        return None
-    lines = [f"{message.role}: {message.text}" for message in case.history]
-    return "\n".join([*lines, f"user: {case.question}"])

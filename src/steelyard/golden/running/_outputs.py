@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from steelyard._internal.text import shorten
@@ -29,13 +28,12 @@ def junit_xml(run: Run) -> str:
     error.
     """
     unasked = run.outcome == NOTHING_ASKED
+    failures = sum(bool(case.failed) for case in run) + sum(gate.outcome != "pass" for gate in run.gates)
     suite = ElementTree.Element(
         "testsuite",
         name=_xml(f"steelyard {run.golden}"),
         tests=str(len(run.cases) + len(run.gates) + unasked),
-        failures=str(
-            sum(bool(case.failed) for case in run) + sum(g.outcome != "pass" for g in run.gates) + unasked
-        ),
+        failures=str(failures + unasked),
         errors=str(sum(_is_error(case) for case in run)),
         time=f"{run.seconds:.3f}",
     )
@@ -44,15 +42,14 @@ def junit_xml(run: Run) -> str:
         ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
     for case in run:
         _case(suite, run, case)
-    if run.outcome == NOTHING_ASKED:
+    if unasked:
         node = ElementTree.SubElement(suite, "testcase", classname="steelyard.gates", name=NOTHING_ASKED)
         ElementTree.SubElement(node, "failure", message=HOW_TO_ASK)
     for gate in run.gates:
         node = ElementTree.SubElement(suite, "testcase", classname="steelyard.gates", name=_xml(gate.gate))
         if gate.outcome != "pass":
-            ElementTree.SubElement(
-                node, "failure", message=_xml(f"{gate.outcome}: mean {_number(gate.mean)}")
-            )
+            message = _xml(f"{gate.outcome}: mean {_number(gate.mean)}")
+            ElementTree.SubElement(node, "failure", message=message)
         ElementTree.SubElement(node, "system-out").text = _xml(f"mean {_number(gate.mean)}; {gate.why}")
     root = ElementTree.Element("testsuites")
     root.append(suite)
@@ -76,9 +73,8 @@ def _case(suite: ElementTree.Element, run: Run, case: CaseResult) -> None:
         ElementTree.SubElement(node, "error", type="unscored", message=_xml(names))
     for name in case.failed:
         result = case.metrics[name]
-        failure = ElementTree.SubElement(
-            node, "failure", type=name, message=f"{name} {_number(result.value)} misses {result.threshold:g}"
-        )
+        message = f"{name} {_number(result.value)} misses {result.threshold:g}"
+        failure = ElementTree.SubElement(node, "failure", type=name, message=message)
         failure.text = _xml("\n".join([result.explanation, *result.against]))
     lines = [f"answer: {case.answer}"]
     lines += [f"{name}: {_number(result.value)}" for name, result in case.metrics.items()]
@@ -106,7 +102,10 @@ def markdown_summary(run: Run) -> str:
         lines += [*map(_gate_row, run.gates), ""]
     lines += ["| metric | mean | 95 % interval | scored | missed |", "|---|---|---|---|---|"]
     lines += [_metric_row(run, name) for name in run.metrics]
-    lines += _bad_rows([case for case in run if _is_error(case) or case.failed])
+    if bad := [case for case in run if _is_error(case) or case.failed]:
+        lines += ["", "| case | question | what |", "|---|---|---|"]
+        lines += [f"| `{one.id}` | {_cell(one.question)} | {_cell(_what(one))} |" for one in bad[:_MOST_ROWS]]
+        lines += [f"| | and {len(bad) - _MOST_ROWS} more | |"] if len(bad) > _MOST_ROWS else []
     lines += ["", *(f"- {_cell(warning)}" for warning in run.warnings)] if run.warnings else []
     return "\n".join(lines).rstrip() + "\n"
 
@@ -117,24 +116,13 @@ def _gate_row(gate: GateResult) -> str:
     return f"| {_cell(gate.gate)} | {sign} | {_number(gate.mean)} | {ends} | {gate.calls} | {why} |"
 
 
-def _bad_rows(bad: Sequence[CaseResult]) -> list[str]:
-    if not bad:
-        return []
-    lines = ["", "| case | question | what |", "|---|---|---|"]
-    lines += [f"| `{case.id}` | {_cell(case.question)} | {_cell(_what(case))} |" for case in bad[:_MOST_ROWS]]
-    return lines if len(bad) <= _MOST_ROWS else [*lines, f"| | and {len(bad) - _MOST_ROWS} more | |"]
-
-
 def _metric_row(run: Run, name: str) -> str:
     results = [case.metrics[name] for case in run if name in case.metrics]
-    scored = [result for result in results if result.value is not None]
-    estimate = run.estimate(name)
-    if estimate is not None:
-        mean, ends = f"{estimate.value:.3f}", f"{estimate.low:.3f} to {estimate.high:.3f}"
-    else:
-        mean, ends = _number(run.mean(name)), "-"
+    scored = sum(result.value is not None for result in results)
+    found = run.estimate(name)
+    ends = "-" if found is None else f"{found.low:.3f} to {found.high:.3f}"
     missed = sum(result.passed is False for result in results)
-    return f"| {name} | {mean} | {ends} | {len(scored)} of {len(results)} | {missed or '-'} |"
+    return f"| {name} | {_number(run.mean(name))} | {ends} | {scored} of {len(results)} | {missed or '-'} |"
 
 
 def _what(case: CaseResult) -> str:

@@ -16,14 +16,13 @@ from steelyard.golden._set import Case, GoldenSet
 from steelyard.golden.gates._gate import EarlierScores, Gate, GateCheck, Repeated, gates_from
 from steelyard.golden.running._app import App, app_from
 from steelyard.golden.running._ask import AppRunner, AskedTurn
-from steelyard.golden.running._declined import Declined
-from steelyard.golden.running._scores import measured, merged
+from steelyard.golden.running._scores import Declined, measured, merged
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import layers, uncached
 from steelyard.metrics import Metric, default_metrics, parse_metrics
 from steelyard.questions import Embedder, Judge
 from steelyard.recording import unrecorded
-from steelyard.scores import Evaluation, Usage
+from steelyard.scores import Usage
 from steelyard.stats import repeats_order
 
 Repeat = Literal["judge", "app"]
@@ -134,16 +133,12 @@ async def arun_golden(
 
 
 def _suite(given: Sequence[Metric | str] | None, judge: Judge, more: Iterable[str]) -> list[Metric]:
-    """The metrics asked for, and those that thresholds and gates name."""
-    made: list[Metric] = []
-    for one in given if given is not None else ():
+    made = default_metrics(judge) if given is None else []
+    for one in given or ():
         made += [one] if isinstance(one, Metric) else _named(one, judge)
-    if given is None:
-        made = default_metrics(judge)
     known = {metric.name for metric in made}
     for name in dict.fromkeys(more):
-        if name not in known:
-            made += _named(name, judge)
+        made += [] if name in known else _named(name, judge)
     check_names(made)
     unknown = [name for name in more if name not in {metric.name for metric in made}]
     if unknown:
@@ -157,8 +152,6 @@ def _named(name: str, judge: Judge) -> list[Metric]:
 
 @dataclass(kw_only=True)
 class _Runner:
-    """One run: what it is about, and how far it has come."""
-
     golden: GoldenSet
     app: App
     metrics: list[Metric]
@@ -219,7 +212,6 @@ class _Runner:
 
     @property
     def judge_name(self) -> str:
-        """The judge, with the version of its wording."""
         return named_judge(self.judge.name, self.judge.prompt_version)
 
     async def run(self) -> Run:
@@ -259,8 +251,7 @@ class _Runner:
 
     async def _first(self, runner: AppRunner, case: Case) -> AskedTurn:
         turn = await runner.ask(case)
-        metrics = self.metrics_for(case)
-        evaluation = await self._judged(turn, metrics) if turn.asked == "answered" else None
+        found = await self._judged(turn, self.metrics_for(case)) if turn.asked == "answered" else {}
         result = CaseResult(
             id=case.id,
             question=case.question,
@@ -268,7 +259,7 @@ class _Runner:
             problem=turn.problem,
             answer=turn.record.answer,
             contexts=tuple(context.text for context in turn.record.contexts),
-            metrics={} if evaluation is None else measured(evaluation, self.thresholds),
+            metrics=found,
             notes=turn.record.notes,
             tags=case.tags,
             kind=case.kind,
@@ -291,18 +282,19 @@ class _Runner:
         for number in range(1, _MEASURED if unbounded else most):
             order = repeats_order(list(turns), seed=self.seed, number=number)
             while order:
-                names = self._open_metrics(number, everything=unbounded)
+                names = {
+                    *(
+                        check.gate.metric
+                        for check in self.checks
+                        if check.is_open and number < check.gate.passes
+                    ),
+                    *(metric.name for metric in self.metrics if unbounded),
+                }
                 if not names:
                     break
                 # A few at a time, for each batch may decide a gate and spare the rest.
                 batch, order = order[: self.concurrency], order[self.concurrency :]
                 await asyncio.gather(*(self._again(runner, turns[name], names) for name in batch))
-
-    def _open_metrics(self, number: int, *, everything: bool) -> set[str]:
-        """The metrics that are still to be measured in this pass."""
-        if everything:
-            return {metric.name for metric in self.metrics}
-        return {check.gate.metric for check in self.checks if check.is_open and number < check.gate.passes}
 
     async def _again(self, runner: AppRunner, turn: AskedTurn, names: set[str]) -> None:
         metrics = [metric for metric in self.metrics_for(turn.case) if metric.name in names]
@@ -313,12 +305,14 @@ class _Runner:
             # Not counted: the first answer says whether the case was answered.
             if turn.asked != "answered":
                 return
-        found = measured(await self._judged(turn, metrics, again=True), self.thresholds)
+        found = await self._judged(turn, metrics, again=True)
         result = self.results[turn.case.id]
         self.results[turn.case.id] = replace(result, metrics=merged(result.metrics, found))
         self._count(turn.case.id, found)
 
-    async def _judged(self, turn: AskedTurn, metrics: list[Metric], *, again: bool = False) -> Evaluation:
+    async def _judged(
+        self, turn: AskedTurn, metrics: list[Metric], *, again: bool = False
+    ) -> dict[str, MetricResult]:
         limit = None if self.deadline is None else time.monotonic() + self.deadline
         # A repeat that is answered from a cache tells nothing.
         judge = uncached(self.judge) if again else self.judge
@@ -328,7 +322,7 @@ class _Runner:
                 turn.record, metrics, judge=judge, embedder=self.embedder, deadline=limit
             )
         self.usage += evaluation.usage
-        return evaluation
+        return measured(evaluation, self.thresholds)
 
     def _count(self, case: str, found: Mapping[str, MetricResult]) -> None:
         for check in self.checks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from steelyard._internal.text import shorten
 from steelyard._internal.threads import run_anywhere
@@ -11,11 +11,63 @@ from steelyard.engine import evaluate_one
 from steelyard.errors import ConfigurationError
 from steelyard.golden._results import MetricResult
 from steelyard.judge import StaticEmbedder, judge_from
-from steelyard.metrics import parse_metrics
-from steelyard.questions import Embedder, Judge
+from steelyard.metrics import Metric, Threshold, parse_metrics
+from steelyard.questions import (
+    Embedder,
+    Judge,
+    MetricRun,
+    Noncommittal,
+    Part,
+    Predicate,
+    Unanswered,
+    YesNo,
+    require,
+)
 from steelyard.record import Record
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declined(Metric):
+    """1 if the answer says that it does not know, or what the question wrongly takes for granted, else 0.
+
+    It is for questions that the documents do not answer. The other metrics would call such an answer evasive
+    or without claims; so cases of the kinds `unanswerable` and `false_premise` are measured with this one
+    alone. A correction has to agree with the reference where there is one: to make one up is no better than
+    to make up an answer. The local judge cannot tell a correction; with it, only declining counts.
+    """
+
+    key = "declined"
+    version = "2"
+
+    threshold: Threshold = 1.0
+    """It declines, or corrects."""
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        """Question and answer."""
+        return ("question", "answer")
+
+    def questions(self, record: Record) -> MetricRun:
+        """Two questions, in one request."""
+        criterion = "Does the answer say that something which the question takes for granted is not so"
+        needs: frozenset[Part] = frozenset({"question", "answer"})
+        if record.reference is not None:
+            criterion, needs = f"{criterion}, and does the reference say the same", needs | {"reference"}
+        declines, corrects = yield [Noncommittal(), Predicate(criterion=f"{criterion}?", needs=needs)]
+        (answer,) = require([declines], YesNo)
+        if answer.value:
+            return self.scored(1.0, explanation=f"the answer declines. {answer.reason}".strip())
+        if isinstance(corrects, Unanswered) and corrects.cause == "unsupported":
+            return self.scored(0.0, explanation="the answer does not say that it cannot be known")
+        (answer,) = require([corrects], YesNo)
+        said = "corrects" if answer.value else "neither declines nor corrects"
+        return self.scored(
+            float(answer.value),
+            explanation=f"the answer {said} what the question takes for granted. {answer.reason}".strip(),
+        )
+
 
 _LONGEST = 400
 
@@ -54,8 +106,8 @@ def assert_scores(
     found = measured(run_anywhere(_judged(record, least, chosen, embedder)), least)
     problems = [_problem(name, result) for name, result in found.items() if result.passed is not True]
     if problems:
-        told = [f"question: {shorten(record.asked, _LONGEST)}", f"answer: {shorten(record.answer, _LONGEST)}"]
-        raise AssertionError("\n".join([*problems, *told]))
+        asked, said = shorten(record.asked, _LONGEST), shorten(record.answer, _LONGEST)
+        raise AssertionError("\n".join([*problems, f"question: {asked}", f"answer: {said}"]))
     return found
 
 

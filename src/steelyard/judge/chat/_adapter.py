@@ -15,12 +15,11 @@ from typing import TypedDict, TypeVar
 from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard._internal.redact import error_words, redacted
 from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
-from steelyard.judge._replies import named_error
-from steelyard.judge.chat._asked import asked
 from steelyard.judge.chat._kinds import KINDS
-from steelyard.judge.chat._obedience import Obedience
+from steelyard.judge.chat._obedience import Obedience, asked
 from steelyard.judge.chat._parse import answers_in
 from steelyard.judge.chat._prompts import Reasoning, reasoning_of, render, schema, version_of
+from steelyard.judge.endpoint import named_error
 from steelyard.questions import Capabilities, Reply, Request
 from steelyard.recording import unrecorded
 from steelyard.scores import Usage
@@ -28,41 +27,38 @@ from steelyard.scores import Usage
 _Result = TypeVar("_Result")
 
 
-class _Calls:
-    """Calls of a foreign object: so many at a time, each within its time, unrecorded, failures by name.
+class _Foreign:
+    """An object of another framework: so many calls at a time, each in time, unrecorded, failures by name."""
 
-    Args:
-        timeout: Seconds until a call is given up.
-        concurrency: Calls in flight at most.
-
-    Raises:
-        ConfigurationError: If an option makes no sense.
-    """
-
-    def __init__(self, *, timeout: float, concurrency: int) -> None:
+    def __init__(self, *, name: str, timeout: float = 60.0, concurrency: int = 16) -> None:
         if timeout <= 0:
             raise ConfigurationError(f"timeout must be positive, not {timeout!r}")
+        self.name = name
         self._timeout = timeout
         self._slots = PerLoopSemaphore(concurrency)
 
-    async def run(self, call: Callable[[], Awaitable[_Result]], name: str) -> _Result:
-        """Make a call.
-
-        Raises:
-            JudgeError: For whatever it raised, by name.
-        """
+    async def _call(self, call: Callable[[], Awaitable[_Result]]) -> tuple[_Result, Usage]:
+        """What a call came to, and the request and the time that it took."""
+        started = time.perf_counter()
         async with self._slots.here():
             try:
                 with unrecorded():
                     async with asyncio.timeout(self._timeout):
-                        return await call()
+                        result = await call()
             except JudgeError:
                 raise
             except TimeoutError as error:
-                message = f"no reply from {name} within {self._timeout:g} s"
+                message = f"no reply from {self.name} within {self._timeout:g} s"
                 raise JudgeUnavailable(message, cause="timeout") from error
             except Exception as error:
-                raise _named(error, name) from error
+                raise _named(error, self.name) from error
+        return result, Usage(requests=1, seconds=time.perf_counter() - started)
+
+    async def aclose(self) -> None:
+        """Nothing to release: the object belongs to whoever made it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
 
 def _named(error: Exception, name: str) -> JudgeError:
@@ -101,7 +97,7 @@ class ModelOptions(TypedDict, total=False):
     reasoning: Reasoning | None
 
 
-class ModelJudge(ABC):
+class ModelJudge(_Foreign, ABC):
     """A judge that is a model object of another framework. Subclasses say how to call it, in `complete`.
 
     The model is asked in words for one JSON object; what is wanted stands in the prompt as a JSON schema,
@@ -132,10 +128,9 @@ class ModelJudge(ABC):
         max_characters: int = 400_000,
         reasoning: Reasoning | None = None,
     ) -> None:
-        self._calls = _Calls(timeout=timeout, concurrency=concurrency)
+        super().__init__(name=name, timeout=timeout, concurrency=concurrency)
         self._reasoning = reasoning_of(reasons, reasoning)
         self._obedience = Obedience()
-        self.name = name
         self.prompt_version = version_of(self._reasoning)
         self.capabilities = Capabilities(
             kinds=frozenset(KINDS), max_questions=max_questions, max_characters=max_characters
@@ -151,38 +146,24 @@ class ModelJudge(ABC):
     async def answer(self, request: Request) -> Reply:
         """Put the questions to the model."""
         made = asked(request)
-        put = made.on_the_wire()
         prompt = render(made.request, reasoning=self._reasoning, nonce=made.nonce)
-        user = prompt.spelled(schema(put, reasoning=self._reasoning))
-        started = time.perf_counter()
-        text, counted = await self._calls.run(lambda: self.complete(prompt.system, user), self.name)
+        user = prompt.spelled(schema(made.on_the_wire(), reasoning=self._reasoning))
+        (text, counted), spent = await self._call(lambda: self.complete(prompt.system, user))
         answers, _ = answers_in(text, made.request, nonce=made.nonce)
-        return Reply(
-            answers=self._obedience.judged(answers, made.request), usage=counted + _one_request(started)
-        )
-
-    async def aclose(self) -> None:  # noqa: B027 - most have nothing to do here
-        """Nothing to release: the model belongs to whoever made it."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
+        return Reply(answers=self._obedience.judged(answers, made.request), usage=counted + spent)
 
 
-class ModelEmbedder(ABC):
+class ModelEmbedder(_Foreign, ABC):
     """An embedder that is an object of another framework. Subclasses say how to call it, in `vectors`.
 
     Args:
         name: How Scores name it.
-        timeout: Seconds until a request is given up.
-        concurrency: Requests in flight at most.
+        timeout: Seconds until a call is given up.
+        concurrency: Calls in flight at most.
 
     Raises:
         ConfigurationError: If an option makes no sense.
     """
-
-    def __init__(self, *, name: str, timeout: float = 60.0, concurrency: int = 16) -> None:
-        self._calls = _Calls(timeout=timeout, concurrency=concurrency)
-        self.name = name
 
     @abstractmethod
     async def vectors(self, texts: list[str]) -> Sequence[Sequence[float]]:
@@ -194,18 +175,7 @@ class ModelEmbedder(ABC):
         Raises:
             JudgeError: If there are no vectors.
         """
-        started = time.perf_counter()
-        found = await self._calls.run(lambda: self.vectors(list(texts)), self.name)
+        found, spent = await self._call(lambda: self.vectors(list(texts)))
         if len(found) != len(texts):
             raise MalformedReply(f"{self.name}: {len(found)} vectors for {len(texts)} texts")
-        return found, _one_request(started)
-
-    async def aclose(self) -> None:  # noqa: B027 - most have nothing to do here
-        """Nothing to release: the object belongs to whoever made it."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
-
-
-def _one_request(started: float) -> Usage:
-    return Usage(requests=1, seconds=time.perf_counter() - started)
+        return found, spent

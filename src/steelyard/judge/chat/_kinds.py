@@ -113,17 +113,15 @@ def _supported(question: Supported) -> Wording:
         place = f"context {letter}{question.passage + 1}"
     else:
         place = _PLACES[question.by]
-    point = _POINTER if _points(question) else ""
     follows = f"According to {place} alone, is the statement true? No if any part of it does not follow."
-    return f"{follows}{point}", question.claim
+    return follows, question.claim
 
 
 def _contradicted(question: Contradicted) -> Wording:
     place = _PLACES[question.by]
     places = f"any of {place}" if question.by.endswith("contexts") else place
-    point = _POINTER if _points(question) else ""
     excludes = f"Does what {places} say exclude that the statement is true? Silence does not exclude it."
-    return f"{excludes}{point}", question.claim
+    return excludes, question.claim
 
 
 def _relevant(question: Relevant) -> Wording:
@@ -131,24 +129,9 @@ def _relevant(question: Relevant) -> Wording:
     return f"Does the {what} the question?", question.text
 
 
-def _same(question: Same) -> Wording:
-    return f"Does the {question.among} make this statement too, in whatever words?", question.claim
-
-
 def _useful(question: Useful) -> Wording:
     instruction = f"Was the context useful in arriving at the {question.toward} to the question?"
     return instruction, f"context c{question.context + 1}"
-
-
-def _noncommittal(_: Noncommittal) -> Wording:
-    return "", (
-        "Does the answer evade the question: is it vague, does it say that it does not know, or nothing to "
-        "the point?"
-    )
-
-
-def _predicate(question: Predicate) -> Wording:
-    return "Is the criterion met?", question.criterion
 
 
 def _points(question: Question) -> bool:
@@ -237,33 +220,6 @@ def _option(question: Choose, given: RepliedValue) -> Answer:
     return ChosenOption(value=option, reason=given.reason)
 
 
-# Texts.
-
-
-def _claims(question: Claims) -> Wording:
-    return (
-        "List the factual claims of a text, in its language: one full sentence each, to be understood alone, "
-        "with pronouns and answers to the question made complete. No claim makes an empty list."
-    ), f"claims of the {question.of}"
-
-
-def _entities(question: Entities) -> Wording:
-    return (
-        "List the named entities of a text as written: people, places, organisations, dates, numbers, works."
-    ), f"entities of the {question.of}"
-
-
-def _generated(question: GeneratedQuestions) -> Wording:
-    return "", (
-        f"Write {question.count} different questions that the answer would answer, in the language of the "
-        "answer."
-    )
-
-
-def _generated_shape(question: GeneratedQuestions) -> Mapping[str, Any]:
-    return {"questions": {**_TEXTS, "minItems": 1, "maxItems": question.count}}
-
-
 def _texts(question: Question, given: RepliedValue) -> Answer:
     items = given.value
     if isinstance(items, dict):
@@ -279,8 +235,14 @@ def _yes_no(wording: Callable[[Any], Wording]) -> ChatKind:
     return ChatKind(wording=wording, shape=_verdict_shape, parse=_verdict)
 
 
-def _list_of(name: str, wording: Callable[[Any], Wording]) -> ChatKind:
-    return ChatKind(wording=wording, shape=lambda _: {name: _TEXTS}, parse=_texts, reasoned=False)
+def _list_of(name: str, instruction: str, line: str) -> ChatKind:
+    """Texts of a name; `instruction` and `line` have the question's own fields in braces."""
+    return ChatKind(
+        wording=lambda question: (instruction, line.format(question=question)),
+        shape=lambda _: {name: _TEXTS},
+        parse=_texts,
+        reasoned=False,
+    )
 
 
 KINDS: Mapping[type[Question], ChatKind] = {
@@ -288,14 +250,42 @@ KINDS: Mapping[type[Question], ChatKind] = {
     Contradicted: _yes_no(_contradicted),
     Useful: _yes_no(_useful),
     Relevant: _yes_no(_relevant),
-    Same: _yes_no(_same),
-    Noncommittal: _yes_no(_noncommittal),
-    Predicate: _yes_no(_predicate),
+    Same: _yes_no(
+        lambda one: (f"Does the {one.among} make this statement too, in whatever words?", one.claim)
+    ),
+    Noncommittal: _yes_no(
+        lambda _: (
+            "",
+            "Does the answer evade the question: is it vague, does it say that it does not know, or nothing "
+            "to the point?",
+        )
+    ),
+    Predicate: _yes_no(lambda one: ("Is the criterion met?", one.criterion)),
     Rating: ChatKind(wording=_rating, shape=_level_shape, parse=_level),
     Sufficient: ChatKind(wording=_sufficient, shape=_sufficient_shape, parse=_sufficiency, reasoned=False),
     Choose: ChatKind(wording=_choose, shape=_option_shape, parse=_option),
-    Claims: _list_of("claims", _claims),
-    Entities: _list_of("entities", _entities),
-    GeneratedQuestions: ChatKind(wording=_generated, shape=_generated_shape, parse=_texts, reasoned=False),
+    Claims: _list_of(
+        "claims",
+        "List the factual claims of a text, in its language: one full sentence each, to be understood alone, "
+        "with pronouns and answers to the question made complete. No claim makes an empty list.",
+        "claims of the {question.of}",
+    ),
+    Entities: _list_of(
+        "entities",
+        "List the named entities of a text as written: people, places, organisations, dates, numbers, works.",
+        "entities of the {question.of}",
+    ),
+    GeneratedQuestions: _list_of(
+        "questions",
+        "",
+        "Write {question.count} different questions that the answer would answer, in the language of the "
+        "answer.",
+    ),
 }
 """Everything but embeddings."""
+
+
+def worded(question: Question) -> Wording:
+    """A question in words, with the wish for the context that decides where one can be named."""
+    instruction, line = KINDS[type(question)].wording(question)
+    return instruction + (_POINTER if _points(question) else ""), line

@@ -13,7 +13,7 @@ one does not. Statements taken from the material are squeezed into one line and 
 claim is as much the words of a stranger as the answer it came from.
 
 Keys say where the thing stands that they are about (`steelyard.questions.keyed`): `s3` the third statement,
-`c2` context 2; in the reply a nonce is added (`_asked`). The second of two ratings sees the material in
+`c2` context 2; in the reply a nonce is added (`_obedience`). The second of two ratings sees the material in
 reverse order, since models favour what stands first (Wang et al. 2023, arXiv:2305.17926). With
 `reasoning="long"` the reply begins with thoughts about all of it, and the verdicts come last (chain of
 thought; Wei et al. 2022, arXiv:2201.11903).
@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard, get_args
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge.chat._kinds import KINDS, one_line
+from steelyard.judge.chat._kinds import KINDS, one_line, worded
 from steelyard.questions import Question, Rating, Request, Same, View
 from steelyard.record import Context
 
@@ -71,11 +71,7 @@ _AGAIN = (
 
 
 def reasoning_of(reasons: bool, reasoning: Reasoning | None) -> Reasoning:
-    """What a judge's two options come to.
-
-    Raises:
-        ConfigurationError: If they contradict each other, or there is no such reasoning.
-    """
+    """What a judge's two options come to."""
     if reasoning is None:
         return "short" if reasons else "none"
     if reasoning not in get_args(Reasoning):
@@ -142,12 +138,14 @@ def sendable(text: str) -> str:
 def render(request: Request, *, reasoning: Reasoning = "short", nonce: str = "") -> Prompt:
     """Put a request into words; in the reply, each key is to end in the nonce."""
     asked = [
-        _Asked(key, *KINDS[type(question)].wording(question), quoted=question.quoted is not None)
+        _Asked(key, *worded(question), quoted=question.quoted is not None)
         for key, question in request.questions.items()
     ]
-    material = fence_view(
-        request.view, beside=_foreign(asked, request), swapped=_swapped(request.questions.values())
-    )
+    lists = lists_of(request.questions.values()).values()
+    beside = [one.line for one in asked] + [line for lines in lists for line in lines]
+    orders = {question.swapped for question in request.questions.values() if isinstance(question, Rating)}
+    # In reverse order where a rating asks for it, and no other for the usual.
+    material = fence_view(request.view, beside=beside, swapped=orders == {True})
     behind = f", with {nonce} behind it" if nonce else ""
     system = _SYSTEM.format(fence=material.fence, reasons=_REASONS[reasoning], nonce=behind)
     own = _in_own_words([one for one in asked if not one.quoted])
@@ -156,17 +154,6 @@ def render(request: Request, *, reasoning: Reasoning = "short", nonce: str = "")
     statements = _about_statements(material.fence, quoted) + _between_lists(material.fence, listed)
     again = _AGAIN if request.attempt > 1 else ""
     return Prompt(system=system, user=sendable(material.text + own + statements + again))
-
-
-def _foreign(asked: Sequence[_Asked], request: Request) -> list[str]:
-    lists = lists_of(request.questions.values()).values()
-    return [one.line for one in asked] + [line for lines in lists for line in lines]
-
-
-def _swapped(questions: Iterable[Question]) -> bool:
-    """Whether the material goes in reverse order: where a rating asks for it, and no other for the usual."""
-    orders = {question.swapped for question in questions if isinstance(question, Rating)}
-    return orders == {True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +179,8 @@ def fence_view(
 ) -> FencedMaterial:
     """The material in view, fenced: one pair of delimiters, and the delimiter again before each heading.
 
-    Args:
-        view: The material.
-        beside: Further texts that the delimiter must not occur in.
-        swapped: Whether the parts stand in reverse order; contexts keep theirs among each other.
-        more: Further pieces, each with its heading.
+    `beside` are further texts that the delimiter must not occur in; `swapped` puts the parts in reverse
+    order.
     """
     parts = list(_parts(view))
     blocks = [*(block for part in (reversed(parts) if swapped else parts) for block in part), *more]
@@ -309,18 +293,14 @@ def _in_turn(named: tuple[tuple[str, str], ...]) -> str:
     return f"The keys before a statement ask, in turn: {' '.join(numbered)}"
 
 
-def schema(request: Request, *, reasoning: Reasoning = "short", counts: bool = True) -> dict[str, Any]:
-    """The schema that a reply to this request has to fit.
-
-    Args:
-        request: The keyed questions.
-        reasoning: What goes before each verdict, or before all of them.
-        counts: Whether lists say how long they may be, which some servers refuse.
-    """
-    shapes = {
-        key: _answer_shape(question, reasons=reasoning != "none", counts=counts)
-        for key, question in request.questions.items()
-    }
+def schema(request: Request, *, reasoning: Reasoning = "short") -> dict[str, Any]:
+    """The schema that a reply to this request has to fit."""
+    shapes = {}
+    for key, question in request.questions.items():
+        kind = KINDS[type(question)]
+        # The reason goes first, so that the verdict follows from it.
+        reason = {"reason": {"type": "string"}} if reasoning != "none" and kind.reasoned else {}
+        shapes[key] = _closed({**reason, **kind.shape(question)})
     times = Counter(map(repr, shapes.values()))
     names = {text: f"a{at}" for at, text in enumerate((t for t, n in times.items() if n > 1), start=1)}
     definitions = {names[repr(shape)]: shape for shape in shapes.values() if repr(shape) in names}
@@ -330,19 +310,6 @@ def schema(request: Request, *, reasoning: Reasoning = "short", counts: bool = T
     }
     thoughts = {THOUGHTS: {"type": "string"}} if reasoning == "long" else {}
     return {**_closed({**thoughts, **properties}), **({"$defs": definitions} if definitions else {})}
-
-
-def _answer_shape(question: Question, *, reasons: bool, counts: bool) -> dict[str, Any]:
-    """The shape of one answer: the reason goes first, so that the verdict follows from it."""
-    kind = KINDS[type(question)]
-    reason = {"reason": {"type": "string"}} if reasons and kind.reasoned else {}
-    shape = kind.shape(question)
-    if not counts:
-        shape = {
-            name: {key: part for key, part in value.items() if key not in ("minItems", "maxItems")}
-            for name, value in shape.items()
-        }
-    return _closed({**reason, **shape})
 
 
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:

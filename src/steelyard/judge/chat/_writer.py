@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import ConfigurationError, JudgeRejected, MalformedReply
-from steelyard.judge.chat._completions import Completion, Completions
+from steelyard.judge.chat._judge import Completion, Completions
 from steelyard.judge.chat._prompts import Prompt, fence_blocks
 from steelyard.judge.endpoint import Endpoint
 from steelyard.judge.middleware import RetryPolicy
@@ -36,18 +36,6 @@ class ChatWriter:
     """A chat model behind an OpenAI-compatible endpoint that writes test cases, not verdicts.
 
     It learns what the server accepts and retries as `ChatJudge` does.
-
-    Args:
-        model: The model's name.
-        base_url: Where the server is, as for `ChatJudge`.
-        api_key: The key, as for `ChatJudge`.
-        timeout: Seconds until a request is given up.
-        retries: Requests after the first, if the failure may pass.
-        concurrency: Requests in flight at most.
-        client: An `openai.AsyncOpenAI` of your own.
-
-    Raises:
-        ConfigurationError: If an option makes no sense, or there is no key for an endpoint that needs one.
     """
 
     def __init__(
@@ -78,20 +66,11 @@ class ChatWriter:
     async def write(
         self, instruction: str, blocks: Sequence[tuple[str, str]], schema: Mapping[str, Any]
     ) -> Written:
-        """Have a JSON object written.
-
-        Args:
-            instruction: What to write; ours.
-            blocks: Heading and text of each piece of material; fenced as data.
-            schema: The JSON schema of the object.
-
-        Raises:
-            JudgeError: If there is no object, by name.
-        """
+        """Have a JSON object written."""
         material = fence_blocks(blocks)
         system = _SYSTEM.format(instruction=instruction, fence=material.fence)
         prompt = Prompt(system=system, user=material.text)
-        completion, failed = await self._retry.call(lambda: self._completions.ask(prompt, lambda _: schema))
+        completion, failed = await self._retry.call(lambda: self._completions.ask(prompt, schema))
         return Written(data=self._read(completion), usage=completion.usage + Usage(requests=failed))
 
     def _read(self, completion: Completion) -> Mapping[str, Any]:

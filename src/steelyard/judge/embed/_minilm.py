@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from steelyard._internal.forks import ForkLock
+from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, MissingDependency
-from steelyard.judge._onnx import open_session
 from steelyard.scores import Usage
 
 _TOKENS = 256
@@ -110,3 +110,22 @@ def _file(package: str, path: str) -> Path:
     if folder is None or not (Path(folder) / path).is_file():
         raise MissingDependency(package, extra="minilm")
     return Path(folder) / path
+
+
+def open_session(model: Path | bytes, *, threads: int, extra: str) -> Any:
+    """A session of onnxruntime."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingDependency("onnxruntime", extra=extra) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4  # what goes wrong is raised, and said once, by us
+    source = model if isinstance(model, bytes) else str(model)
+    try:
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 - the library's errors have no base class of their own
+        name = "the given bytes" if isinstance(model, bytes) else repr(str(model))
+        raise ConfigurationError(
+            f"{name} is not an ONNX model that runs: {error_words(error)}; export it again, or name another"
+        ) from None

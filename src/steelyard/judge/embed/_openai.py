@@ -6,14 +6,14 @@ import base64
 import binascii
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge._replies import usage_of
 from steelyard.judge.chat._prompts import sendable
-from steelyard.judge.endpoint import Endpoint
+from steelyard.judge.endpoint import Endpoint, usage_of
 from steelyard.judge.middleware import RetryPolicy
 from steelyard.scores import Usage
 
@@ -79,17 +79,12 @@ class OpenAIEmbedder:
         usage = Usage()
         for start in range(0, len(texts), self._batch):
             piece = [sendable(text) for text in texts[start : start + self._batch]]
-            found, cost = await self._piece(piece)
-            vectors += found
-            usage += cost
+            asked = {"input": piece, **self._options}
+            began = time.perf_counter()
+            body, failed = await self._patience.call(partial(self._endpoint.post, "/embeddings", asked))
+            vectors += _vectors(body, len(piece))
+            usage += usage_of(body, requests=failed + 1, seconds=time.perf_counter() - began)
         return vectors, usage
-
-    async def _piece(self, texts: list[str]) -> tuple[list[Sequence[float]], Usage]:
-        started = time.perf_counter()
-        asked = {"input": texts, **self._options}
-        body, failed = await self._patience.call(lambda: self._endpoint.post("/embeddings", asked))
-        usage = usage_of(body, requests=failed + 1, seconds=time.perf_counter() - started)
-        return _vectors(body, len(texts)), usage
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""

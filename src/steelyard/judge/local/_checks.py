@@ -14,8 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from steelyard.judge.local._material import Line, ReadText
-from steelyard.judge.words._lists import lists, rule
-from steelyard.judge.words._word import Word, stem
+from steelyard.judge.words._word import Word, lists, rule, stem
 
 _TELLING = 4.0
 """Weight from which a word says what a clause is about."""

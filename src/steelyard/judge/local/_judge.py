@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.errors import Cause
-from steelyard.judge._coverage import coverage
 from steelyard.judge._cpu_throttle import CpuThrottle
-from steelyard.judge._vectors import Vectors, load
-from steelyard.judge.local._entities import entities
+from steelyard.judge.embed._static import Vectors, load
 from steelyard.judge.local._finding import Finding
 from steelyard.judge.local._material import Line, Memory, ReadText, pieces
 from steelyard.judge.local._relevance import relevance
 from steelyard.judge.local._verifier import VERSION, verify
+from steelyard.judge.overlap import coverage
 from steelyard.judge.words._word import weight
+from steelyard.judge.words._words import entities
 from steelyard.questions import (
     Answer,
     Capabilities,
@@ -234,8 +234,8 @@ class _Case:
         if not self._view.question:
             return _nothing("question")
         asked, said = yield from self._memory.read([self._view.question, question.text], self._vectors)
-        found = yield from relevance(asked, said, alone=question.of == "answer")
-        return YesNo(value=found.score >= RELEVANT, probability=found.score, reason=found.reason)
+        score, reason = yield from relevance(asked, said, alone=question.of == "answer")
+        return YesNo(value=score >= RELEVANT, probability=score, reason=reason)
 
     def _sufficient(self, question: Sufficient) -> _Work:
         """Which of the words that a question is made of the passages have, together.

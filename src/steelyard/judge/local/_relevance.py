@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from typing import NamedTuple
 
-from steelyard.judge._coverage import COMMON
-from steelyard.judge._vectors import nearest
+from steelyard.judge.embed._static import nearest
 from steelyard.judge.local._material import Line, ReadText
-from steelyard.judge.words._lists import rule
-from steelyard.judge.words._word import Word
+from steelyard.judge.overlap import COMMON
+from steelyard.judge.words._word import Word, rule
 from steelyard.text import spread
-
-
-class Relevance(NamedTuple):
-    """How a sentence bears on a question."""
-
-    score: float
-    """In 0..1."""
-    reason: str
-    """A few words for people."""
-
 
 _MOST_LINES = 50
 """Sentences of a statement that are held against the question, evenly spread over it if there are more."""
@@ -34,21 +22,17 @@ _WANTED = re.compile(
 """What asks for a number, or for a name."""
 
 
-def relevance(asked: ReadText, said: ReadText, *, alone: bool) -> Generator[None, None, Relevance]:
+def relevance(asked: ReadText, said: ReadText, *, alone: bool) -> Generator[None, None, tuple[float, str]]:
     """Hold a sentence against a question.
 
     The score is the share of the question's telling words that the sentence has, or has something similar to,
     averaged with their cosine. A sentence that brings the number or name asked for gets half of what is
     missing.
 
-    Args:
-        asked: The question.
-        said: The sentence.
-        alone: Whether the number or name may stand alone, as in the answer "In 1879."; where it does not,
-            the sentence must have something of the question too.
+    `alone` where it may be all there is, as in the answer "In 1879."
     """
     if not asked.lines or not said.lines:
-        return Relevance(0.0, "there are no words to compare")
+        return 0.0, "there are no words to compare"
     # The longest sentence of a message asks; "Hello!" and "Thanks." stand around it.
     question = max(asked.lines, key=lambda line: len(line.words))
     best: tuple[float, list[str]] = (0.0, [])
@@ -64,7 +48,7 @@ def relevance(asked: ReadText, said: ReadText, *, alone: bool) -> Generator[None
     if (new := _brought(asked, said)) and (alone or score >= _TOUCHES):
         score += (1 - score) / 2
         reason += f"; has {new.surface!r} where a {new.kind} is asked for"
-    return Relevance(min(1.0, max(0.0, score)), reason)
+    return min(1.0, max(0.0, score)), reason
 
 
 def _brought(asked: ReadText, said: ReadText) -> Word | None:

@@ -9,30 +9,20 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from steelyard._internal.forks import FileConnection
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.errors import ConfigurationError
-from steelyard.judge.middleware._wrapper import Wrapper
-from steelyard.questions import (
-    Answer,
-    ChosenOption,
-    Judge,
-    Level,
-    Question,
-    Reply,
-    Request,
-    Texts,
-    View,
-    YesNo,
-    check,
-)
-from steelyard.scores import Evidence
+from steelyard.judge.middleware._retry import Wrapper
+from steelyard.questions import Answer, Judge, Question, Reply, Request, Unanswered, View, check
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _MEMORY = ":memory:"
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, body TEXT, used REAL) WITHOUT ROWID"
@@ -67,30 +57,20 @@ class Cache(Wrapper):
 
     async def answer(self, request: Request) -> Reply:
         """The kept reply, or a new one."""
-        key = key_of(self.judge, request)
+        key = _key_of(self.judge, request)
         # By loop as well: a lock of asyncio may not be waited for in another one.
         lock = self._locks.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
         async with lock:
-            if (kept := self._kept(key, request)) is not None:
-                # Looked for within the lock: whoever waited finds what the first one stored.
+            # Looked for within the lock: whoever waited finds what the first one stored.
+            if (kept := _load(request, self._store.get(key))) is not None:
                 self.hits += 1
-                return kept
+                return Reply(answers=kept)
             self.misses += 1
             reply = await self.judge.answer(request)
             # A reply with gaps would keep them for ever.
-            if whole(request, reply.answers):
-                self._store.put(key, dump({name: reply.answers[name] for name in request.questions}))
+            if (good := _good(request, reply.answers)) is not None:
+                self._store.put(key, _dump(request, good))
             return reply
-
-    def _kept(self, key: bytes, request: Request) -> Reply | None:
-        text = self._store.get(key)
-        if text is None:
-            return None
-        try:
-            answers = load(text)
-        except ValueError:
-            return None
-        return Reply(answers=answers) if whole(request, answers) else None
 
     async def aclose(self) -> None:
         """Close the judge and the file; both open again if they are used again."""
@@ -185,11 +165,11 @@ class _Replies:
                 self._file.close()
 
 
-_KEYS = 2
-"""Version of the keys; what was stored under another one is not found again."""
+_KEYS = 3
+"""Version of keys and bodies; what was stored under another one is not found again."""
 
 
-def key_of(judge: Judge, request: Request) -> bytes:
+def _key_of(judge: Judge, request: Request) -> bytes:
     """A hash of everything that decides the answers: judge, wording, what is in view, and the questions."""
     parts = [
         _KEYS,
@@ -218,52 +198,36 @@ def _fields(question: Question) -> list[Any]:
     return [sorted(value) if isinstance(value, frozenset) else value for value in values]
 
 
-def whole(request: Request, answers: Mapping[str, Answer]) -> bool:
-    """Whether every question was answered, and well: nothing else is worth keeping."""
-    return all(
-        isinstance(check(question, answers.get(key)), _STORABLE)
-        for key, question in request.questions.items()
+def _good(request: Request, answers: Mapping[str, Any]) -> dict[str, Answer] | None:
+    """The answers, if every question has one that fits it: nothing else is worth keeping."""
+    checked = {key: check(question, answers.get(key)) for key, question in request.questions.items()}
+    return None if any(isinstance(answer, Unanswered) for answer in checked.values()) else checked
+
+
+@cache
+def _form(form: type[Answer]) -> TypeAdapter[Answer]:
+    from pydantic import TypeAdapter  # a twentieth of a second, and only where there is a cache
+
+    return TypeAdapter(form)
+
+
+def _dump(request: Request, answers: Mapping[str, Answer]) -> str:
+    return json.dumps(
+        {
+            key: _form(question.form).dump_python(answers[key], mode="json")
+            for key, question in request.questions.items()
+        }
     )
 
 
-_STORABLE = (YesNo, Level, ChosenOption, Texts)
-
-
-def dump(answers: Mapping[str, Answer]) -> str:
-    """Answers as JSON."""
-    kept = {key: [type(answer).__name__, _plain(answer)] for key, answer in answers.items()}
-    return json.dumps(kept, default=float)  # numbers of other kinds, such as numpy's
-
-
-def _plain(answer: Answer) -> dict[str, Any]:
-    plain = asdict(answer)
-    if "probabilities" in plain:
-        # JSON has no numbers as keys.
-        plain["probabilities"] = list(plain["probabilities"].items())
-    return plain
-
-
-def load(text: str) -> dict[str, Answer]:
-    """Answers from their JSON.
-
-    Raises:
-        ValueError: If it is not theirs.
-    """
+def _load(request: Request, text: str | None) -> dict[str, Answer] | None:
+    """Kept answers; None for what is not some, or does not fit the questions."""
     try:
-        return {key: _answer(form, plain) for key, (form, plain) in json.loads(text).items()}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("not the JSON of answers") from error
-
-
-def _answer(form: str, plain: dict[str, Any]) -> Answer:
-    match form:
-        case "YesNo":
-            return YesNo(**{**plain, "evidence": tuple(Evidence(**piece) for piece in plain["evidence"])})
-        case "Level":
-            return Level(**{**plain, "probabilities": dict(map(tuple, plain["probabilities"]))})
-        case "ChosenOption":
-            return ChosenOption(**{**plain, "probabilities": dict(map(tuple, plain["probabilities"]))})
-        case "Texts":
-            return Texts(items=tuple(plain["items"]))
-        case _:
-            raise ValueError(f"no answer {form!r}")
+        kept = json.loads(text or "")
+        found = {
+            key: _form(question.form).validate_python(kept[key])
+            for key, question in request.questions.items()
+        }
+    except (KeyError, TypeError, ValueError):
+        return None
+    return _good(request, found)

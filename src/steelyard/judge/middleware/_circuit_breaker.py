@@ -8,7 +8,7 @@ from typing import Literal
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import ConfigurationError, JudgeError, JudgeRejected, JudgeUnavailable
-from steelyard.judge.middleware._wrapper import Wrapper
+from steelyard.judge.middleware._retry import Wrapper
 from steelyard.questions import Judge, Reply, Request
 
 CircuitState = Literal["closed", "open", "half_open", "rejected"]
@@ -124,14 +124,13 @@ class CircuitBreaker(Wrapper):
             _log.error("judge %s is not asked again: %s; correct that, and start anew", self.name, error)
 
     def _turned_away(self) -> JudgeError:
-        error: JudgeError
+        error: JudgeRejected | JudgeUnavailable
         if self._rejection is not None:
             error = JudgeRejected(f"not asked again after: {self._rejection}", cause=self._rejection.cause)
         else:
             left = max(0.0, (self._open_until or 0.0) - self._clock())
-            unavailable = JudgeUnavailable(f"not asked for another {left:.0f} s", cause="breaker_open")
-            unavailable.retry_after = left
-            error = unavailable
+            error = JudgeUnavailable(f"not asked for another {left:.0f} s", cause="breaker_open")
+            error.retry_after = left
         # Nothing was sent, so that nothing is counted as a request.
         error.requests = 0
         return error

@@ -1,17 +1,17 @@
-"""Answer correctness: does the answer make the claims of the reference, and no others?"""
+"""The answer held against the reference: by weighted claims, by precision and recall, by similarity."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from steelyard.errors import ConfigurationError
-from steelyard.metrics._expected import chances, expected_of_counts
-from steelyard.metrics._formulas import cosine, f_beta
+from steelyard.metrics._formulas import chances, cosine, expected_of_counts, f_beta, f_score
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import both_claims, verdicts
-from steelyard.questions import Embed, MetricRun, Part, Same, Vector, YesNo, require
+from steelyard.questions import Embed, MetricRun, Part, Same, Supported, Vector, YesNo, require
 from steelyard.record import Record
 
 
@@ -109,3 +109,110 @@ def _compared(
 
 def _words(claim: str) -> str:
     return " ".join(claim.casefold().split()).rstrip(".")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactualCorrectness(Metric):
+    """Claims of the answer that the reference entails (precision), and the other way round (recall), in 0..1.
+
+    Source: Ragas' `FactualCorrectness`, F = (1 + b^2) P R / (b^2 P + R). Recall is over the reference's own
+    claims, so that a finer-grained answer is not favoured; `recall="counts"` is Ragas' reading, which takes
+    the supported claims of the answer as true positives on both sides: R = TP / (TP + FN).
+    """
+
+    key = "factual_correctness"
+    needs: ClassVar[tuple[Part, ...]] = ("answer", "reference")
+
+    mode: Literal["f", "precision", "recall"] = "f"
+    """Which of the three is the value."""
+    beta: float = 1.0
+    """Above 1 recall counts more, below 1 precision."""
+    recall: Literal["claims", "counts"] = "claims"
+    """Covered claims of the reference over all of them; or the answer's supported claims over those and the
+    reference's missing ones, as Ragas counts."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.beta <= 0:
+            raise ConfigurationError(f"beta must be above 0, not {self.beta!r}")
+
+    def questions(self, record: Record) -> MetricRun:
+        """Both lists of claims first, then a verdict for each claim."""
+        ours, theirs = yield from both_claims()
+        if not ours or not theirs:
+            which = "answer" if not ours else "reference"
+            return self.not_applicable("no_claims", f"the {which} makes no claim")
+        right = [Supported(claim=claim, by="reference", of="answer") for claim in ours]
+        covered = [Supported(claim=claim, by="answer", of="reference") for claim in theirs]
+        answers = require((yield [*right, *covered]), YesNo)
+        made, known = answers[: len(ours)], answers[len(ours) :]
+        found, met = sum(answer.value for answer in made), sum(answer.value for answer in known)
+        precision, recall = self._sides(found, met, len(made), len(known))
+        return self.scored(
+            self._value(found, met, len(made), len(known)),
+            expected=expected_of_counts(
+                lambda one, other: self._value(one, other, len(made), len(known)),
+                chances(made),
+                chances(known),
+            ),
+            verdicts=verdicts("supported", ours, answers[: len(ours)], record=record, of_answer=True)
+            + verdicts("supported", theirs, answers[len(ours) :]),
+            explanation=f"precision {precision:.2f} over {len(ours)} claims of the answer, "
+            f"recall {recall:.2f} over {len(theirs)} of the reference",
+        )
+
+    def _sides(self, found: int, met: int, made: int, known: int) -> tuple[float, float]:
+        """Precision and recall, from supported claims of the answer and covered ones of the reference."""
+        if self.recall == "claims":
+            return found / made, met / known
+        positive = found + known - met
+        return found / made, found / positive if positive else 0.0
+
+    def _value(self, found: int, met: int, made: int, known: int) -> float:
+        precision, recall = self._sides(found, met, made, known)
+        f_value = f_score(precision, recall, beta=self.beta)
+        return {"f": f_value, "precision": precision, "recall": recall}[self.mode]
+
+
+class CrossEncoder(Protocol):
+    """A model that compares two texts directly."""
+
+    @property
+    def name(self) -> str:
+        """Name with model, part of the result id."""
+
+    def similarity(self, one: str, other: str) -> float:
+        """How alike they are, in 0..1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSimilarity(Metric):
+    """Cosine of the embeddings of answer and reference, clipped to 0..1; no judge.
+
+    Source: semantic answer similarity, Risch et al. 2021 (arXiv:2108.06130), in its bi-encoder form; a
+    `cross_encoder`, the paper's better one, replaces the embedder.
+    """
+
+    key = "answer_similarity"
+    needs: ClassVar[tuple[Part, ...]] = ("answer", "reference")
+
+    cross_encoder: CrossEncoder | None = None
+    """Compares instead of the embedder."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The cross-encoder by its name, None without one."""
+        return {"cross_encoder": self.cross_encoder.name if self.cross_encoder else None}
+
+    def questions(self, record: Record) -> MetricRun:
+        """Two embeddings, or none with a cross-encoder."""
+        reference = record.reference or ""
+        if self.cross_encoder is not None:
+            value = float(self.cross_encoder.similarity(record.answer, reference))
+        else:
+            asked = [Embed(text=record.answer), Embed(text=reference)]
+            answer, expected = require((yield asked), Vector)
+            value = cosine(answer.values, expected.values)
+        if not math.isnan(value):  # which clipping would make a 0
+            value = min(1.0, max(0.0, value))
+        return self.scored(value, explanation=f"similarity to the reference {value:.2f}")

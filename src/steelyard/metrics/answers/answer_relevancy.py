@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.metrics._expected import chances, expected_share
-from steelyard.metrics._formulas import cosine, share, share_error
+from steelyard.metrics._formulas import cosine
 from steelyard.metrics._metric import Metric
-from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
+from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, share_score, verdicts
 from steelyard.questions import (
     Embed,
     GeneratedQuestions,
@@ -102,12 +101,5 @@ class AnswerRelevancy(Metric):
         if not statements:
             return self.not_applicable("no_statements", "the answer makes no statement")
         answers = require((yield [Relevant(text=text, of="answer") for text in statements]), YesNo)
-        beside = [text for text, answer in zip(statements, answers, strict=True) if not answer.value]
-        return self.scored(
-            share(answer.value for answer in answers),
-            expected=expected_share(chances(answers)),
-            verdicts=verdicts("relevant", statements, answers, record=record, of_answer=True),
-            standard_error=share_error([answer.probability for answer in answers]),
-            explanation=f"{len(beside)} of {len(statements)} statements beside the question"
-            + (f": {name_worst(beside)}" if beside else ""),
-        )
+        what = "statements beside the question"
+        return share_score(self, "relevant", statements, answers, what=what, record=record, of_answer=True)

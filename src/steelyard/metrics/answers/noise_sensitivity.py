@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar
 
-from steelyard.judge import locate_all
-from steelyard.metrics._expected import chances
-from steelyard.metrics._formulas import share
+from steelyard.judge.overlap import locate_all
+from steelyard.metrics._formulas import chances, share
 from steelyard.metrics._metric import Metric, Threshold
-from steelyard.metrics._steps import both_claims, name_worst
+from steelyard.metrics._steps import both_claims, explain
 from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Direction, Evidence, Verdict
@@ -61,8 +60,7 @@ class NoiseSensitivity(Metric):
             share(noisy),
             expected=self._expected(chances(judged), len(ours), ranks),
             verdicts=_verdicts(record, ours, noisy, ours_by),
-            explanation=f"{len(astray)} of {len(ours)} claims are wrong and come from {self.mode} contexts"
-            + (f": {name_worst(astray)}" if astray else ""),
+            explanation=explain(astray, len(ours), f"claims are wrong and come from {self.mode} contexts"),
         )
 
     def _expected(self, known: list[float] | None, claims: int, ranks: int) -> float | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from steelyard.metrics._expected import chances, expected_precision
-from steelyard.metrics._formulas import average_precision
+from steelyard.metrics._formulas import average_precision, chances, expected_precision
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import verdicts
 from steelyard.questions import MetricRun, Part, Useful, YesNo, require

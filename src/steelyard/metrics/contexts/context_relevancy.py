@@ -9,8 +9,7 @@ from itertools import combinations
 from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.metrics._expected import chances, expected_share
-from steelyard.metrics._formulas import cosine, jaccard, share_error
+from steelyard.metrics._formulas import chances, cosine, expected_share, jaccard, share_error
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import MOST_JUDGED, Step, sentences_of, verdicts
 from steelyard.questions import (

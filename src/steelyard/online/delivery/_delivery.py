@@ -1,19 +1,148 @@
-"""From a finished Evaluation to everybody who is waiting for it."""
+"""From a finished Evaluation to everybody who is waiting for it: sinks, and those who listen.
+
+`on_evaluation` callbacks run in a thread of their own, `on_decision` at once in the thread that decided.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, wait
 from functools import partial
 
+from steelyard._internal.logs import SafeLogger, WarnOnce
+from steelyard._internal.redact import error_place
+from steelyard._internal.threads import DaemonExecutor
+from steelyard.online._options import MonitorOptions
 from steelyard.online._prepare import without_content
-from steelyard.online.config._options import MonitorOptions
-from steelyard.online.delivery._sink_counts import SinkCounts
-from steelyard.online.delivery._sink_writer import SinkWriter
+from steelyard.online.delivery._sink_writer import SinkCounts, SinkWriter
+from steelyard.record import Record, TraceRef
+from steelyard.recording import Draft, unrecorded
 from steelyard.scores import Evaluation, Usage
-from steelyard.sinks import Sink
+
+Callback = Callable[[Evaluation], object]
+"""Takes one finished Evaluation."""
+DecisionCallback = Callable[[TraceRef | None, str], object]
+"""Takes the trace of a turn that will not be judged, and why: a reason or cause of `Stats`."""
+
+_log = SafeLogger("steelyard.online")
+_WAITING = 1000  # a callback slower than the traffic misses turns rather than filling the memory
+
+
+class Notifier:
+    """Hands Evaluations to callbacks, in order. What comes while 1,000 wait is not delivered."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._callbacks: dict[int, Callback] = {}
+        self._warn = WarnOnce(_log)
+        self.begin()
+
+    def subscribe(self, callback: Callback) -> Callable[[], None]:
+        """Add a callback; returns the function that removes it."""
+        number = next(self._numbers)
+        self._callbacks[number] = callback
+
+        def unsubscribe() -> None:
+            self._callbacks.pop(number, None)
+
+        return unsubscribe
+
+    def start(self) -> None:
+        """Start the thread, if anybody listens: with the Monitor, since at exit it would be too late."""
+        if self._callbacks and not self._closed:
+            with contextlib.suppress(RuntimeError):
+                self._thread.start()
+
+    def tell(self, evaluation: Evaluation) -> None:
+        """Pass an Evaluation on, soon."""
+        if not self._callbacks or self._closed:
+            return
+        if len(self._waiting) >= _WAITING:
+            self.missed += 1
+            return
+        with contextlib.suppress(RuntimeError):
+            told = self._thread.submit(self._tell_all, evaluation)
+            self._waiting.add(told)
+            told.add_done_callback(self._waiting.discard)
+
+    def wait(self, timeout: float) -> None:
+        """Wait until everything was delivered; returns at once inside a callback."""
+        if threading.current_thread() is not self._working:
+            wait(tuple(self._waiting), timeout)
+
+    def close(self) -> None:
+        """Let the thread end after what waits."""
+        self._closed = True
+        self._thread.shutdown()
+
+    def begin(self) -> None:
+        """Begin, or begin anew in a forked child, with the same callbacks."""
+        self._thread = DaemonExecutor(1, name="steelyard-callbacks")
+        self._working: threading.Thread | None = None
+        self._waiting: set[Future[None]] = set()
+        self._closed = False
+        self.missed = 0
+
+    def _tell_all(self, evaluation: Evaluation) -> None:
+        self._working = threading.current_thread()
+        with unrecorded():
+            for number, callback in list(self._callbacks.items()):
+                self._call(number, callback, evaluation)
+
+    def _call(self, number: int, callback: Callback, evaluation: Evaluation) -> None:
+        started = time.monotonic()
+        try:
+            callback(evaluation)
+        except BaseException as error:  # noqa: BLE001 - the user's function may raise anything, also SystemExit
+            self._warn(
+                number,
+                "an on_evaluation callback raised %s; correct it; nothing else happens",
+                error_place(error),
+            )
+        if (seconds := time.monotonic() - started) > 1:
+            self._warn(
+                number,
+                "an on_evaluation callback took %.1f s; make it shorter, or turns wait for it",
+                seconds,
+            )
+
+
+class Decisions:
+    """Tells callbacks at once, in the thread that decided."""
+
+    def __init__(self) -> None:
+        self._callbacks: tuple[DecisionCallback, ...] = ()
+        self._warn = WarnOnce(_log)
+
+    def subscribe(self, callback: DecisionCallback) -> Callable[[], None]:
+        """Add a callback; returns the function that removes it."""
+        self._callbacks = (*self._callbacks, callback)
+
+        def unsubscribe() -> None:
+            self._callbacks = tuple(known for known in self._callbacks if known is not callback)
+
+        return unsubscribe
+
+    def tell(self, turn: Record | Draft, reason: str) -> None:
+        """A turn will not be judged."""
+        for callback in self._callbacks:
+            try:
+                callback(turn.trace, reason)
+            except BaseException as error:
+                # In the main thread it may come out of a signal handler, and is the application's.
+                if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
+                    raise
+                self._warn(
+                    "raised",
+                    "an on_decision callback raised %s; correct it; nothing else happens",
+                    type(error).__name__,
+                )
 
 
 class Delivery:
@@ -22,8 +151,14 @@ class Delivery:
     def __init__(self, options: MonitorOptions, tell: Callable[[Evaluation], None]) -> None:
         self._store_content = options.store_content
         self._tell = tell
-        self.writers = _writers(options.sinks, timeout=options.sink_timeout)
+        self.writers: list[SinkWriter] = []
         """One for each sink."""
+        seen: Counter[str] = Counter()
+        for sink in options.sinks:
+            seen[sink.name] += 1
+            # What waits for a sink is kept under its key, so that two never share one.
+            key = sink.name if seen[sink.name] == 1 else f"{sink.name}#{seen[sink.name]}"
+            self.writers.append(SinkWriter(sink, key=key, timeout=options.sink_timeout))
         self._settled: deque[Callable[[], None]] = deque()
         self._told: asyncio.AbstractEventLoop | None = None
         self.usage = Usage()
@@ -120,14 +255,3 @@ class Delivery:
         self.stop()
         for writer in self.writers:
             writer.close(max(0.0, deadline - time.monotonic()))
-
-
-def _writers(sinks: Sequence[Sink], *, timeout: float) -> list[SinkWriter]:
-    """A writer for each sink; what waits for a sink is kept under its key, so that two never share one."""
-    seen: Counter[str] = Counter()
-    writers = []
-    for sink in sinks:
-        seen[sink.name] += 1
-        key = sink.name if seen[sink.name] == 1 else f"{sink.name}#{seen[sink.name]}"
-        writers.append(SinkWriter(sink, key=key, timeout=timeout))
-    return writers

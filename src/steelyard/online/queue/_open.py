@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
-from typing import Protocol
 
 from steelyard.errors import ConfigurationError, MissingDependency
-from steelyard.online.queue._protocol import DeadLetter, Decide, QueueFailed, TurnQueue
+from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.queue._sqlite import SQLiteQueue
-from steelyard.online.queue._turns import Leased
 from steelyard.online.queue.broker._broker import NATS, Broker, BrokerAddress, Refused, Unreachable
 from steelyard.online.queue.broker._queue import BrokerQueue
 
@@ -57,51 +54,15 @@ class Fallback:
         await self.file.moved(through)
         for one, outcome in outcomes:
             if outcome == "full":
-                await self.file.postpone(one, _wait(one))
+                wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(one.postponed, 10))
+                await self.file.postpone(one, wait)
             elif outcome == "broken":
                 await self.file.dead_letter(one, "unstorable")
         return bool(through)
 
 
-def _wait(turn: Leased) -> float:
-    return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(turn.postponed, 10)))
-
-
-class StoredQueue(TurnQueue, Protocol):
-    """A queue outside of the process's memory."""
-
-    def start(self) -> None:
-        """Start the threads it needs; called where the loop's own thread is started.
-
-        Raises:
-            RuntimeError: If the interpreter refuses new threads.
-        """
-        ...
-
-    async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
-        """Have somebody decide about turns that could not be evaluated, the oldest first.
-
-        Args:
-            decide: What becomes of each; must return at once.
-            most: How many are looked at.
-        """
-        ...
-
-    async def watch(self, sinks: Collection[str]) -> None:
-        """Count what waits for these sinks; RabbitMQ tells nobody which queues there are."""
-        ...
-
-    async def move(self, sink: str, to: str) -> int:
-        """Have the results that wait for a sink wait for another, or for none: they are dropped then.
-
-        Args:
-            sink: Its name, as `counts` has it.
-            to: The name of the other one; empty for none.
-
-        Returns:
-            How many there were.
-        """
-        ...
+StoredQueue = SQLiteQueue | BrokerQueue
+"""A queue outside of the process's memory."""
 
 
 def open_queue(settings: SpoolSettings) -> StoredQueue:

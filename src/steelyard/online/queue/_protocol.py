@@ -13,13 +13,75 @@ None to everybody who has lost the lease; and `accepted = pending + evaluated + 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from steelyard.errors import DeadCause, SteelyardError
-from steelyard.online.queue._turns import Leased, Selected, Undelivered, turn_from_json
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.scores import Evaluation
+
+_Found = TypeVar("_Found")
+_AHEAD = 4
+
+
+class Leasing(Generic[_Found]):
+    """Makes leases in tasks of their own; what comes when its caller is gone is for the next, or `left`.
+
+    A lease that is cancelled itself may have been made already, and nobody would hear of it until it ends;
+    RabbitMQ's client even closes its channel over a call that is cancelled.
+
+    Args:
+        ahead: Whether a quarter more is leased than was ever asked for: asking costs as much for several as
+            for one.
+    """
+
+    def __init__(self, *, ahead: bool = False) -> None:
+        self.ready: list[_Found] = []
+        """Leased, and not handed out yet."""
+        self._ahead = ahead
+        self._most = 0
+        self._coming: asyncio.Task[list[_Found]] | None = None
+
+    async def take(
+        self, most: int, lease: Callable[[int], Coroutine[Any, Any, list[_Found]]]
+    ) -> list[_Found]:
+        """What is ready, else what `lease` brings; raises what that raises. For one caller at a time."""
+        self._most = max(self._most, most)
+        if not self.ready:
+            if self._coming is None:
+                more = self._most // _AHEAD if self._ahead else 0
+                self._coming = asyncio.create_task(lease(most + more))
+            await asyncio.wait([self._coming])
+            came, self._coming = self._coming, None
+            self.ready = came.result()
+        taken, self.ready = self.ready[:most], self.ready[most:]
+        return taken
+
+    async def left(self) -> list[_Found]:
+        """What was not handed out, and what is just coming."""
+        if self._coming is not None:
+            with contextlib.suppress(Exception):
+                await self.take(0, _nothing)
+        left, self.ready = self.ready, []
+        return left
+
+
+async def _nothing(_: int) -> list[Any]:
+    return []
+
+
+async def to_the_end(work: Awaitable[_Found], *, seconds: float) -> _Found:
+    """The result of what is not broken off: whoever is cancelled waits so long for its end first."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task], timeout=seconds)
+        raise
+
 
 Parking = tuple[Undelivered, Collection[str]]
 """A result, and the sinks that do not have it."""
@@ -66,65 +128,51 @@ class TurnQueue(Protocol):
     @property
     def durable(self) -> bool:
         """Whether turns outlive the process; its ledger then counts them as `spooled` once they are put."""
-        ...
 
     @property
     def works(self) -> bool:
         """Whether it is open and has not failed."""
-        ...
 
     @property
     def left_behind(self) -> int:
         """Turns and results that cannot be reached since it failed, as far as that is known."""
-        ...
 
     @property
     def lease_seconds(self) -> float:
         """How long a lease holds without `renew`; infinite where leases do not end."""
-        ...
 
     async def open(self) -> None:
         """Connect, or open the file. Called first, and again once the queue has failed."""
-        ...
 
     async def failed(self) -> None:
         """Wait until the queue fails, for those who only put turns in."""
-        ...
 
     async def room(self, most: int) -> int:
         """Wait until turns fit; returns how many, at most so many."""
-        ...
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Put turns in, all at once; says for each what became of it. Does not wait for room."""
-        ...
 
     async def lease(self, most: int) -> list[Leased | Undelivered]:
         """Lease the oldest turns that are due, and results left behind by processes that ended.
 
         Waits a while for some if there are none; may return none.
         """
-        ...
 
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         """Hold on to leases for another `lease_seconds`."""
-        ...
 
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         """Store a result and end its turn, in one step; None where the lease was lost."""
-        ...
 
     async def postpone(self, leased: Leased, seconds: float) -> bool:
         """Give a turn back with what the screen said, due later; False if the lease is lost or none waits."""
-        ...
 
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         """End a turn that cannot be evaluated; False where the lease was lost."""
-        ...
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results; of a parked one, its sink has it."""
-        ...
 
     async def park(self, results: Sequence[Parking]) -> list[Parking]:
         """Keep results for the sinks that do not have them, and give up their leases.
@@ -132,23 +180,18 @@ class TurnQueue(Protocol):
         Returns:
             Those that do not fit; this process still holds them.
         """
-        ...
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
         """Lease the oldest results that are kept for a sink; does not wait."""
-        ...
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give back what is held, and what was just being leased, because this process stops."""
-        ...
 
     def counts(self) -> QueueCounts | None:
         """The ledger now, or at `close`, from any thread; None while the queue cannot be read."""
-        ...
 
     async def close(self) -> None:
         """Let go of the file or connection; waits for calls under way."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,11 +207,3 @@ class DeadLetter:
 
 
 Decide = Callable[[DeadLetter], Fate]
-
-
-def record_id_of(body: str | bytes) -> str:
-    """The id in a stored turn; empty where it cannot be read."""
-    try:
-        return turn_from_json(body).record.id
-    except Exception:  # noqa: BLE001 - what cannot be read is what letters die of
-        return ""

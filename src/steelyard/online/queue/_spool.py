@@ -23,14 +23,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steelyard._internal.forks import FileConnection
+from steelyard._internal.forks import FileConnection, transaction
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
-from steelyard.online.queue import _spool_results
+from steelyard.online.queue import _spool_file
 from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, Stored
 from steelyard.online.queue._spool_file import Durability, add, connect, keep_seen
-from steelyard.online.queue._spool_results import Times
 from steelyard.online.queue._turns import (
     Leased,
     Selected,
@@ -136,7 +134,7 @@ class Spool:
 
     def lease(self, most: int) -> list[Leased | Undelivered]:
         """Lease results that were left behind, and then the oldest turns that are due."""
-        results = self.lease_results(most)
+        results = self.parked("", most)
         return [*results, *self.lease_turns(most - len(results))]
 
     def lease_turns(self, most: int) -> list[Leased]:
@@ -173,11 +171,12 @@ class Spool:
         """Hold on to leases for another while."""
         with self._transaction() as db:
             until = self._clock() + self.lease_seconds
-            for table, kind in (("turns", Leased), ("results", Undelivered), ("parked", Undelivered)):
-                db.executemany(
-                    f"UPDATE {table} SET lease_until = ? WHERE seq = ? AND lease = ?",
-                    [(until, one.seq, one.lease) for one in held if isinstance(one, kind)],
-                )
+            db.executemany(
+                "UPDATE turns SET lease_until = ? WHERE seq = ? AND lease = ?",
+                [(until, one.seq, one.lease) for one in held if isinstance(one, Leased)],
+            )
+            results = [one for one in held if isinstance(one, Undelivered)]
+            _spool_file.renew_results(db, results, until=until)
 
     def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         """Store a result and end its turn; None where the lease was lost, and another one's result counts."""
@@ -187,7 +186,7 @@ class Spool:
                 return None
             self._end(db, leased.seq, "evaluated")
             until = self._clock() + self.lease_seconds
-            _spool_results.store(db, leased, body, until=until)
+            _spool_file.store_result(db, leased, body, until=until)
         return Undelivered(leased.seq, leased.lease, evaluation)
 
     def moved(self, turns: Sequence[Leased]) -> None:
@@ -217,32 +216,29 @@ class Spool:
             for one in held:
                 if isinstance(one, Leased):
                     self._give_back(db, one)
-            _spool_results.release(db, [one for one in held if isinstance(one, Undelivered)])
-
-    def lease_results(self, most: int) -> list[Undelivered]:
-        """Lease results that a process has left behind undelivered."""
-        with self._transaction() as db:
-            return _spool_results.lease(db, self._times(db), most)
+            _spool_file.release_results(db, [one for one in held if isinstance(one, Undelivered)])
 
     def parked(self, sink: str, most: int) -> list[Undelivered]:
-        """Lease the oldest results that are kept for a sink."""
+        """Lease the oldest results that are kept for a sink; for none: those that a process left behind."""
         with self._transaction() as db:
-            return _spool_results.lease_parked(db, self._times(db), most, sink)
+            now = self._clock()
+            until, before = now + self.lease_seconds, now + self._longest_lease(db)
+            return _spool_file.lease_results(db, sink, most, now=now, until=until, before=before)
 
     def park(self, results: Sequence[Parking]) -> None:
         """Keep results for the sinks that do not have them, and give up their leases."""
         with self._transaction() as db:
-            _spool_results.park(db, results)
+            _spool_file.park_results(db, results)
 
     def move(self, sink: str, to: str) -> int:
         """Have the results that wait for a sink wait for another, or drop them; returns how many."""
         with self._transaction() as db:
-            return _spool_results.move(db, sink, to)
+            return _spool_file.move_results(db, sink, to)
 
     def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results; of a parked one, its sink has it."""
         with self._transaction() as db:
-            _spool_results.delivered(db, results)
+            _spool_file.forget_delivered(db, results)
 
     def counts(self) -> QueueCounts:
         """The ledger now; from any thread, and without waiting for those who write.
@@ -254,7 +250,9 @@ class Spool:
             db.execute("BEGIN")
             try:
                 totals = db.execute("SELECT state, reason, count FROM totals").fetchall()
-                waiting = dict(db.execute("SELECT sink, COUNT(*) FROM parked GROUP BY sink").fetchall())
+                waiting = dict(
+                    db.execute("SELECT sink, COUNT(*) FROM parked WHERE sink <> '' GROUP BY sink").fetchall()
+                )
             finally:
                 db.execute("ROLLBACK")
         plain = {state: count for state, reason, count in totals if not reason}
@@ -340,10 +338,6 @@ class Spool:
     def _longest_lease(self, db: sqlite3.Connection) -> float:
         """Seconds; what ends later than that from now was leased before the machine was started."""
         return self._total(db, _LONGEST_LEASE) / 1000 + 1
-
-    def _times(self, db: sqlite3.Connection) -> Times:
-        now = self._clock()
-        return Times(now=now, until=now + self.lease_seconds, before=now + self._longest_lease(db))
 
     def _read(self, db: sqlite3.Connection, seq: int, body: bytes) -> Selected | None:
         """A turn's body; one that cannot be read is dead."""

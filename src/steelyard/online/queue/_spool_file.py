@@ -1,4 +1,9 @@
-"""The spool's settings, its file, and the tables in it."""
+"""The spool's settings, its file, the tables in it, and results there until every sink has them.
+
+`results` has each once; `parked` says for which sinks one is kept, and who holds it for them. One that its
+judge holds for all sinks at once is kept for the sink of no name. A result is deleted with the last sink that
+waits for it.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,22 @@ import contextlib
 import os
 import sqlite3
 import stat
+import uuid
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from steelyard._internal.forks import transaction
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
-from steelyard.online.queue._turns import Leased, turn_to_json
+from steelyard.online.queue._protocol import Parking
+from steelyard.online.queue._turns import Leased, Undelivered, turn_to_json
 from steelyard.online.queue.broker._broker import BrokerAddress, is_address
 from steelyard.online.selection import _shared_budget
+from steelyard.scores import evaluation_from_json
 
 Durability = Literal["normal", "full"]
 """SQLite's `synchronous`: `normal` survives a crash of the process, `full` also one of the machine."""
@@ -36,9 +47,7 @@ CREATE TABLE IF NOT EXISTS turns (
 CREATE INDEX IF NOT EXISTS turns_by_state ON turns (state, seq);
 CREATE TABLE IF NOT EXISTS results (
     seq INTEGER PRIMARY KEY,
-    body TEXT NOT NULL,
-    lease TEXT,
-    lease_until REAL
+    body TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS parked (
     sink TEXT NOT NULL,
@@ -61,7 +70,7 @@ INSERT OR IGNORE INTO totals SELECT 'result_bytes', '', IFNULL(SUM(LENGTH(CAST(b
 """
 APPLICATION_ID: Final = 0x53744C71
 """In the header of every spool file since schema 3."""
-VERSION: Final = 3
+VERSION: Final = 4
 _OLD_COLUMNS: Final = {"seq", "record_id", "state", "body", "lease_until"}
 
 
@@ -150,7 +159,7 @@ def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlit
         connection.execute(f"PRAGMA synchronous = {durability.upper()}")
         connection.execute("PRAGMA secure_delete = ON")
         connection.executescript(_TABLES + _shared_budget.TABLES)
-        _add_cause(connection)
+        _bring_up_to_date(connection)
         for name, value in (("application_id", APPLICATION_ID), ("user_version", VERSION)):
             # Only once: setting it waits for whoever writes, each time that a file is opened again.
             if connection.execute(f"PRAGMA {name}").fetchone() != (value,):
@@ -161,12 +170,23 @@ def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlit
     return connection
 
 
-def _add_cause(connection: sqlite3.Connection) -> None:
-    """Files of earlier versions do not know what their turns have died of."""
-    if "cause" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}:
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Files of earlier versions do not know what turns died of, and hold leases beside results."""
+    if not _has_column(connection, "turns", "cause"):
         # Another process may be quicker.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("ALTER TABLE turns ADD COLUMN cause TEXT")
+    if _has_column(connection, "results", "lease_until"):
+        with transaction(connection) as db:
+            db.execute(
+                "INSERT OR IGNORE INTO parked SELECT '', seq, lease, lease_until FROM results"
+                " WHERE lease_until IS NOT NULL"
+            )
+            db.execute("UPDATE results SET lease_until = NULL WHERE lease_until IS NOT NULL")
+
+
+def _has_column(connection: sqlite3.Connection, table: str, column: str) -> bool:
+    return column in {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
 
 
 def add(db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1) -> None:
@@ -182,7 +202,7 @@ def keep_seen(db: sqlite3.Connection, leased: Leased, *, max_bytes: int) -> None
     body = turn_to_json(leased.turn)
     (size,) = db.execute("SELECT size FROM turns WHERE seq = ?", (leased.seq,)).fetchone()
     (pending,) = db.execute(
-        "SELECT SUM(count) FROM totals WHERE state IN ('bytes', 'result_bytes')",
+        "SELECT SUM(count) FROM totals WHERE state IN ('bytes', 'result_bytes')"
     ).fetchone()
     if body is not None and pending + len(body) - size <= max_bytes:
         row = (body, len(body), leased.seq)
@@ -237,3 +257,103 @@ def _foreign(path: Path) -> ConfigurationError:
     return ConfigurationError(
         f"{str(path)!r} is a file of another program; it is left alone, give the spool another path"
     )
+
+
+_log = SafeLogger("steelyard.online")
+
+
+def store_result(db: sqlite3.Connection, leased: Leased, body: bytes, *, until: float) -> None:
+    """Store the result of a turn, leased to whoever has judged it."""
+    db.execute("INSERT INTO results (seq, body) VALUES (?, CAST(? AS TEXT))", (leased.seq, body))
+    db.execute("INSERT INTO parked VALUES ('', ?, ?, ?)", (leased.seq, leased.lease, until))
+    add(db, "undelivered")
+    add(db, "result_bytes", count=len(body))
+
+
+def lease_results(
+    db: sqlite3.Connection, sink: str, most: int, *, now: float, until: float, before: float
+) -> list[Undelivered]:
+    """Lease the oldest results for a sink that nobody holds: those whose lease ended by `now`, or was made
+    before the machine was started, since it ends after `before`.
+    """  # noqa: D205 - one sentence
+    # Looked for first: most of the time there is none, and nothing is written then.
+    found = db.execute(
+        "SELECT seq FROM parked WHERE sink = ? AND (lease_until <= ? OR lease_until > ?)"
+        " ORDER BY seq LIMIT ?",
+        (sink, now, before, most),
+    ).fetchall()
+    name, results = uuid.uuid4().hex, []
+    for (seq,) in found:
+        db.execute(
+            "UPDATE parked SET lease = ?, lease_until = ? WHERE sink = ? AND seq = ?",
+            (name, until, sink, seq),
+        )
+        row = db.execute("SELECT CAST(body AS BLOB) FROM results WHERE seq = ?", (seq,)).fetchone()
+        try:
+            results.append(Undelivered(seq, name, evaluation_from_json(row[0]), sink))
+        except Exception:  # noqa: BLE001 - a row may hold anything
+            # The turn counts as evaluated; its result is lost, and nothing waits for it.
+            db.execute("DELETE FROM parked WHERE seq = ?", (seq,))
+            _forget(db, seq)
+            _log.error("a stored result (seq %d) cannot be read; it is not delivered", seq)
+    return results
+
+
+def renew_results(db: sqlite3.Connection, results: Sequence[Undelivered], *, until: float) -> None:
+    """Hold on to leases."""
+    db.executemany(
+        "UPDATE parked SET lease_until = ? WHERE sink = ? AND seq = ? AND lease = ?",
+        [(until, one.sink, one.seq, one.lease) for one in results],
+    )
+
+
+def release_results(db: sqlite3.Connection, results: Sequence[Undelivered]) -> None:
+    """Give up leases; whoever comes next delivers these results."""
+    renew_results(db, results, until=0)
+
+
+def park_results(db: sqlite3.Connection, results: Sequence[Parking]) -> None:
+    """Keep results for the sinks that do not have them, and give up their leases."""
+    for result, sinks in results:
+        if result.sink:
+            release_results(db, [result])
+        elif _end(db, result):
+            db.executemany(
+                "INSERT OR IGNORE INTO parked VALUES (?, ?, NULL, 0)", [(sink, result.seq) for sink in sinks]
+            )
+            _forget(db, result.seq)
+
+
+def forget_delivered(db: sqlite3.Connection, results: Sequence[Undelivered]) -> None:
+    """The sinks have these results; of a parked one, its sink has it."""
+    for result in results:
+        if _end(db, result):
+            _forget(db, result.seq)
+
+
+def move_results(db: sqlite3.Connection, sink: str, to: str) -> int:
+    """Have what waits for a sink wait for another, or for none; returns how much that was."""
+    seqs = db.execute("DELETE FROM parked WHERE sink = ? RETURNING seq", (sink,)).fetchall()
+    for (seq,) in seqs:
+        if to:
+            db.execute("INSERT OR IGNORE INTO parked VALUES (?, ?, NULL, 0)", (to, seq))
+        _forget(db, seq)
+    return len(seqs)
+
+
+def _end(db: sqlite3.Connection, result: Undelivered) -> bool:
+    """Its sink waits for a result no more; False where the lease was lost."""
+    held = (result.sink, result.seq, result.lease)
+    return db.execute("DELETE FROM parked WHERE sink = ? AND seq = ? AND lease = ?", held).rowcount == 1
+
+
+def _forget(db: sqlite3.Connection, seq: int) -> None:
+    """Delete a result that no sink waits for any more."""
+    size = db.execute(
+        "DELETE FROM results WHERE seq = ? AND NOT EXISTS (SELECT 1 FROM parked WHERE seq = results.seq)"
+        " RETURNING LENGTH(CAST(body AS BLOB))",
+        (seq,),
+    ).fetchone()
+    if size is not None:
+        add(db, "undelivered", count=-1)
+        add(db, "result_bytes", count=-size[0])

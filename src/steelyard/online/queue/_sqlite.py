@@ -10,22 +10,19 @@ import os
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.forks import identity_of
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_words
-from steelyard._internal.sqlite import identity_of
 from steelyard._internal.threads import DaemonExecutor
-from steelyard._internal.warn_once import WarnOnce
-from steelyard.errors import ConfigurationError, DeadCause
-from steelyard.online.queue._in_flight import Leasing
-from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, QueueFailed, Stored
+from steelyard.errors import ConfigurationError
+from steelyard.online.queue._protocol import Leasing, Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_file import SpoolSettings, check
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
-from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.online")
@@ -38,6 +35,17 @@ _FAILURES = (sqlite3.Error, OSError, ConfigurationError)
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
+
+
+def _in_its_thread(
+    method: Callable[Concatenate[Spool, _Args], _Result],
+) -> Callable[Concatenate[SQLiteQueue, _Args], Coroutine[Any, Any, _Result]]:
+    """A method of the spool as one of the queue."""
+
+    async def call(self: SQLiteQueue, /, *args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+        return await self._call(method, *args, **kwargs)
+
+    return call
 
 
 class SQLiteQueue:
@@ -122,14 +130,6 @@ class SQLiteQueue:
                     await self._news.wait()
         return leased
 
-    async def lease_turns(self, most: int) -> list[Leased]:
-        """Lease the oldest turns; does not wait for any."""
-        return await self._call(Spool.lease_turns, most)
-
-    async def moved(self, turns: Sequence[Leased]) -> None:
-        """Another queue has these turns now."""
-        await self._call(Spool.moved, turns)
-
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         await self._call(Spool.renew, [*held, *self._leasing.ready])
 
@@ -137,12 +137,6 @@ class SQLiteQueue:
         done = await self._call(Spool.finish, leased, evaluation)
         self._works_again()
         return done
-
-    async def postpone(self, leased: Leased, seconds: float) -> bool:
-        return await self._call(Spool.postpone, leased, seconds)
-
-    async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
-        return await self._call(Spool.dead_letter, leased, cause)
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         if results:
@@ -163,14 +157,6 @@ class SQLiteQueue:
             held += await bringing.left()
         await self._call(Spool.release, held)
 
-    async def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
-        """Set aside what a turn uses of a budget that all processes on the file share."""
-        return await self._call(Spool.claim, leased, claims, owed)
-
-    async def bill(self, leased: Leased, used: Mapping[str, float] | None) -> None:
-        """Enter what a turn has used."""
-        await self._call(Spool.bill, leased, used)
-
     def counts(self) -> QueueCounts | None:
         """The ledger over all processes, or as it was at `close`; None where there is no file that works."""
         spool = self._spool
@@ -181,14 +167,17 @@ class SQLiteQueue:
         except _FAILURES:
             return None
 
-    async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
-        return await self._call(Spool.dead_letters, decide, most)
-
     async def watch(self, sinks: Collection[str]) -> None:
         """The file knows for which sinks it keeps results."""
 
-    async def move(self, sink: str, to: str) -> int:
-        return await self._call(Spool.move, sink, to)
+    lease_turns = _in_its_thread(Spool.lease_turns)
+    moved = _in_its_thread(Spool.moved)
+    postpone = _in_its_thread(Spool.postpone)
+    dead_letter = _in_its_thread(Spool.dead_letter)
+    dead_letters = _in_its_thread(Spool.dead_letters)
+    move = _in_its_thread(Spool.move)
+    claim = _in_its_thread(Spool.claim)
+    bill = _in_its_thread(Spool.bill)
 
     async def close(self) -> None:
         # At the end, where nobody waits for it; each start would otherwise find more to read.
@@ -201,10 +190,7 @@ class SQLiteQueue:
         self._executor.shutdown()
 
     async def _call(
-        self,
-        method: Callable[Concatenate[Spool, _Args], _Result],
-        *args: _Args.args,
-        **kwargs: _Args.kwargs,
+        self, method: Callable[Concatenate[Spool, _Args], _Result], *args: _Args.args, **kwargs: _Args.kwargs
     ) -> _Result:
         """Call a method of the spool in its thread; another process's lock is waited for."""
         deadline = time.monotonic() + _LOCKED_FOR
@@ -214,7 +200,8 @@ class SQLiteQueue:
             try:
                 return await asyncio.wrap_future(self._executor.submit(method, self._spool, *args, **kwargs))
             except _FAILURES as error:
-                if not _is_locked(error) or time.monotonic() > deadline:
+                locked = "locked" in str(error) or "busy" in str(error)
+                if not locked or time.monotonic() > deadline:
                     self._set_aside(error)
         raise QueueFailed("the spool cannot be used any more")
 
@@ -263,7 +250,3 @@ class SQLiteQueue:
 
 def _is_damaged(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def _is_locked(error: Exception) -> bool:
-    return "locked" in str(error) or "busy" in str(error)

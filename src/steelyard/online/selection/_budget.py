@@ -14,15 +14,100 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Self
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard.errors import ConfigurationError, SkipReason
+from steelyard._internal.redact import redacted_url
+from steelyard.errors import ConfigurationError, MissingDependency, SkipReason
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._turns import Leased
-from steelyard.online.selection._price import Price
 from steelyard.online.selection._shared_budget import UNKNOWN_PAUSE, Claim, SharesBudget, Standing
 from steelyard.scores import Usage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Price:
+    """US dollars for a million tokens, as price lists state them."""
+
+    input: float
+    """For tokens sent."""
+    output: float
+    """For tokens received."""
+    cached: float | None = None
+    """For tokens sent that the server had cached; like all others where there is no such price."""
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+                raise ConfigurationError(f"the {name} price must be a number of dollars, not {value!r}")
+
+    @classmethod
+    def named(cls, model: str, *, base_url: str | None = None) -> Self:
+        """A model's price from the list in the package genai-prices, which needs no network.
+
+        Args:
+            model: The model's name.
+            base_url: The server; OpenAI's own where none is given.
+
+        Raises:
+            MissingDependency: If genai-prices is not installed.
+            ConfigurationError: If it does not know the model.
+        """
+
+        def price(usage: Usage) -> float:
+            # A thousand tokens at a time: some models cost more by the token in long requests.
+            return cls.listed(usage, model=model, base_url=base_url)[0] * 1000
+
+        return cls(
+            input=price(Usage(prompt_tokens=1000)),
+            output=price(Usage(completion_tokens=1000)),
+            cached=price(Usage(prompt_tokens=1000, cached_tokens=1000)),
+        )
+
+    @staticmethod
+    def listed(usage: Usage, *, model: str, base_url: str | None = None) -> tuple[float, str]:
+        """What some usage costs by the list in the package genai-prices, and which entry of the list says so.
+
+        Args:
+            usage: Tokens sent and received in one request.
+            model: The model's name.
+            base_url: The server; OpenAI's own where none is given.
+
+        Raises:
+            MissingDependency: If genai-prices is not installed.
+            ConfigurationError: If it does not know the model.
+        """
+        try:
+            from genai_prices import Usage as Tokens
+            from genai_prices import calc_price
+        except ImportError:
+            raise MissingDependency("genai-prices", extra="prices") from None
+        tokens = Tokens(
+            input_tokens=usage.prompt_tokens,
+            output_tokens=usage.completion_tokens,
+            cache_read_tokens=usage.cached_tokens,
+        )
+        try:
+            if base_url:
+                found = calc_price(tokens, model, provider_api_url=base_url)
+            else:
+                found = calc_price(tokens, model, provider_id="openai")
+        except LookupError:
+            known = f"no price is known for {model!r} at {redacted_url(base_url) if base_url else 'OpenAI'}"
+            raise ConfigurationError(f"{known}; give it as Price(input=..., output=...)") from None
+        source = f"prices of {found.model.name or model} at {found.provider.name} in genai-prices"
+        return float(found.total_price), f"{source} {version('genai-prices')}"
+
+    def of(self, usage: Usage) -> float:
+        """What this usage costs."""
+        fresh = usage.prompt_tokens - usage.cached_tokens
+        cached = self.input if self.cached is None else self.cached
+        dollars = fresh * self.input + usage.cached_tokens * cached + usage.completion_tokens * self.output
+        return dollars / 1e6
+
 
 _RESERVED = 100_000
 _SECONDS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0}
@@ -48,10 +133,9 @@ class Budget:
     """What tokens cost, for judges that do not say it themselves; needed by the limits in dollars then."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name != "price" and value is not None and (isinstance(value, bool) or not value > 0):
-                raise ConfigurationError(f"{field.name} must be more than 0, not {value!r}")
+        for name, value in vars(self).items():
+            if name != "price" and value is not None and (isinstance(value, bool) or not value > 0):
+                raise ConfigurationError(f"{name} must be more than 0, not {value!r}")
 
     def used(self, usage: Usage) -> dict[str, float]:
         """What an evaluation has used up, by kind."""
@@ -62,9 +146,9 @@ class Budget:
     def windows(self) -> list[RateWindow]:
         """One for each limit that is set."""
         found = []
-        for field in fields(self):
-            kind, _, length = field.name.partition("_per_")
-            if length and (limit := getattr(self, field.name)) is not None:
+        for name, limit in vars(self).items():
+            kind, _, length = name.partition("_per_")
+            if length and limit is not None:
                 found.append(RateWindow(kind, limit, _SECONDS[length], reason="over_budget"))
         return found
 
@@ -111,9 +195,7 @@ class RateWindow:
 
     def share(self, now: float, cost: float) -> float:
         """The share of what arrives that the rest of the window can carry, at this cost of one turn."""
-        assert self._started is not None
-        remaining = max(0.0, self._started + self.seconds - now)
-        need = cost * self._arrivals.per_second(now) * remaining
+        need = cost * self._arrivals.per_second(now) * self.remaining(now)
         return 1.0 if need <= self.left else max(0.0, self.left / need)
 
     def reserve(self, amount: float) -> None:
@@ -174,10 +256,9 @@ class BudgetControl:
         self._budget = budget or Budget()
         self._shared = shared
         self._owed: dict[str, float] = {}
-        self._windows: Sequence[RateWindow] = self._budget.windows()
+        self._windows = self._budget.windows()
         if turns_per_minute is not None:
-            throttle = RateWindow("turns", turns_per_minute, 60.0, reason="throttled")
-            self._windows = [throttle, *self._windows]
+            self._windows.insert(0, RateWindow("turns", turns_per_minute, 60.0, reason="throttled"))
         self._clock = clock
         self._typical: dict[str, float] = {"turns": 1.0}
         # Where another process judges a turn, nobody here hears of it again: the oldest are released.
@@ -216,9 +297,8 @@ class BudgetControl:
 
     def hand_over(self, turn_id: str) -> None:
         """The turn goes into a queue that others may work on: it counts, and is asked for later."""
-        amounts = self._reserved.pop(turn_id, None)
-        if amounts is not None:
-            self._hand_back(amounts, {"turns": 1.0})
+        if turn_id in self._reserved:
+            self._hand_back(self._reserved.pop(turn_id), {"turns": 1.0})
 
     async def ask(self, queue: TurnQueue, leased: Leased) -> float:
         """Set aside what a turn out of a queue uses; or the seconds until there may be enough, more than 0.
@@ -255,8 +335,7 @@ class BudgetControl:
             known = {(one.kind, one.seconds): one for one in granted.windows}
             for window in windows:
                 window.adopt(known[window.kind, window.seconds], self._clock())
-            learned = {one.kind: one.typical for one in granted.windows if one.typical is not None}
-            self._typical.update(learned)
+            self._typical |= {one.kind: one.typical for one in granted.windows if one.typical is not None}
             if not 0 < granted.wait <= UNKNOWN_PAUSE:
                 return granted.wait
             await asyncio.sleep(granted.wait)
@@ -270,15 +349,13 @@ class BudgetControl:
                 return await queue.bill(leased, self._budget.used(usage))
             # Remembered as reserved, so that what was used is entered below and owed to the queue.
             self._reserved[turn_id] = {}
-        if self._shared and turn_id in self._reserved:
-            for kind, amount in self._budget.used(usage).items():
-                self._owed[kind] = self._owed.get(kind, 0.0) + amount
+        if turn_id in self._reserved:
+            self._owe(self._budget.used(usage))
         self.correct(turn_id, usage)
 
     def correct(self, turn_id: str, usage: Usage) -> None:
         """The turn is through: hold what it used against what was set aside for it, if anything was."""
-        amounts = self._reserved.pop(turn_id, None)
-        if amounts is None:
+        if (amounts := self._reserved.pop(turn_id, None)) is None:
             return
         used = self._budget.used(usage)
         if "turns" in amounts:
@@ -296,10 +373,13 @@ class BudgetControl:
         used = self._budget.used(usage)
         for window in self._lasting():
             window.correct(0.0, used[window.kind])
-        # A queue that counts for several processes has its own sums.
-        if self._shared and self._lasting() and usage.requests:
-            for kind, amount in used.items():
-                self._owed[kind] = self._owed.get(kind, 0.0) + amount
+        if usage.requests and self._lasting():
+            self._owe(used)
+
+    def _owe(self, used: Mapping[str, float]) -> None:
+        """A queue that counts for several processes has its own sums; it is told with the next claim."""
+        for kind, amount in used.items() if self._shared else ():
+            self._owed[kind] = self._owed.get(kind, 0.0) + amount
 
     async def give_up(self, queue: TurnQueue, leased: Leased) -> None:
         """A leased turn cannot be judged: what was set aside for it is free again."""
@@ -313,9 +393,7 @@ class BudgetControl:
 
     def release(self, turn_id: str) -> None:
         """The turn is not judged after all: nothing was used."""
-        amounts = self._reserved.pop(turn_id, None)
-        if amounts is not None:
-            self._hand_back(amounts, {})
+        self._hand_back(self._reserved.pop(turn_id, {}), {})
 
     def _hand_back(self, amounts: Mapping[str, float], used: Mapping[str, float]) -> None:
         for window in self._windows:

@@ -76,20 +76,13 @@ class SharesBudget(Protocol):
 
     async def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
         """Set aside what a leased turn uses; `owed` was used past the queue, and is entered too."""
-        ...
 
     async def bill(self, leased: Leased, used: Mapping[str, float] | None) -> None:
         """What a turn has used, in place of what was set aside; None where it was not judged."""
-        ...
 
 
 def claim(
-    db: sqlite3.Connection,
-    leased: Leased,
-    claims: Sequence[Claim],
-    owed: Mapping[str, float],
-    *,
-    now: float,
+    db: sqlite3.Connection, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float], *, now: float
 ) -> Granted:
     """Answer a claim, inside a transaction that holds the file's write lock."""
     # IGNORE: the first process to ask begins the window for all of them.
@@ -125,7 +118,8 @@ def _wait(db: sqlite3.Connection, one: Claim, window: Standing, typical: float |
     if one.limit - window.used - window.reserved < (typical or 1e-12):
         return max(1.0, one.seconds - window.age)
     # As long as it is not known what a turn uses, one at a time shows it.
-    return UNKNOWN_PAUSE if typical is None and _in_flight(db) else 0.0
+    flying = typical is None and db.execute("SELECT 1 FROM reserved LIMIT 1").fetchone()
+    return UNKNOWN_PAUSE if flying else 0.0
 
 
 def bill(db: sqlite3.Connection, leased: Leased, used: Mapping[str, float] | None, *, now: float) -> None:
@@ -163,10 +157,6 @@ def _roll(db: sqlite3.Connection, now: float) -> None:
     db.execute("UPDATE budget SET started = :now, used = 0 WHERE :now - started >= seconds", {"now": now})
     # A clock that was set back would keep the window open until it has caught up.
     db.execute("UPDATE budget SET started = :now WHERE started > :now", {"now": now})
-
-
-def _in_flight(db: sqlite3.Connection) -> bool:
-    return db.execute("SELECT 1 FROM reserved LIMIT 1").fetchone() is not None
 
 
 def _charge_lost_leases(db: sqlite3.Connection) -> None:

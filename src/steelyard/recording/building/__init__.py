@@ -1,17 +1,17 @@
 """From the steps of a turn to what its Record says: the one builder of all recorders."""
 
-from steelyard.recording.building._answers import before_verdict, revised, said_last
+from steelyard.recording.building._answers import before_verdict, edited, revised, said_last
 from steelyard.recording.building._asked import (
     Asked,
     asked_of,
+    asks_of_reply,
     is_conversation,
     since_last_asked,
     without_template,
 )
 from steelyard.recording.building._decide import decide, guess, shows_nothing, told
-from steelyard.recording.building._parts import is_telling, shown_instead
-from steelyard.recording.building._reaching import reaches
-from steelyard.recording.building._sources import Sources, only_searches, sources_of
+from steelyard.recording.building._parts import is_telling, said_by_command, shown_instead
+from steelyard.recording.building._sources import Sources, only_searches, reaches, sources_of
 from steelyard.recording.building._steps import Step, StepKind, Turn
 
 __all__ = [
@@ -21,14 +21,17 @@ __all__ = [
     "StepKind",
     "Turn",
     "asked_of",
+    "asks_of_reply",
     "before_verdict",
     "decide",
+    "edited",
     "guess",
     "is_conversation",
     "is_telling",
     "only_searches",
     "reaches",
     "revised",
+    "said_by_command",
     "said_last",
     "shown_instead",
     "shows_nothing",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
+from steelyard.recording.building._parts import MOSTLY
 from steelyard.recording.provenance import (
     ModelCall,
-    classify_root,
+    find_passages,
+    is_history,
     is_intermediate_output,
+    is_turn,
     json_strings,
     plain,
 )
-from steelyard.recording.reading import is_question
+from steelyard.recording.reading import strings_in
 
 _MUCH_SHORTER = 0.5
 _LABEL = 3  # verdicts have no more words
@@ -21,12 +25,24 @@ _LABEL = 3  # verdicts have no more words
 def said_last(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     """Of several texts the one that a model said last, whole or in a form; none if they do not hang together.
 
-    What is much shorter than another is a title or a label of it, and what asks is a query.
+    What holds all the others was put together from them. What is much shorter than another is a title or a
+    label of it.
     """
+    return _made_of_all(texts) or _last_said(texts, calls)
+
+
+def _made_of_all(texts: Sequence[str]) -> str:
+    whole = max(texts, key=len, default="")
+    parts = [text.strip() for text in texts if text != whole]
+    is_made = len(parts) > 1 and all(part in whole for part in parts)
+    return whole if is_made and not is_history(whole) else ""
+
+
+def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     makers = {said.strip(): call for call in calls for one in call.replies for said in json_strings(one)}
     said = [text for text in texts if text.strip() in makers]
     # A call that only routes did not answer, whatever it left in the state.
-    said = _answers([text for text in said if classify_root([makers[text.strip()]], answer=text).is_turn])
+    said = [text for text in said if _may_answer(text, makers[text.strip()])]
     most = max(map(len, said), default=0)
     able = [text for text in said if len(text) >= most * _MUCH_SHORTER]
     last = max(able, key=lambda text: makers[text.strip()].started, default="")
@@ -37,6 +53,10 @@ def said_last(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
         by is not maker and (_is_shown(text, maker) or _is_shown(last, by)) for text, by in others
     )
     return last if hang_together else ""
+
+
+def _may_answer(text: str, maker: ModelCall) -> bool:
+    return is_turn([maker], answer=text) and not is_intermediate_output([text])
 
 
 def before_verdict(replies: Sequence[str], calls: Sequence[ModelCall]) -> str:
@@ -76,10 +96,21 @@ def revised(answer: str, texts: Sequence[str], calls: Sequence[ModelCall]) -> st
     return max(able, key=lambda call: call.started).reply if able else answer
 
 
-def _answers(texts: list[str]) -> list[str]:
-    """The texts without verdicts, and without questions if there is anything else."""
-    said = [text for text in texts if not is_intermediate_output([text])]
-    return [text for text in said if not is_question(text)] or said
+def edited(answer: str, said: Sequence[str], returned: Any) -> str:
+    """The answer as a person changed it on its way, if the run returned that; else the answer itself.
+
+    Args:
+        answer: What a model said.
+        said: What persons said to the run on its way.
+        returned: What the run returned.
+    """
+    shown = {text for _, text in strings_in(returned)} if said and answer else set[str]()
+    return next((text for text in reversed(said) if text in shown and _is_alike(text, answer)), answer)
+
+
+def _is_alike(text: str, other: str) -> bool:
+    there, back = find_passages([text], [other])[0], find_passages([other], [text])[0]
+    return max(there.seen, back.seen) >= MOSTLY
 
 
 def _is_shown(text: str, call: ModelCall | None) -> bool:

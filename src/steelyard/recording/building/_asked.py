@@ -63,7 +63,7 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     if told is not None:
         own = asked_in(told)
         return Asked(question=own, standalone=_standalone(turn, own) if own else None)
-    own = asked_in(turn.given) or _queried(turn.given, sources) or _only_text(turn) or _remembered(turn)
+    own = asked_in(turn.given) or _only_text(turn) or _queried(turn.given, sources) or _remembered(turn)
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
@@ -104,19 +104,33 @@ def _looks_filled(text: str) -> bool:
 
 def _queried(given: Any, sources: Sources) -> str:
     """The text of the input that was looked up under, whatever name it has."""
-    queries = {plain(query) for query in sources.queries}
+    queries = {plain(query) for query in (*sources.queries, *sources.queries_before)}
     return next((text for _, text in strings_in(given) if plain(text) in queries), "")
 
 
 def _only_text(turn: Turn) -> str:
-    """The only text of the input, whatever its name, if a model was asked it; rows are passages."""
+    """The only text of the input, whatever its name, if a model was asked it; rows are passages.
+
+    Of several, the only one that says anything in a user's message beside a system's.
+    """
     said = set(earlier_messages(turn.given))
     every = (one.text.strip() for one in leaves_in(turn.given) if not one.table and one.text not in said)
     texts = list(dict.fromkeys(filter(None, every)))
+    if len(texts) > 1:
+        texts = _said_by_user(texts, turn)
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
     asked = plain(texts[0])
     return texts[0] if any(asked in plain(text) for call in turn.calls for text in call.prompts) else ""
+
+
+def _said_by_user(texts: Sequence[str], turn: Turn) -> list[str]:
+    """The texts that say something and stand in what a model was sent last as the user's."""
+    sent = [step.messages for step in turn.models if any(one.role == "system" for one in step.messages)]
+    asked = [one for messages in sent for one in since_last_asked(messages)[:1] if one.role == "user"]
+    last = [plain(one.text) for one in asked]
+    able = [text for text in texts if is_telling(text) or is_question(text)]
+    return [text for text in able if any(plain(text) in one for one in last)]
 
 
 def _remembered(turn: Turn) -> str:
@@ -191,8 +205,8 @@ def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked | N
     """The question of a prompt that holds these passages: the query that it repeats, or what it names."""
     rest = prompt
     for text in passages:
-        rest = rest.replace(text, "\n")
-    if named := guessed_question(rest):
+        rest = rest.replace(text, "\n...\n")  # an empty place would be another section's
+    if (named := guessed_question(rest)).strip(".\n"):
         return Asked(question=named, notes=("question_guessed",))
     queries = [*sources.queries_before, *reversed(sources.queries)]
     return Asked(question=queries[0], notes=("question_rewritten_only",)) if queries else None
@@ -223,6 +237,12 @@ def is_conversation(turn: Turn, writers: Sequence[Step]) -> bool:
     ):
         return True
     return any(message.role == "assistant" for step in writers for message in step.messages)
+
+
+def asks_of_reply(asked: Asked, turn: Turn) -> bool:
+    """Whether the question that was cut out of a prompt is what a model replied before: a critique."""
+    said = (reply for call in turn.earlier for reply in call.replies if is_telling(reply))
+    return "question_guessed" in asked.notes and any(plain(one) in plain(asked.question) for one in said)
 
 
 def since_last_asked(messages: Sequence[Message]) -> list[Message]:

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from steelyard.record import Context
-from steelyard.recording._unique import unique
 from steelyard.recording.building._asked import since_last_asked
-from steelyard.recording.building._parts import is_telling, parts_of
+from steelyard.recording.building._parts import is_telling, is_written, parts_of
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import MORE, may_be_passages, shown_texts, surrounds
-from steelyard.recording.building._written import is_written
 from steelyard.recording.provenance import (
     Origin,
     find_passages,
@@ -25,8 +23,11 @@ from steelyard.recording.provenance import (
     trace_provenance,
 )
 from steelyard.recording.reading import passages_of
+from steelyard.recording.reading._documents import unique
 
 _LONGEST_DIVIDED = 100_000  # characters
+RECEIPT = "contexts: a tool was told more than it returned, which may be no evidence; see tool_contexts"
+"""Note of a text of a few words by which a tool may only have said that it did something."""
 _LEAST_BESIDE = 0.3
 """From this share of what the known passages take, the rest of a prompt may be their surroundings."""
 
@@ -47,25 +48,31 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     trace = _Trace(turn, sources, answer, question)
     origin = trace(sources.documents)
     prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
-    texts, notes = shown_texts(turn, sources, prompts, question=question, has_documents=bool(origin.contexts))
+    records, words = printed(turn)
+    others = replace(sources, texts=[*sources.texts, *records])
+    texts, notes = shown_texts(turn, others, prompts, question=question, has_documents=bool(origin.contexts))
     if texts:
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
         if MORE not in notes and _is_widened(origin, prompts, question):
             notes = [*notes, MORE]
-        return replace(_without_copies(origin, sources), notes=(*origin.notes, *notes))
+        notes = [*origin.notes, *notes, *_receipts(origin, sources)]
+        return replace(_without_copies(origin, sources), notes=tuple(notes))
     if (brought := _brought(trace)) is not None:
         return brought
     nothing = trace(())
     if sources.looked_up:
         return nothing
-    records = printed(turn)
     texts, _ = shown_texts(
-        turn, replace(sources, texts=records), prompts, question=question, has_documents=False
+        turn, replace(sources, texts=words), prompts, question=question, has_documents=False
     )
     if texts and (shown := trace(texts)).contexts_source == "in_prompt":
         return shown
     return _from_template(nothing, turn, question=question, doubtful=doubtful)
+
+
+def _receipts(origin: Origin, sources: Sources) -> list[str]:
+    return [RECEIPT] * any(one.text in sources.look_ups.receipts for one in origin.contexts)
 
 
 def _is_widened(origin: Origin, prompts: Sequence[str], question: str) -> bool:

@@ -8,11 +8,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard.recording.building._parts import is_telling, parts_of
+from steelyard.recording.building._parts import WHOLLY, is_telling, is_written, parts_of
 from steelyard.recording.building._steps import Step, Turn
-from steelyard.recording.building._written import WHOLLY, is_written
-from steelyard.recording.provenance import ModelCall, find_passages, plain
-from steelyard.recording.reading import Message, attribute, documents_in, messages_in, read_shown, state_of
+from steelyard.recording.provenance import ModelCall, find_passages, is_printed, plain
+from steelyard.recording.reading import (
+    Message,
+    attribute,
+    documents_in,
+    is_question,
+    messages_in,
+    read_shown,
+    state_of,
+    strings_in,
+)
 
 _HAND_OVER = re.compile(r"handoff|transfer_(?:back_)?to_\w{1,80}")
 """Tools by which LlamaIndex's, LangGraph's and OpenAI's agents hand a turn to each other."""
@@ -34,6 +42,8 @@ class LookUps:
     """How many documents have no text."""
     stages: tuple[Stage, ...] = ()
     """Retrievals within others."""
+    receipts: set[str] = field(default_factory=set)
+    """Texts of a few words by tools that were told more than they returned: "Notes recorded.", say."""
     _whole: set[str] = field(default_factory=set)
     """Whole texts that tools returned."""
 
@@ -111,7 +121,8 @@ def _add_tool(made: LookUps, turn: Turn, step: Step, named: Collection[str]) -> 
     if contexts and not any(one.contexts for one in turn.retrievals):
         made.source = "tool"
     if len(contexts) == 1:
-        made._whole.add(contexts[0].text)
+        made._whole.add(text := contexts[0].text)
+        made.receipts.update([text] * _may_be_receipt(text, step.given))
     _add(made, step, contexts, _argument(step.given))
 
 
@@ -141,6 +152,13 @@ def _parts_shown(message: Message) -> Iterable[Context]:
     if not unseen or all(seen.seen >= WHOLLY for seen in find_passages(unseen, [message.text])):
         return parts
     return parts_of(message.text)
+
+
+def _may_be_receipt(text: str, given: Any) -> bool:
+    """Whether a tool was told a statement and returned a few words, which are no data."""
+    if is_telling(text) or is_printed(text) or any(map(str.isdigit, text)):
+        return False
+    return any(is_telling(told) and not is_question(told) for _, told in strings_in(given))
 
 
 def _calls_inside(turn: Turn, tool: Step) -> Iterator[ModelCall]:

@@ -8,8 +8,54 @@ from itertools import islice
 from typing import Any
 
 from steelyard.record import Context, to_json_value
-from steelyard.recording.provenance import finds_nothing, is_printed, json_strings, plain, word_count
-from steelyard.recording.reading import is_question, passages_of
+from steelyard.recording.provenance import (
+    ModelCall,
+    find_passages,
+    finds_nothing,
+    is_printed,
+    json_strings,
+    plain,
+    plain_line,
+    word_count,
+)
+from steelyard.recording.reading import attribute, is_question, messages_in, passages_of
+
+MOSTLY = 0.5
+"""From this share on a text counts as being in another one."""
+WHOLLY = 0.9
+"""From this share on it counts as being there as it is."""
+_COMMAND = {"graph", "update", "goto"}
+"""Fields of a command of LangGraph, as JSON tells it."""
+
+
+def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
+    """Whether a text is mostly made of what these calls replied; one that may have copied it does not count.
+
+    That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
+    """
+    parts = [
+        part
+        for call in calls
+        if not any(seen.seen >= WHOLLY for seen in find_passages([text], call.prompts))
+        for reply in call.replies
+        for part in json_strings(reply)
+    ]
+    form = plain(text)
+    if any(plain(part) == form for part in parts):
+        return True
+    said = list(dict.fromkeys(part for part in parts if is_telling(part)))
+    if any(seen.seen >= WHOLLY for seen in find_passages([text], [*said, "\n".join(said)])):
+        return True
+    return len(_rest(form, said)) <= len(form) * MOSTLY
+
+
+def _rest(form: str, said: Iterable[str]) -> str:
+    """What is left of a text without replies, and without lines of replies."""
+    lines = {plain_line(line) for one in said for line in one.split("\n") if is_telling(line)}
+    for part in sorted({*map(plain, said), *lines}, key=len, reverse=True):
+        form = form.replace(part, "")
+    return form
+
 
 _EMPTY = "[]{}()\"' \t\n"
 _LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
@@ -85,3 +131,32 @@ def shown_instead(text: str, metadata: Any, holds: Callable[[str], bool]) -> str
         if plain(text) in plain(one) or is_question(text) or not holds(text):
             return one
     return text
+
+
+def said_by_command(returned: Any) -> tuple[Any, bool]:
+    """What a tool says that returned a graph's command, and whether the command only hands the turn over.
+
+    Args:
+        returned: What the tool returned: an object, or the mapping that its JSON holds.
+
+    Returns:
+        The message to the model that the command adds, else what was returned; and whether it goes on to
+        another agent and tells a model no more than that.
+    """
+    is_mapping = isinstance(returned, Mapping)
+    if is_mapping and not returned.keys() >= _COMMAND:
+        return returned, False
+    update, goto = (returned[n] if is_mapping else attribute(returned, n) for n in ("update", "goto"))
+    messages = update.get("messages") if isinstance(update, Mapping) else None
+    told = (one for one in messages or () if (read := messages_in(one)) and read[0].role == "tool")
+    said = next(told, returned)
+    return said, _only_goes_on(goto, said)
+
+
+def _only_goes_on(goto: Any, said: Any) -> bool:
+    targets = goto if isinstance(goto, (list, tuple)) else (goto,)
+    names = [name for one in targets if isinstance(name := getattr(one, "node", one), str)]
+    text = " ".join(message.text for message in messages_in(said))
+    for name in names:
+        text = text.replace(name, " ")
+    return bool(names) and not is_telling(text)

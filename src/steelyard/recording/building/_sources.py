@@ -7,15 +7,13 @@ answer counts, what only a model wrote does not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording._unique import unique
 from steelyard.recording.building._look_ups import LookUps, look_ups_of
 from steelyard.recording.building._parts import is_telling, tells_nothing
-from steelyard.recording.building._reaching import reaches
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import (
     calls_behind,
@@ -30,11 +28,50 @@ from steelyard.recording.reading import (
     Leaf,
     asked_in,
     documents_in,
+    has_documents,
     leaves_in,
     messages_in,
     state_of,
     strings_in,
 )
+from steelyard.recording.reading._documents import unique
+from steelyard.text import sentences
+
+_LEAST_CUT = 40
+_CUT = ("\n", "\r", ".", "…", "[", "(", '"', "'", "<", "`", "|", "}", "]")
+_LEAST_SENTENCE = 20
+
+
+def reaches(text: str, prompts: Sequence[str]) -> bool:
+    """Whether a passage stands in one of the prompts: whole, cut at its end, or most of its sentences."""
+    return any(test(text, prompt) for test in (_is_whole, _is_cut, _is_mostly) for prompt in prompts)
+
+
+def _is_whole(text: str, prompt: str) -> bool:
+    form = plain(text)
+    return bool(form) and form in plain(prompt)
+
+
+def _is_cut(text: str, prompt: str) -> bool:
+    """Whether a beginning of it stands there that ends as what was cut ends: not within other words."""
+    text = text.strip()
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if text[:middle] in prompt else (low, middle - 1)
+    if low < _LEAST_CUT:
+        return False
+    # What follows each place where it stands.
+    _, *rests = prompt.split(text[:low].rstrip())
+    return any(not rest or rest.startswith(_CUT) for rest in rests)
+
+
+def _is_mostly(text: str, prompt: str) -> bool:
+    form = plain(prompt)
+    said = [plain(one.text) for one in sentences(text)]
+    sizes = [(len(one), len(one) >= _LEAST_SENTENCE and one in form) for one in said]
+    return 2 * sum(size for size, is_there in sizes if is_there) > sum(size for size, _ in sizes)
+
 
 _MOST_TEXTS = 400
 _MOST_PRINTED = 50
@@ -196,9 +233,9 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     texts = [one.text for one in sources.found]
     if not answer:
         if isinstance(turn.returned, list) or state_of(turn.returned) is None:
-            return isinstance(turn.returned, list) or bool(documents_in(turn.returned))
+            return isinstance(turn.returned, list) or has_documents(turn.returned)
         # What a state holds beside the documents may be an answer that cannot be read.
-        return bool(documents_in(turn.returned)) and not _is_shown(texts, turn)
+        return has_documents(turn.returned) and not _is_shown(texts, turn)
     if not texts or _is_replied(answer, turn) or _is_shown(texts, turn):
         return False
     return any(one.seen >= _MOSTLY for one in find_passages([answer], texts))
@@ -222,13 +259,13 @@ def _add_documents(made: Sources, turn: Turn, known: set[str]) -> None:
     hop = 1 + max((context.hop for context in made.found), default=-1)
     steps = [step for step in turn.steps if step.kind in _PASSING]
     for value in (turn.given, *(value for step in steps for value in (step.given, step.returned))):
-        made.made += _fresh(documents_in(value), known, hop)
+        made.made += _fresh(documents_in(value, known=known), known, hop)
     for step in steps:
         made.made += _fresh(step.contexts or (), known, hop)
-    made.kept = _fresh(documents_in(turn.returned), known, hop)
+    made.kept = _fresh(documents_in(turn.returned, known=known), known, hop)
     if not made.found and not made.made:
         for result in _told_at_last(turn):
-            made.made += _fresh(documents_in(result), known, hop)
+            made.made += _fresh(documents_in(result, known=known), known, hop)
 
 
 def _told_at_last(turn: Turn) -> Iterator[Any]:
@@ -305,12 +342,14 @@ def _end(step: Step) -> float:
     return step.at if step.ended is None else step.ended
 
 
-def printed(turn: Turn) -> list[Text]:
-    """What templates were filled in with that is no text, as it is printed: a record, a row, a table's cells.
+def printed(turn: Turn) -> tuple[list[Text], list[Text]]:
+    """What steps passed on that is no text, as it is printed: records and rows; and, apart, lists of words.
 
-    Documents and messages are left out: they are read as what they are.
+    Documents and messages are left out: they are read as what they are. Words alone name things (tools,
+    files, topics), and mostly tell of none.
     """
     found: dict[str, Text] = {}
+    words: set[str] = set()
     for passed in _passed(turn):
         for name, value in (state_of(passed.value) or {}).items():
             if len(found) >= _MOST_PRINTED or not _is_record(value):
@@ -318,12 +357,22 @@ def printed(turn: Turn) -> list[Text]:
             text = str(value)
             if len(text) <= _LONGEST_PRINTED and (is_telling(text) or is_printed(text)):
                 found.setdefault(text, Text(str(name), text, passed.at, passed.is_given))
+                words.update([text] if _are_words(value) else ())
+    whole = _not_within(found)
+    return [one for one in whole if one.text not in words], [one for one in whole if one.text in words]
+
+
+def _not_within(found: Mapping[str, Text]) -> list[Text]:
     return [one for text, one in found.items() if not any(text in other != text for other in found)]
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
 
 
 def _is_record(value: Any) -> bool:
     is_structure = isinstance(value, (list, tuple)) or state_of(value) is not None
-    if not is_structure or documents_in(value) or messages_in(value):
+    if not is_structure or has_documents(value) or messages_in(value):
         return False
     # A text that says something is looked for by itself.
     return not any(is_telling(text) for _, text in strings_in(value))

@@ -73,6 +73,8 @@ class Turn:
     """Look-ups of earlier runs in the same task or thread, by run, earliest first; none was used yet."""
     earlier: Sequence[ModelCall] = ()
     """What models replied in earlier runs of the same task or thread; such a text is not evidence."""
+    elsewhere: bool = False
+    """Whether its prompts hold what models replied meanwhile in threads that knew nothing of it."""
     said: Sequence[str] = ()
     """What a person said to the run on its way, beside its input; no evidence, as all of a conversation."""
     in_conversation: bool = False

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.record import Context
-from steelyard.recording.building._parts import is_telling, parts_of
+from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of
 from steelyard.recording.building._sources import Sources, Text
 from steelyard.recording.building._steps import Turn
-from steelyard.recording.building._written import MOSTLY, WHOLLY, is_written
 from steelyard.recording.provenance import (
     ModelCall,
     find_passages,

@@ -4,8 +4,11 @@ Recorders note on each Record which step told what (`origins_of`); the command l
 (`explain`), with the one option for each doubt (`OPTIONS`).
 """
 
-from steelyard.recording.explaining._explained import Doubt, Explained, Part, explain
-from steelyard.recording.explaining._options import OPTIONS, option_for
-from steelyard.recording.explaining._origins import origins_of
-
-__all__ = ["OPTIONS", "Doubt", "Explained", "Part", "explain", "option_for", "origins_of"]
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.recording.explaining._explained import OPTIONS as OPTIONS
+from steelyard.recording.explaining._explained import Doubt as Doubt
+from steelyard.recording.explaining._explained import Explained as Explained
+from steelyard.recording.explaining._explained import Part as Part
+from steelyard.recording.explaining._explained import explain as explain
+from steelyard.recording.explaining._explained import option_for as option_for
+from steelyard.recording.explaining._origins import origins_of as origins_of

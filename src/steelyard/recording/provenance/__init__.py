@@ -10,7 +10,7 @@ Pure functions without a framework, for all recorders:
 - `holds_passages`: whether it has a section that is named as passages are;
 - `names_passages`: whether a text is evidence, by the name it stands under;
 - `finds_nothing`: whether it only says that there is none;
-- `classify_root`: whether a root is a turn of its own;
+- `is_turn`: whether a root is a turn of its own;
 - `notes_on_predecessors`: whether it goes on from what a model replied in an earlier one;
 - `trace_provenance`: the first and third together, as the context fields of a Record with notes.
 
@@ -29,75 +29,38 @@ Bounds: 4,000,000 characters of passages and of prompts, 2,000,000 of one block;
 and noted. All of it takes time linear in the lengths, and none of it raises, whatever the text.
 """
 
-from steelyard.recording.provenance._calls import (
-    AnswerCalls,
-    ModelCall,
-    calls_behind,
-    is_intermediate_output,
-    json_strings,
-    strip_code_fence,
-)
-from steelyard.recording.provenance._follows import notes_on_predecessors
-from steelyard.recording.provenance._guesses import (
-    guessed_passages,
-    guessed_question,
-    has_empty_place,
-    holds_passages,
-    labelled_question,
-    names_both,
-)
-from steelyard.recording.provenance._lines import is_history, names_speaker, plain, plain_line
-from steelyard.recording.provenance._notes import NOTES, Note, sentence
-from steelyard.recording.provenance._provenance import Origin, trace_provenance
-from steelyard.recording.provenance._sections import sections, split_chat_template
-from steelyard.recording.provenance._tools import finds_nothing, names_passages
-from steelyard.recording.provenance._turn import RootKind, RootReason, classify_root
-from steelyard.recording.provenance._words import word_count
-from steelyard.recording.provenance.matching import (
-    MOST_PASSAGES,
-    MOST_PROMPT,
-    PassageMatch,
-    find_passages,
-    is_printed,
-)
-from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
-
-__all__ = [
-    "MOST_BLOCK",
-    "MOST_PASSAGES",
-    "MOST_PROMPT",
-    "NOTES",
-    "AnswerCalls",
-    "ModelCall",
-    "Note",
-    "Origin",
-    "PassageMatch",
-    "RootReason",
-    "RootKind",
-    "calls_behind",
-    "find_passages",
-    "finds_nothing",
-    "guessed_passages",
-    "guessed_question",
-    "has_empty_place",
-    "holds_passages",
-    "is_intermediate_output",
-    "is_printed",
-    "labelled_question",
-    "names_both",
-    "is_history",
-    "classify_root",
-    "json_strings",
-    "names_passages",
-    "names_speaker",
-    "notes_on_predecessors",
-    "passages_of",
-    "plain",
-    "plain_line",
-    "sections",
-    "sentence",
-    "split_chat_template",
-    "trace_provenance",
-    "strip_code_fence",
-    "word_count",
-]
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.recording.provenance._calls import AnswerCalls as AnswerCalls
+from steelyard.recording.provenance._calls import ModelCall as ModelCall
+from steelyard.recording.provenance._calls import calls_behind as calls_behind
+from steelyard.recording.provenance._calls import is_intermediate_output as is_intermediate_output
+from steelyard.recording.provenance._calls import json_strings as json_strings
+from steelyard.recording.provenance._calls import strip_code_fence as strip_code_fence
+from steelyard.recording.provenance._guesses import guessed_passages as guessed_passages
+from steelyard.recording.provenance._guesses import guessed_question as guessed_question
+from steelyard.recording.provenance._guesses import has_empty_place as has_empty_place
+from steelyard.recording.provenance._guesses import holds_passages as holds_passages
+from steelyard.recording.provenance._guesses import labelled_question as labelled_question
+from steelyard.recording.provenance._guesses import names_both as names_both
+from steelyard.recording.provenance._lines import is_history as is_history
+from steelyard.recording.provenance._lines import names_speaker as names_speaker
+from steelyard.recording.provenance._lines import plain as plain
+from steelyard.recording.provenance._lines import plain_line as plain_line
+from steelyard.recording.provenance._notes import NOTES as NOTES
+from steelyard.recording.provenance._notes import Note as Note
+from steelyard.recording.provenance._notes import sentence as sentence
+from steelyard.recording.provenance._provenance import Origin as Origin
+from steelyard.recording.provenance._provenance import trace_provenance as trace_provenance
+from steelyard.recording.provenance._sections import sections as sections
+from steelyard.recording.provenance._sections import split_chat_template as split_chat_template
+from steelyard.recording.provenance._tools import finds_nothing as finds_nothing
+from steelyard.recording.provenance._tools import names_passages as names_passages
+from steelyard.recording.provenance._turn import is_turn as is_turn
+from steelyard.recording.provenance._turn import notes_on_predecessors as notes_on_predecessors
+from steelyard.recording.provenance._words import word_count as word_count
+from steelyard.recording.provenance.matching import MOST_PASSAGES as MOST_PASSAGES
+from steelyard.recording.provenance.matching import MOST_PROMPT as MOST_PROMPT
+from steelyard.recording.provenance.matching import find_passages as find_passages
+from steelyard.recording.provenance.matching import is_printed as is_printed
+from steelyard.recording.reading._passages import MOST_BLOCK as MOST_BLOCK
+from steelyard.recording.reading._passages import passages_of as passages_of

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from steelyard.recording.provenance._lines import names_model
 from steelyard.recording.provenance._sections import (
     ASKED,
     ENDED,
@@ -37,7 +38,7 @@ _AROUND = "\"'`*"
 def guessed_question(prompt: str) -> str:
     """The question that a prompt names, or its last line if that asks; empty if neither is there."""
     found = sections(prompt)
-    if named := [one for one in found if one.text and one.names_question]:
+    if named := [one for one in _unanswered(found) if one.text and one.names_question]:
         return _asked(named[-1])
     lines = [line.strip() for line in prompt.split("\n") if line.strip()]
     label, _, rest = (lines[-1] if lines else "").rpartition(": ")
@@ -50,9 +51,17 @@ def guessed_question(prompt: str) -> str:
     )
 
 
+def _unanswered(found: Sequence[Section]) -> list[Section]:
+    """The sections without those that one with a model's words follows: an earlier exchange."""
+    after = [*found[1:], Section("", "")][: len(found)]
+    return [
+        one for one, next_ in zip(found, after, strict=True) if not (next_.text and names_model(next_.label))
+    ]
+
+
 def _asked_by_form(found: Sequence[Section]) -> str:
     """The question of the last section that asks, or of the only one beside what is named as passages."""
-    marked = [one for one in found if one.form and one.text and not one.names_material]
+    marked = [one for one in _unanswered(found) if one.form and one.text and not one.names_material]
     asking = [one for one in marked if may_be_asked(_asked(one))]
     if not asking and len(marked) == 1 and _named(found) and word_count(marked[0].text) <= MOST_QUESTION:
         asking = marked
@@ -185,14 +194,15 @@ def _numbered(found: Sequence[Section]) -> list[str]:
 
 
 def _beside_question(found: Sequence[Section]) -> list[str]:
-    """The longest section that is marked like that of the question, or by tags."""
+    """The longest section that is marked like that of the question, or by tags, with those of its label."""
     asked = next((one for one in reversed(found) if one.form and ASKED in one.text), None)
     if asked is None:
         return []
     forms = {"tag": ("tag",), "heading": (*ENDED, "heading")}.get(asked.form, (*ENDED, "heading", "label"))
-    alike = [one.material for one in found if one.form in forms and one is not asked]
-    longest = max(alike, key=len, default="")
-    return [longest] if word_count(longest) >= _TELLING else []
+    alike = [one for one in found if one.form in forms and one is not asked]
+    longest = max(alike, key=lambda one: len(one.material), default=asked)
+    same = [one.material for one in alike if without_number(one.label) == without_number(longest.label)]
+    return same if longest is not asked and word_count(longest.material) >= _TELLING else []
 
 
 def _below_instruction(text: str) -> str:

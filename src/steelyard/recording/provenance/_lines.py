@@ -38,6 +38,11 @@ def names_speaker(line: str) -> bool:
     return found is not None and not line[found.end() :].strip()
 
 
+def names_model(label: str) -> bool:
+    """Whether a label says that a model speaks."""
+    return label.strip().casefold() in _MODELS
+
+
 def holds_replies(text: str) -> bool:
     """Whether what a model said is written down in a text, as of an earlier exchange."""
     return any(found[1].casefold() in _MODELS for found in _SPOKEN.finditer(text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource
@@ -91,10 +91,20 @@ def trace_provenance(
             notes=(*notes, sentence("no_prompt_seen")),
         )
     unique = _not_replied(unique, calls, found)
+    prompts = _without_cut(unique, calls, found) or prompts
     sightings = find_passages(list(unique), prompts, question=question)
     too_large = sum(map(len, unique)) > MOST_PASSAGES or sum(map(len, prompts)) > MOST_PROMPT
     every = tuple(_seen(one, seen, asked) for one, seen in zip(unique.values(), sightings, strict=True))
     return _decided(every, sightings, source, found, notes, too_large=too_large)
+
+
+def _without_cut(candidates: Collection[str], calls: Sequence[ModelCall], found: AnswerCalls) -> list[str]:
+    """The prompts of the calls behind an answer, without those that a candidate was copied out of.
+
+    An extract takes the place of the passage that a model cut it out of.
+    """
+    kept = [at for at in found.all if at in found.made or calls[at].reply.strip() not in candidates]
+    return [text for at in kept for text in calls[at].prompts if text]
 
 
 def _not_replied(

@@ -3,15 +3,79 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
 from steelyard.recording.provenance._calls import ModelCall, is_intermediate_output, is_score
-from steelyard.recording.provenance._words import words
+from steelyard.recording.provenance._lines import holds_replies, plain, plain_line
+from steelyard.recording.provenance._notes import sentence
+from steelyard.recording.provenance._words import word_count, words
 from steelyard.recording.reading._questions import is_question
 
-RootReason = Literal["retrieved", "answered", "no_call_seen", "grading", "routing", "query_writing"]
+_WRITTEN = (
+    f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run of the same task or thread: "
+    "`with record(...):` around both keeps the user's"
+)
+_SHOWN = (
+    "this run was shown what a model replied in an earlier run of the same task or thread, and no run holds "
+    "them together; `with record(...):` around all of them does"
+)
+
+_LABEL_WORDS = 3  # as in "Follow Up Input: ..."
+_FEWEST_CHARACTERS = 8  # "Why?" stands in many prompts
+_FEWEST_WORDS = 6  # a shorter line may be a heading that every prompt has
+_MOST_PROMPT = 200_000
+
+
+def notes_on_predecessors(
+    question: str,
+    calls: Sequence[ModelCall],
+    earlier: Sequence[ModelCall],
+    *,
+    found: Iterable[str],
+    in_conversation: bool,
+) -> list[str]:
+    """Say that a turn's question, or a part of its prompt, was written by a model in an earlier run.
+
+    Args:
+        question: The turn's question.
+        calls: Its model calls.
+        earlier: Calls of the latest runs before it in the same task or thread, ended when it began.
+        found: The passages that it retrieved; what stands there was not passed on.
+        in_conversation: Whether its prompts hold an earlier exchange, where earlier replies belong.
+    """
+    if not earlier:
+        return []
+    asked = plain_line(question)
+    is_long = len(asked) >= _FEWEST_CHARACTERS
+    notes = [_WRITTEN] if is_long and any(_wrote(call, asked) for call in earlier) else []
+    if in_conversation:  # earlier replies belong into the prompt, and tell nothing
+        return notes
+    prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
+    is_shown = _is_shown(earlier, prompt, known=[question, *found]) and not holds_replies(prompt)
+    return [*notes, _SHOWN] if is_shown else notes
+
+
+def _wrote(call: ModelCall, asked: str) -> bool:
+    """Whether a question is a whole line of a reply, perhaps behind a number or a label."""
+    most = word_count(asked) + _LABEL_WORDS
+    is_line = any(line.endswith(asked) and word_count(line) <= most for line in call.lines)
+    # The prompt last: it is long, and most replies do not hold the question.
+    return is_line and asked not in plain("\n".join(call.prompts))
+
+
+def _is_shown(earlier: Sequence[ModelCall], prompt: str, *, known: Sequence[str]) -> bool:
+    """Whether a prompt holds what was replied before, at a place that nothing known accounts for."""
+    shown = plain(prompt)
+    said = [(call, line) for call in earlier for line in call.lines if _is_telling(line) and line in shown]
+    told = plain("\n".join(known)) if said else ""
+    # What an earlier call was sent is looked at last, since it is long.
+    return any(line not in told and line not in plain("\n".join(call.prompts)) for call, line in said)
+
+
+def _is_telling(line: str) -> bool:
+    """Whether a line is too long to stand somewhere by chance."""
+    return word_count(line) >= _FEWEST_WORDS
+
 
 _GRADING = re.compile(
     r"\b(?:grader|grading|grade|assess\w*|relevan(?:t|ce)|grounded|support(?:s|ed)|hallucinat\w*|binary|score|evaluat\w*|judge"
@@ -33,26 +97,19 @@ _WRITING = re.compile(
     r"|sub-?questions?|different versions|multiple (?:search )?quer\w*|keywords|decompos\w*|paraphras\w*)\b",
     re.IGNORECASE,
 )
+_SCORE = r"[^\W\d]{1,20}\s?[:=#]?\s?\d{1,4}(?:\.\d{1,4})?"
+_SCORES = re.compile(rf"{_SCORE}(?:[\s,;%]{{1,4}}{_SCORE})*[\s,;%]{{0,4}}")
+"""Numbers with a label each, as "Doc: 2, Relevance: 9"."""
 _HEAD = 20_000  # what a prompt is for is said at its beginning
 _LONG = 60  # words of a question; a longer line is a text that ends with a question
 _TERMS = 12  # words of a search query that is not a sentence
 _LABEL = 3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RootKind:
-    """Whether something is a turn, and why."""
-
-    is_turn: bool
-    """False only where the evidence is plain: both what was asked of the model and its reply."""
-    reason: RootReason
-    """What decided it."""
-
-
-def classify_root(
+def is_turn(
     calls: Sequence[ModelCall], *, answer: str, queries: Sequence[str] = (), retrieved: bool = False
-) -> RootKind:
-    """Decide whether a root is a turn of its own.
+) -> bool:
+    """Whether a root is a turn of its own.
 
     A root is left out only where both sides agree: the prompt asks for a grade, a route, an order or a query,
     and the reply is one. A short answer ("Yes.", "Paris") to a question stays a turn.
@@ -65,38 +122,31 @@ def classify_root(
 
     Example:
         >>> ask = "You are a grader. Is the document relevant? Give a binary score 'yes' or 'no'."
-        >>> classify_root([ModelCall(prompts=(ask,), reply="no")], answer="no")
-        RootKind(is_turn=False, reason='grading')
-        >>> classify_root([ModelCall(prompts=("Is Rome in Italy?",), reply="Yes.")], answer="Yes.").is_turn
+        >>> is_turn([ModelCall(prompts=(ask,), reply="no")], answer="no")
+        False
+        >>> is_turn([ModelCall(prompts=("Is Rome in Italy?",), reply="Yes.")], answer="Yes.")
         True
     """
-    if retrieved:
-        return RootKind(is_turn=True, reason="retrieved")
-    if not calls:
-        return RootKind(is_turn=True, reason="no_call_seen")
+    if retrieved or not calls:
+        return True
     # Without an answer of its own the root is told by what models replied below it.
     replies = [answer] if answer.strip() else _said(calls)
     if replies and all(map(is_score, replies)):
-        return RootKind(is_turn=False, reason="grading")  # in whatever language it was asked for
-    reason = _reason_against(calls, replies, queries)
-    return RootKind(is_turn=reason is None, reason=reason or "answered")
+        return False  # grading, in whatever language it was asked for
+    return not _helps(calls, replies, queries)
 
 
-def _reason_against(
-    calls: Sequence[ModelCall], replies: Sequence[str], queries: Sequence[str]
-) -> RootReason | None:
-    """What a root's prompts and replies show it to be instead of a turn."""
+def _helps(calls: Sequence[ModelCall], replies: Sequence[str], queries: Sequence[str]) -> bool:
+    """Whether a root's prompts and replies show it to grade, to route or to write queries."""
     # The first calls say what a root is for; an agent's later prompts repeat all before them.
     prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
-    if is_intermediate_output(replies) or _is_form(calls):
-        # Routing first: routers speak of relevance and of grades as well, graders seldom of routes.
-        for pattern, reason in _KINDS:
-            if pattern.search(prompt):
-                return reason
+    if is_intermediate_output(replies) or _is_form(calls) or all(map(_SCORES.fullmatch, replies)):
+        if any(pattern.search(prompt) for pattern in (_ROUTING, _GRADING, _WRITING)):
+            return True
     # Looking at the replies first is faster: answers are no labels and no queries.
     elif all(_is_choice(reply, prompt) for reply in replies) and _ROUTING.search(prompt):
-        return "routing"
-    return "query_writing" if _writes_queries(replies, prompt, queries) else None
+        return True
+    return _writes_queries(replies, prompt, queries)
 
 
 def _said(calls: Sequence[ModelCall]) -> list[str]:
@@ -108,13 +158,6 @@ def _is_form(calls: Sequence[ModelCall]) -> bool:
     """Whether all that models said is a form with a verdict, a route or queries, which is not an answer."""
     said = _said(calls)
     return all(text.lstrip()[:1] in ("{", "`") for text in said) and is_intermediate_output(said)
-
-
-_KINDS: tuple[tuple[re.Pattern[str], RootReason], ...] = (
-    (_ROUTING, "routing"),
-    (_GRADING, "grading"),
-    (_WRITING, "query_writing"),
-)
 
 
 def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str]) -> bool:

@@ -77,8 +77,9 @@ def _split(text: str) -> list[str]:
         for at, piece in enumerate(_OTHERS.split(text)):
             found += piece.split() if at % 2 else piece
     else:
+        once: dict[str, str] = {}  # a character that stands there often is one object, not many
         for run in _RUNS.finditer(text):
-            found += run[0] if run[1] else run[0].split()
+            found += map(once.setdefault, run[0], run[0]) if run[1] else run[0].split()
     return found
 
 

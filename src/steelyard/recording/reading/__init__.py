@@ -1,69 +1,35 @@
 """Reading values of any framework: messages, documents, passages, questions and answers."""
 
-from steelyard.recording.reading._documents import contexts_of, documents_in
-from steelyard.recording.reading._hosted import searched_by_provider
-from steelyard.recording.reading._literals import read_shown
-from steelyard.recording.reading._messages import (
-    Message,
-    Role,
-    arguments_in,
-    earlier_messages,
-    has_history,
-    messages_in,
-    spoken,
-    text_in,
-    texts_of,
-)
-from steelyard.recording.reading._names import (
-    ANSWERS,
-    DOCUMENT_TEXTS,
-    PASSAGE_IDS,
-    PASSAGE_SCORES,
-    PASSAGE_TEXTS,
-    text_under,
-)
-from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
-from steelyard.recording.reading._questions import ASKED_NAMES, asked_in, is_question
-from steelyard.recording.reading._shapes import (
-    Leaf,
-    attribute,
-    is_document,
-    is_message_mapping,
-    leaves_in,
-    state_of,
-    strings_in,
-)
-
-__all__ = [
-    "ANSWERS",
-    "ASKED_NAMES",
-    "DOCUMENT_TEXTS",
-    "MOST_BLOCK",
-    "PASSAGE_IDS",
-    "PASSAGE_SCORES",
-    "PASSAGE_TEXTS",
-    "Leaf",
-    "Message",
-    "Role",
-    "arguments_in",
-    "asked_in",
-    "attribute",
-    "contexts_of",
-    "documents_in",
-    "earlier_messages",
-    "has_history",
-    "is_document",
-    "is_message_mapping",
-    "is_question",
-    "leaves_in",
-    "messages_in",
-    "passages_of",
-    "read_shown",
-    "searched_by_provider",
-    "spoken",
-    "state_of",
-    "strings_in",
-    "text_in",
-    "text_under",
-    "texts_of",
-]
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.recording.reading._documents import contexts_of as contexts_of
+from steelyard.recording.reading._documents import documents_in as documents_in
+from steelyard.recording.reading._documents import has_documents as has_documents
+from steelyard.recording.reading._hosted import searched_by_provider as searched_by_provider
+from steelyard.recording.reading._literals import read_shown as read_shown
+from steelyard.recording.reading._messages import Message as Message
+from steelyard.recording.reading._messages import Role as Role
+from steelyard.recording.reading._messages import arguments_in as arguments_in
+from steelyard.recording.reading._messages import earlier_messages as earlier_messages
+from steelyard.recording.reading._messages import has_history as has_history
+from steelyard.recording.reading._messages import messages_in as messages_in
+from steelyard.recording.reading._messages import spoken as spoken
+from steelyard.recording.reading._messages import text_in as text_in
+from steelyard.recording.reading._messages import texts_of as texts_of
+from steelyard.recording.reading._passages import MOST_BLOCK as MOST_BLOCK
+from steelyard.recording.reading._passages import passages_of as passages_of
+from steelyard.recording.reading._questions import ASKED_NAMES as ASKED_NAMES
+from steelyard.recording.reading._questions import asked_in as asked_in
+from steelyard.recording.reading._questions import is_question as is_question
+from steelyard.recording.reading._shapes import Leaf as Leaf
+from steelyard.recording.reading._shapes import attribute as attribute
+from steelyard.recording.reading._shapes import is_document as is_document
+from steelyard.recording.reading._shapes import is_message_mapping as is_message_mapping
+from steelyard.recording.reading._shapes import leaves_in as leaves_in
+from steelyard.recording.reading._shapes import state_of as state_of
+from steelyard.recording.reading._shapes import strings_in as strings_in
+from steelyard.recording.reading._values import ANSWERS as ANSWERS
+from steelyard.recording.reading._values import DOCUMENT_TEXTS as DOCUMENT_TEXTS
+from steelyard.recording.reading._values import PASSAGE_IDS as PASSAGE_IDS
+from steelyard.recording.reading._values import PASSAGE_SCORES as PASSAGE_SCORES
+from steelyard.recording.reading._values import PASSAGE_TEXTS as PASSAGE_TEXTS
+from steelyard.recording.reading._values import text_under as text_under

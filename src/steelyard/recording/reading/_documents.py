@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from steelyard.record import Context, text_of
-from steelyard.recording.reading._names import (
+from steelyard.recording.reading._shapes import attribute, is_document, state_of
+from steelyard.recording.reading._values import (
     DOCUMENT_TEXT,
     DOCUMENT_TEXTS,
     PASSAGE_IDS,
     PASSAGE_SCORES,
+    number_of,
     text_under,
 )
-from steelyard.recording.reading._shapes import attribute, is_document, state_of
+
+
+def unique(contexts: Iterable[Context]) -> tuple[Context, ...]:
+    """The first of each passage, in order. The same passage has the same text; ids of stores may collide."""
+    found: dict[str, Context] = {}
+    for context in contexts:
+        found.setdefault(context.text, context)
+    return tuple(found.values())
+
 
 _DEPTH = 5
 
 
-def documents_in(value: Any) -> list[Context]:
+def documents_in(value: Any, *, known: Collection[str] = ()) -> list[Context]:
     """The documents in a value: one, a list, pairs with scores, parts of a state or of a response.
 
-    Those without text are left out. Ranks count from 0.
+    Those without text are left out, and those whose text is known. Ranks count from 0, and count these, too.
     """
-    found: list[Context] = []
-    for document in _documents(value, _DEPTH):
-        if (one := _context(document, len(found))) is not None:
-            found.append(one)
-    return found
+    told = ((one, text) for one in _documents(value, _DEPTH) if (text := _told(one)))
+    # A document passes through many steps: what it says beside its text is read once.
+    return [_context(one, text, rank) for rank, (one, text) in enumerate(told) if text.strip() not in known]
+
+
+def has_documents(value: Any) -> bool:
+    """Whether there are any with text."""
+    return any(map(_told, _documents(value, _DEPTH)))
 
 
 def contexts_of(documents: Iterable[Any]) -> list[Context]:
@@ -36,7 +48,10 @@ def contexts_of(documents: Iterable[Any]) -> list[Context]:
 
     Ranks count these, too.
     """
-    found = (_context(one, rank) or _plain(one, rank) for rank, one in enumerate(documents))
+    found = (
+        _context(one, text, rank) if (text := _told(one)) else _plain(one, rank)
+        for rank, one in enumerate(documents)
+    )
     return [one for one in found if one is not None]
 
 
@@ -57,16 +72,23 @@ def _documents(value: Any, depth: int) -> Iterator[Any]:
             yield from _documents(part, depth - 1)
 
 
-def _context(document: Any, rank: int) -> Context | None:
+def _node(document: Any) -> Any:
     # Asking a pydantic object for what it lacks is slow, and LangChain's documents have no node.
     scored = None if attribute(document, DOCUMENT_TEXT) is not None else attribute(document, "node")
-    node = document if scored is None else scored
-    text = _text(node)
-    if not text or text.isspace():
-        return None
+    return document if scored is None else scored
+
+
+def _told(document: Any) -> str:
+    """What a document says; empty if it has no text."""
+    text = _text(_node(document))
+    return "" if text.isspace() else text
+
+
+def _context(document: Any, text: str, rank: int) -> Context:
+    node = _node(document)
     metadata = attribute(node, "metadata")
     about = metadata if isinstance(metadata, Mapping) else {}
-    own = attribute(node, "id" if scored is None else "node_id")
+    own = attribute(node, "id" if node is document else "node_id")
     return _with_names(text, own, about, attribute(document, "score"), rank)
 
 
@@ -97,16 +119,6 @@ def _with_names(text: str, own: Any, about: Mapping[Any, Any], score: Any, rank:
     return Context(
         text=text,
         id=None if own is None else text_of(own),
-        score=next((number for one in scores if (number := _number(one)) is not None), None),
+        score=next((number for one in scores if (number := number_of(one)) is not None), None),
         rank=rank,
     )
-
-
-def _number(value: Any) -> float | None:
-    if value is None or isinstance(value, (bool, str)):
-        return None
-    try:
-        number = float(value)  # numpy's numbers among them
-    except (TypeError, ValueError, OverflowError):
-        return None  # an array of several, say, is not a score
-    return number if math.isfinite(number) else None

@@ -318,7 +318,16 @@ def text_in(content: object) -> str:
             return ""
         if _is_result(content):
             return _result_text(content)
-        return next((text for key in _TEXTS if (text := text_in(content.get(key)))), "")
+        told = _of_document(content, kind)
+        return next((text for key in _TEXTS if (text := text_in(told.get(key)))), "")
     if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
         return "\n".join(filter(None, map(text_in, content)))
     return ""
+
+
+def _of_document(content: Mapping[Any, Any], kind: str) -> Mapping[Any, Any]:
+    """A part, or the source in which Anthropic's documents have their text; of files there is none."""
+    source = content.get("source") if kind == "document" else None
+    if isinstance(source, Mapping) and source.get("type") in ("text", "content"):
+        return {"text": source.get("data") or source.get("content")}
+    return content

@@ -16,8 +16,7 @@ from typing import Any
 
 from steelyard.record import Context, text_of
 from steelyard.recording.reading._literals import read_shown
-from steelyard.recording.reading._names import PASSAGE_TEXTS
-from steelyard.recording.reading._values import contexts_in
+from steelyard.recording.reading._values import PASSAGE_TEXTS, contexts_in
 
 MOST_BLOCK = 2_000_000
 """Characters of a text that are read; the rest is left out."""

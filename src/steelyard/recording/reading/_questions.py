@@ -7,8 +7,8 @@ from typing import Any
 
 from steelyard.record import text_of
 from steelyard.recording.reading._messages import messages_in, spoken
-from steelyard.recording.reading._names import is_document_mapping
 from steelyard.recording.reading._shapes import attribute, is_document, is_message_mapping, state_of
+from steelyard.recording.reading._values import is_document_mapping
 
 _DEPTH = 6
 _MARKS = ("?", "\uff1f", "\u061f")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from steelyard.record import text_of
-from steelyard.recording.reading._names import DOCUMENT_TEXT, is_node_mapping
+from steelyard.recording.reading._values import DOCUMENT_TEXT, is_node_mapping
 
 _OF_TEMPLATES = frozenset(("template_vars", "input_variables"))
 """Fields that LlamaIndex's and LangChain's templates have."""

@@ -4,11 +4,56 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import Context, text_of
-from steelyard.recording.reading._names import PASSAGE_IDS, PASSAGE_SCORES, PASSAGE_TEXTS
+
+DOCUMENT_TEXT = "page_content"
+"""Where LangChain's documents have their text; nothing else has that name."""
+
+DOCUMENT_TEXTS = (DOCUMENT_TEXT, "pageContent")
+"""The same in Python and in JavaScript."""
+
+NODE_TEMPLATES = ("text_template", "metadata_template")
+"""What LlamaIndex's nodes keep beside their text: how they are printed."""
+
+PASSAGE_TEXTS = (
+    *DOCUMENT_TEXTS,
+    *("content", "text", "document", "chunk", "passage", "body", "snippet", "raw_content"),
+    *("chunk_text", "page_text", "excerpt", "abstract", "answer_text", "document_content", "contents"),
+)
+"""Where passages have their text, in order of trust: "content" may also be a wrapper."""
+
+PASSAGE_IDS = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id", "_id", "uuid")
+"""Where passages have their id, their own before their document's."""
+
+PASSAGE_SCORES = (
+    *("relevance_score", "rerank_score", "score", "_score", "similarity_score", "similarity", "distance"),
+)
+"""Where passages have their score; a reranker's, which came last, before a search's."""
+
+ANSWERS = (
+    *("answer", "final_answer", "final_response", "output", "output_text", "response", "result"),
+    *("generation", "completion"),
+)
+"""What applications call their answer; what says "answer" itself comes first."""
+
+
+def is_document_mapping(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a document of LangChain, as its fields."""
+    return any(name in value for name in DOCUMENT_TEXTS)
+
+
+def is_node_mapping(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a node of LlamaIndex, as its fields."""
+    return "text" in value and any(name in value for name in NODE_TEMPLATES)
+
+
+def text_under(value: Mapping[Any, Any], names: Iterable[str]) -> str | None:
+    """The first text under one of these names; None if none holds a text."""
+    return next((value[name] for name in names if isinstance(value.get(name), str)), None)
+
 
 Split = Callable[[str], tuple[Context, ...]]
 
@@ -96,7 +141,7 @@ def _one(value: object, split: Split, depth: int) -> Iterator[Context]:
 
 def _pair(values: Sequence[Any]) -> Context | None:
     """A passage and its score, as searches return them."""
-    if len(values) != 2 or (score := _number(values[1])) is None:
+    if len(values) != 2 or (score := number_of(values[1])) is None:
         return None
     first = values[0]
     one = _context(first) if isinstance(first, Mapping) else None
@@ -119,7 +164,7 @@ def _context(value: Mapping[Any, Any]) -> Context | None:
         return None
     places = list(_places(value))
     ids = (place.get(key) for place in places for key in PASSAGE_IDS)
-    scores = (_number(place.get(key)) for place in places for key in PASSAGE_SCORES)
+    scores = (number_of(place.get(key)) for place in places for key in PASSAGE_SCORES)
     identity = next((found for found in ids if isinstance(found, (str, int)) and found != ""), None)
     return Context(
         text=text_of(text),
@@ -148,12 +193,12 @@ def _text(value: Mapping[Any, Any], depth: int) -> str:
     return ""
 
 
-def _number(value: object) -> float | None:
-    # True and False are whole numbers to Python, and never a score.
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+def number_of(value: object) -> float | None:
+    """A finite number, numpy's among them; None for all else."""
+    if value is None or isinstance(value, (bool, str)):
         return None
     try:
-        number = float(value)
-    except OverflowError:
-        return None
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None  # an array of several, say, is not a score
     return number if math.isfinite(number) else None

@@ -19,9 +19,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
-from steelyard._internal.json_pieces import json_value
-from steelyard._internal.redact import redacted_url
+from steelyard._internal.redact import is_http_address, redacted_url
 from steelyard._internal.threads import DaemonExecutor, ThreadHangs
+from steelyard._internal.typed import json_value
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.recording import unrecorded
 
@@ -64,15 +64,11 @@ class HTTPClient:
     def __init__(
         self, name: str, url: str, *, headers: Mapping[str, str], timeout: float, connections: int
     ) -> None:
-        try:
-            parts = urlsplit(url)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable:
+        if not is_http_address(url):
             raise ConfigurationError(
                 f"{name}: {redacted_url(url)!r} is not an http(s) URL; write one that begins with https://"
             )
+        parts = urlsplit(url)
         if parts.query or parts.fragment:
             raise ConfigurationError(
                 f"{name}: {redacted_url(url)!r} must have no query; give a key by its own option"
@@ -96,11 +92,7 @@ class HTTPClient:
         self._threads = DaemonExecutor(connections, name=f"steelyard-{name}", spares=connections)
 
     async def request(self, method: str, path: str, payload: object = None) -> Any:
-        """One request; the parsed reply, or None where it is not JSON.
-
-        Raises:
-            HTTPError: If the server does not answer with a success, by its cause.
-        """
+        """One request; the parsed reply, or None where it is not JSON."""
         body = None if payload is None else json.dumps(payload, allow_nan=False).encode()
         pool = self._connected()
         try:
@@ -208,13 +200,6 @@ async def patiently(send: Callable[[], Awaitable[None]], *, patience: float) -> 
 
     Host applications export spans in batches, every five seconds by default, so a score may be first. Other
     failures are not tried again here: the Monitor does that, for all sinks alike.
-
-    Args:
-        send: Sends once.
-        patience: Seconds.
-
-    Raises:
-        SinkError: The last one.
     """
     deadline = time.monotonic() + patience
     growing = _FIRST_PAUSE

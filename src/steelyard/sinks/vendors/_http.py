@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.errors import ConfigurationError, SinkError
-from steelyard.record import text_of
-from steelyard.scores import Evaluation, Score
-from steelyard.sinks._counts import Key, ScoreCounts, ScoreLedger, State, key_of
-from steelyard.sinks._described import diagnosis_attributes, made_how, written_time
+from steelyard.record import TraceRef, text_of
+from steelyard.results.counts import Key, ScoreCounts, ScoreLedger, State, key_of
+from steelyard.scores import Evaluation, Outcome, Score
+from steelyard.sinks._attributes import diagnosis_attributes, made_how, written_time
 from steelyard.sinks.vendors._client import HTTPClient, patiently
 
 REFUSALS: Final = frozenset({"rejected", "not_found", "conflict"})
@@ -33,14 +33,6 @@ class Item:
     """Which Score it is."""
     body: Mapping[str, Any]
     """The Score in the vendor's format."""
-    trace: str = ""
-    """The vendor's id of the trace, where requests name it."""
-
-    @classmethod
-    def of(cls, score: Score, evaluation: Evaluation, body: Mapping[str, Any], *, trace: str = "") -> Item:
-        """A Score with its body; fields without anything in them are left out."""
-        told = {name: value for name, value in body.items() if value is not None}
-        return cls(key_of(score, evaluation), told, trace)
 
 
 class HTTPSink(ABC):
@@ -53,6 +45,12 @@ class HTTPSink(ABC):
     name: str
     _looked_at: ClassVar[str]
     """A path that a server answers only to a key that it knows, and where reading changes nothing."""
+    _wanted: ClassVar[tuple[str, ...]] = ("trace_id",)
+    """The ids of what a Score is attached to."""
+    _without_value: ClassVar[frozenset[Outcome]] = frozenset({"not_applicable", "failed"})
+    """What has no place among the vendor's scores."""
+    _most = 1
+    """Scores that are sent together."""
 
     def __init__(
         self,
@@ -80,11 +78,7 @@ class HTTPSink(ABC):
         return self._ledger.counts
 
     async def check(self) -> None:
-        """Ask the server something that changes nothing, with the key.
-
-        Raises:
-            SinkError: If it cannot be reached or refuses the key.
-        """
+        """Ask the server something that changes nothing, with the key."""
         try:
             await self._request("GET", self._looked_at)
         except SinkError as error:
@@ -102,7 +96,7 @@ class HTTPSink(ABC):
         items = [item for evaluation in evaluations for item in self._unsettled(evaluation)]
         try:
             if items:
-                await self._send(items)
+                await self._send_all(self._groups(items))
         finally:
             self._ledger.warn_if_nothing_arrives()
 
@@ -112,40 +106,44 @@ class HTTPSink(ABC):
         self._client.close()
 
     @abstractmethod
-    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
-        """A Score in the vendor's format, or the reason why it is left out."""
+    def _body(self, score: Score, evaluation: Evaluation, trace: TraceRef) -> dict[str, Any]:
+        """A Score in the vendor's format; fields without anything in them are left out."""
 
     @abstractmethod
     async def _send(self, items: Sequence[Item]) -> None:
-        """Send them and give each its state."""
+        """Send some Scores together. A SinkError whose cause concerns the server ends the delivery."""
+
+    def _groups(self, items: Sequence[Item]) -> Iterable[Sequence[Item]]:
+        """Scores that are sent together."""
+        return [items[start : start + self._most] for start in range(0, len(items), self._most)]
+
+    def _left_out(self, score: Score, trace: TraceRef | None) -> str:
+        """Why a Score has no place at the vendor; empty if it has one."""
+        if trace is None or not all(getattr(trace, name) for name in self._wanted):
+            return "no_trace"
+        if not trace.sampled:
+            return "unsampled"
+        return "no_value" if score.status in self._without_value else ""
 
     def _unsettled(self, evaluation: Evaluation) -> Iterator[Item]:
         for score in evaluation.scores:
             key = key_of(score, evaluation)
             if self._ledger.is_settled(key):
                 continue
+            trace = evaluation.trace
             try:
-                found = self._item(score, evaluation)
+                reason = self._left_out(score, trace)
+                body = {} if reason or trace is None else self._body(score, evaluation, trace)
             except Exception:  # noqa: BLE001 - odd values may raise anything, out of their own methods too
                 self._ledger.settle(key, "refused", "unstorable")
                 continue
-            if isinstance(found, str):
-                self._ledger.settle(key, "left_out", found)
+            if reason:
+                self._ledger.settle(key, "left_out", reason)
             else:
-                yield found
+                yield Item(key, {name: value for name, value in body.items() if value is not None})
 
-    async def _each(
-        self, groups: Iterable[Sequence[Item]], send: Callable[[Sequence[Item]], Awaitable[None]]
-    ) -> None:
-        """Send groups of Scores side by side, and give each of their Scores its state.
-
-        Args:
-            groups: Scores that go together, such as a batch or those of one trace.
-            send: Sends one group. A SinkError whose cause concerns the server ends the delivery.
-
-        Raises:
-            SinkError: If the server fails, or does not know a trace that may yet come.
-        """
+    async def _send_all(self, groups: Iterable[Sequence[Item]]) -> None:
+        """Send groups of Scores side by side, and give each of their Scores its state."""
         failure: SinkError | None = None
         places = asyncio.Semaphore(self._connections)
 
@@ -153,7 +151,7 @@ class HTTPSink(ABC):
             async with places:
                 if failure is not None:
                     raise failure
-                await send(group)
+                await self._send(group)
 
         async def one(group: Sequence[Item]) -> bool:
             """Send a group; whether its trace may yet come."""
@@ -191,6 +189,16 @@ class HTTPSink(ABC):
         self._settle(group, "refused", "trace_not_found" if cause == "not_found" else "rejected")
         return False
 
+    async def _taken(self, method: str, path: str, payload: object) -> bool:
+        """Whether the server takes a request; a failure of its own is raised."""
+        try:
+            await self._request(method, path, payload)
+        except SinkError as error:
+            if error.cause not in REFUSALS:
+                raise
+            return False
+        return True
+
     def _settle(self, items: Iterable[Item], state: State, reason: str = "") -> None:
         """Give a state to those that have none yet."""
         for item in items:
@@ -202,14 +210,7 @@ class HTTPSink(ABC):
 
 
 async def split(items: Sequence[Item], send: Callable[[Sequence[Item]], Awaitable[None]]) -> Sequence[Item]:
-    """Send a batch; where it is refused, its halves, and so on down to the ones that are refused alone.
-
-    Returns:
-        The refused ones. With one of them among n, this takes about 2 log2(n) requests.
-
-    Raises:
-        SinkError: If the server fails.
-    """
+    """Send a batch; where it is refused, its halves, and so on down to the ones that are refused alone."""
     try:
         await send(items)
     except SinkError as error:
@@ -224,11 +225,7 @@ async def split(items: Sequence[Item], send: Callable[[Sequence[Item]], Awaitabl
 
 
 def given_or_env(value: str | None, *variables: str, what: str, default: str | None = None) -> str:
-    """An option, else the vendor's own environment variable.
-
-    Raises:
-        ConfigurationError: If there is neither, nor a default.
-    """
+    """An option, else the vendor's own environment variable."""
     found = value or next((os.environ[name] for name in variables if os.environ.get(name)), default)
     if not found:
         raise ConfigurationError(f"no {what}: pass it, or set {' or '.join(variables)}")

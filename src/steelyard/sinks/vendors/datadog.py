@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from steelyard.errors import ConfigurationError
+from steelyard.record import TraceRef
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._described import written_time
+from steelyard.sinks._attributes import written_time
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
 Tracer = Literal["otel", "ddtrace"]
 
 _PATH = "/api/intake/llm-obs/v2/eval-metric"
-_MOST = 100
 
 
 class DatadogSink(HTTPSink):
@@ -25,6 +25,8 @@ class DatadogSink(HTTPSink):
     """
 
     _looked_at = "/api/v1/validate"
+    _wanted = ("trace_id", "span_id")
+    _most = 100
 
     def __init__(
         self,
@@ -67,10 +69,6 @@ class DatadogSink(HTTPSink):
         )
 
     async def _send(self, items: Sequence[Item]) -> None:
-        batches = [items[start : start + _MOST] for start in range(0, len(items), _MOST)]
-        await self._each(batches, self._send_batch)
-
-    async def _send_batch(self, items: Sequence[Item]) -> None:
         self._settle(await split(items, self._post), "refused", "rejected")
 
     async def _post(self, items: Sequence[Item]) -> None:
@@ -78,15 +76,8 @@ class DatadogSink(HTTPSink):
         body = {"data": {"type": "evaluation_metric", "attributes": {"metrics": metrics}}}
         await self._request("POST", _PATH, body)
 
-    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
-        trace = evaluation.trace
-        if trace is None or not trace.trace_id or not trace.span_id:
-            return "no_trace"
-        if not trace.sampled:
-            return "unsampled"
-        if score.value is None:
-            return "no_value"
-        given = {
+    def _body(self, score: Score, evaluation: Evaluation, trace: TraceRef) -> dict[str, Any]:
+        return {
             "event_kind": "evaluation",
             "eval_scope": "span",
             "join_on": {"span": {"trace_id": _id(trace.trace_id), "span_id": _id(trace.span_id)}},
@@ -95,17 +86,16 @@ class DatadogSink(HTTPSink):
             "label": _label(score.metric),
             "metric_type": "score",
             "score_value": score.value,
-            "assessment": _assessment(score),
+            "assessment": None if score.passed is None else "pass" if score.passed else "fail",
             "reasoning": self._comment(score),
             "metadata": details(score, evaluation),
             "tags": [*self._tags, f"ml_app:{self._ml_app}"],
         }
-        return Item.of(score, evaluation, given)
 
 
-def _id(hexadecimal: str) -> str:
+def _id(hexadecimal: str | None) -> str:
     """Ids of at most 64 bits are decimal, longer ones hexadecimal: so Datadog's own client writes them."""
-    number = int(hexadecimal, 16)
+    number = int(hexadecimal or "", 16)
     return str(number) if number < 1 << 64 else f"{number:032x}"
 
 
@@ -113,7 +103,3 @@ def _label(metric: str) -> str:
     """Labels have ASCII letters, digits and underscores, and begin with a letter."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", metric)[:100]
     return plain if plain[:1].isalpha() else f"m_{plain}"
-
-
-def _assessment(score: Score) -> str | None:
-    return None if score.passed is None else ("pass" if score.passed else "fail")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from steelyard.errors import SinkError
+from steelyard.record import TraceRef
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks.vendors._client import basic
 from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
 
 _MOST, _LARGEST = 100, 900_000
+_PATH = "/api/public/scores"
 
 
 class LangfuseSink(HTTPSink):
@@ -60,14 +62,25 @@ class LangfuseSink(HTTPSink):
         self._environment = environment
         self._batches = True
 
-    async def _send(self, items: Sequence[Item]) -> None:
-        await self._each(_batches(items), self._send_batch)
+    def _groups(self, items: Sequence[Item]) -> Iterator[list[Item]]:
+        """The server takes bodies of up to one mebibyte."""
+        batch: list[Item] = []
+        size = 0
+        for item in items:
+            length = len(json.dumps(item.body))
+            if batch and (len(batch) >= _MOST or size + length > _LARGEST):
+                yield batch
+                batch, size = [], 0
+            batch.append(item)
+            size += length
+        if batch:
+            yield batch
 
-    async def _send_batch(self, items: Sequence[Item]) -> None:
+    async def _send(self, items: Sequence[Item]) -> None:
         became = await self._post_batch(items) if self._batches else "refused"
         if became == "taken":
             return
-        taken = await asyncio.gather(*(self._post_one(item) for item in items))
+        taken = await asyncio.gather(*(self._taken("POST", _PATH, item.body) for item in items))
         refused = [item for item, arrived in zip(items, taken, strict=True) if not arrived]
         self._settle(refused, "refused", "rejected")
         if became == "refused" and len(items) > 1 and not refused:
@@ -76,31 +89,15 @@ class LangfuseSink(HTTPSink):
     async def _post_batch(self, items: Sequence[Item]) -> Literal["taken", "partly", "refused"]:
         """Of a batch taken in part the reply does not say which: one by one tells, and doubles nothing."""
         try:
-            reply = await self._request("POST", "/api/public/scores", [item.body for item in items])
+            reply = await self._request("POST", _PATH, [item.body for item in items])
         except SinkError as error:
             if error.cause not in REFUSALS:
                 raise
             return "refused"
         return "partly" if isinstance(reply, dict) and reply.get("rejected") else "taken"
 
-    async def _post_one(self, item: Item) -> bool:
-        try:
-            await self._request("POST", "/api/public/scores", item.body)
-        except SinkError as error:
-            if error.cause not in REFUSALS:
-                raise
-            return False
-        return True
-
-    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
-        trace = evaluation.trace
-        if trace is None or not trace.trace_id:
-            return "no_trace"
-        if not trace.sampled:
-            return "unsampled"
-        if score.value is None:
-            return "no_value"
-        given = {
+    def _body(self, score: Score, evaluation: Evaluation, trace: TraceRef) -> dict[str, Any]:
+        return {
             "id": score.id or f"{evaluation.record_id}-{score.metric}",
             "traceId": trace.trace_id,
             "observationId": trace.span_id,
@@ -112,19 +109,3 @@ class LangfuseSink(HTTPSink):
             "timestamp": timestamp(evaluation.evaluated_at),
             "metadata": details(score, evaluation),
         }
-        return Item.of(score, evaluation, given)
-
-
-def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:
-    """The server takes bodies of up to one mebibyte."""
-    batch: list[Item] = []
-    size = 0
-    for item in items:
-        length = len(json.dumps(item.body))
-        if batch and (len(batch) >= _MOST or size + length > _LARGEST):
-            yield batch
-            batch, size = [], 0
-        batch.append(item)
-        size += length
-    if batch:
-        yield batch

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID, uuid5
 
 from steelyard.errors import SinkError
+from steelyard.record import TraceRef
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._described import annotator_kind
+from steelyard.sinks._attributes import annotator_kind
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, timestamp
 
 # The API takes one feedback a request, so that many have to be under way at once.
@@ -65,9 +67,6 @@ class LangSmithSink(HTTPSink):
         self._extend_trace_retention = extend_trace_retention
 
     async def _send(self, items: Sequence[Item]) -> None:
-        await self._each([[item] for item in items], self._send_one)
-
-    async def _send_one(self, items: Sequence[Item]) -> None:
         (feedback,) = (item.body for item in items)
         try:
             await self._request("POST", "/feedback", feedback)
@@ -77,17 +76,17 @@ class LangSmithSink(HTTPSink):
             changes = {name: feedback[name] for name in ("score", "value", "comment") if name in feedback}
             await self._request("PATCH", f"/feedback/{feedback['id']}", changes)
 
-    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
-        run_id = _uuid(evaluation.trace.run_id) if evaluation.trace else None
-        if run_id is None:
+    def _left_out(self, score: Score, trace: TraceRef | None) -> str:
+        if trace is None or _uuid(trace.run_id) is None:
             return "no_run"
-        if score.status == "not_applicable":
-            return "no_value"
+        return "no_value" if score.status == "not_applicable" else ""
+
+    def _body(self, score: Score, evaluation: Evaluation, trace: TraceRef) -> dict[str, Any]:
         kind = "model" if annotator_kind(score) == "LLM" else "api"
         at = timestamp(evaluation.evaluated_at)
-        given = {
+        return {
             "id": str(uuid5(_NAMESPACE, score.id or f"{evaluation.record_id}:{score.metric}")),
-            "run_id": str(run_id),
+            "run_id": str(_uuid(trace.run_id)),
             "session_id": self._project_id,
             "key": score.metric,
             "score": score.value,
@@ -99,7 +98,6 @@ class LangSmithSink(HTTPSink):
             "created_at": at,
             "modified_at": at,
         }
-        return Item.of(score, evaluation, given)
 
 
 def _uuid(text: str | None) -> UUID | None:

@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from steelyard.errors import SinkError
+from steelyard.record import TraceRef
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._described import annotator_kind
+from steelyard.sinks._attributes import annotator_kind
 from steelyard.sinks.vendors._client import basic
-from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
+from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, timestamp
 
 # The API takes one assessment a request, so that many have to be under way at once.
 _CONNECTIONS = 24
@@ -30,6 +31,7 @@ class MLflowSink(HTTPSink):
     sent as feedback with an error; what does not apply is left out.
     """
 
+    _without_value = frozenset({"not_applicable"})
     _looked_at = "/api/2.0/mlflow/experiments/search?max_results=1"
 
     def __init__(
@@ -69,25 +71,24 @@ class MLflowSink(HTTPSink):
             patience=patience,
         )
 
-    async def _send(self, items: Sequence[Item]) -> None:
+    def _groups(self, items: Sequence[Item]) -> Iterable[Sequence[Item]]:
         by_trace: defaultdict[str, list[Item]] = defaultdict(list)
         for item in items:
-            by_trace[item.trace].append(item)
-        await self._each(by_trace.values(), self._send_trace)
+            by_trace[item.body["trace_id"]].append(item)
+        return by_trace.values()
 
-    async def _send_trace(self, items: Sequence[Item]) -> None:
+    async def _send(self, items: Sequence[Item]) -> None:
         """The Scores of one trace that it does not have yet; a refused one takes no other along."""
-        path = f"{_TRACES}/{items[0].trace}"
+        path = f"{_TRACES}/{items[0].body['trace_id']}"
         there = _result_ids(await self._request("GET", path))
         await asyncio.gather(*(self._send_one(item, path) for item in items if item.key[1] not in there))
 
     async def _send_one(self, item: Item, path: str) -> None:
         try:
-            await self._request("POST", f"{path}/assessments", {"assessment": item.body})
-        except SinkError as error:
-            if error.cause in REFUSALS:
+            if not await self._taken("POST", f"{path}/assessments", {"assessment": item.body}):
                 self._settle([item], "refused", "rejected")
-            elif error.cause not in _IN_DOUBT or not await self._arrives(item, path):
+        except SinkError as error:
+            if error.cause not in _IN_DOUBT or not await self._arrives(item, path):
                 raise
 
     async def _arrives(self, item: Item, path: str) -> bool:
@@ -99,18 +100,7 @@ class MLflowSink(HTTPSink):
                     return True
         return False
 
-    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
-        trace = evaluation.trace
-        if trace is None or not trace.trace_id:
-            return "no_trace"
-        if not trace.sampled:
-            return "unsampled"
-        if score.status == "not_applicable":
-            return "no_value"
-        trace_id = f"tr-{trace.trace_id}"
-        return Item.of(score, evaluation, self._assessment(score, evaluation, trace_id), trace=trace_id)
-
-    def _assessment(self, score: Score, evaluation: Evaluation, trace_id: str) -> dict[str, Any]:
+    def _body(self, score: Score, evaluation: Evaluation, trace: TraceRef) -> dict[str, Any]:
         made = score.provenance
         kind = "CODE" if annotator_kind(score) == "CODE" else "LLM_JUDGE"
         at = timestamp(evaluation.evaluated_at)
@@ -121,8 +111,8 @@ class MLflowSink(HTTPSink):
             feedback = {"value": score.value}
         return {
             "assessment_name": score.metric,
-            "trace_id": trace_id,
-            "span_id": evaluation.trace.span_id if evaluation.trace else None,
+            "trace_id": f"tr-{trace.trace_id}",
+            "span_id": trace.span_id,
             "source": {"source_type": kind, "source_id": made.judge if made else "steelyard"},
             "create_time": at,
             "last_update_time": at,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from steelyard.record import text_of
-from steelyard.scores import Evaluation, Score, Verdict
-from steelyard.sinks._described import annotator_kind
+from steelyard.record import TraceRef, text_of
+from steelyard.scores import Evaluation, Outcome, Score, Verdict
+from steelyard.sinks._attributes import annotator_kind
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
 _ABOUT_CONTEXT = "useful"
 """The kind of verdict that is about a whole context; `relevant` is asked of sentences, also the answer's."""
-_MOST = 100
 _PROBABILITY = "steelyard.verdict.probability"
 
 
@@ -29,6 +28,9 @@ class PhoenixSink(HTTPSink):
     """
 
     _looked_at = "/v1/projects?limit=1"
+    _wanted = ("span_id",)
+    _without_value = frozenset[Outcome]()
+    _most = 100
 
     def __init__(
         self,
@@ -63,10 +65,6 @@ class PhoenixSink(HTTPSink):
         self._retrieval_span = retrieval_span or _noted_span
 
     async def _send(self, items: Sequence[Item]) -> None:
-        batches = [items[start : start + _MOST] for start in range(0, len(items), _MOST)]
-        await self._each(batches, self._send_batch)
-
-    async def _send_batch(self, items: Sequence[Item]) -> None:
         refused = await split(items, self._post_spans)
         self._settle(refused, "refused", "rejected")
         with_documents = [item for item in items if item.body["documents"] and item not in refused]
@@ -82,13 +80,9 @@ class PhoenixSink(HTTPSink):
         documents = [document for item in items for document in item.body["documents"]]
         await self._request("POST", "/v1/document_annotations?sync=false", {"data": documents})
 
-    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
-        if evaluation.trace is None or not evaluation.trace.span_id:
-            return "no_trace"
-        if not evaluation.trace.sampled:
-            return "unsampled"
+    def _body(self, score: Score, evaluation: Evaluation, trace: TraceRef) -> dict[str, Any]:
         span = {
-            "span_id": evaluation.trace.span_id,
+            "span_id": trace.span_id,
             "name": score.metric,
             "annotator_kind": annotator_kind(score),
             "identifier": score.id,
@@ -99,8 +93,7 @@ class PhoenixSink(HTTPSink):
             },
             "metadata": details(score, evaluation),
         }
-        documents = list(self._document_annotations(score, evaluation))
-        return Item.of(score, evaluation, {"span": span, "documents": documents})
+        return {"span": span, "documents": list(self._document_annotations(score, evaluation))}
 
     def _document_annotations(self, score: Score, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
         span_id = self._retrieval_span(evaluation)

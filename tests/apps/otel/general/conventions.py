@@ -185,4 +185,44 @@ def _without_input(told: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in told.items() if key != "gen_ai.input.messages"}
 
 
+@shape(Turn(without="guessed"))
+def documents_as_blocks_of_a_message() -> Trace:
+    """Documents beside the question, each a block of the user's message, as Anthropic wants them."""
+    found = compact([{"id": f"d{n}", "content": text} for n, text in enumerate(PASSAGES)])
+    documents = [{"type": "document", "source": {"type": "text", "data": text}} for text in PASSAGES]
+    said = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": ANSWER}
+    sent = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": compact([*documents, {"type": "text", "text": QUESTION}]),
+    }
+    trace = Trace("my.service")
+    with trace.span("GET /ask"):
+        told = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.query.text": QUESTION}
+        trace.leaf("retrieval kb", {**told, "gen_ai.retrieval.documents": found})
+        trace.leaf(
+            "anthropic.chat", {"llm.request.type": "chat", "gen_ai.request.model": "s", **sent, **said}
+        )
+    return trace
+
+
+@shape(Turn())
+def step_called_chat_around_a_call() -> Trace:
+    """A workflow called `chat` tells the user's message alone; the client below tells what was sent."""
+    asked = {"type": "chat_messages", "value": [{"role": "user", "content": QUESTION}]}
+    found = {
+        "type": "json",
+        "value": [{"document_id": f"d{n}", "content": t} for n, t in enumerate(PASSAGES)],
+    }
+    trace = Trace("langwatch")
+    told = {"langwatch.span.type": "workflow", "langwatch.input": compact(asked)}
+    above = {**told, "langwatch.output": compact({"type": "text", "value": ANSWER})}
+    client = "opentelemetry.instrumentation.genai.openai"
+    with (
+        trace.span("chat", above),
+        trace.span("rag", {"langwatch.span.type": "rag", "langwatch.contexts": compact(found)}),
+    ):
+        trace.leaf("chat small-model", chat(prompt(), ANSWER), scope=client)
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -17,6 +17,7 @@ from apps.otel.shapes import (
     Trace,
     Turn,
     compact,
+    event,
     joined,
     prompt,
     shape,
@@ -89,6 +90,54 @@ def own_span_inside_a_chain() -> Trace:
     with trace.span("chain", oi("CHAIN", QUESTION, ANSWER)):
         trace.leaf("step one", {"svc.text": QUESTION, "svc.out": PASSAGES})
         trace.leaf("chat", chat(prompt(), ANSWER))
+    return trace
+
+
+@shape(Turn(without="guessed"))
+def own_span_below_the_one_that_was_asked() -> Trace:
+    """The question stands on a span of the application's own, and what was found on one below it."""
+    trace = Trace("my.service")
+    with trace.span("handle", {"svc.body": compact({"user": "anna", "message": QUESTION})}):
+        with trace.span("step one", {"svc.limit": 3}):
+            trace.leaf("store", {"svc.out": PASSAGES})
+        trace.leaf("chat", chat(prompt(), ANSWER))
+    return trace
+
+
+@shape(Turn(without="guessed"))
+def own_spans_with_an_event_for_each_hit() -> Trace:
+    """A question on a span, a search below it, and an event for each document that it found."""
+    hits = [event("hit", {"id": f"d{n}", "text": text}) for n, text in enumerate(PASSAGES)]
+    trace = Trace("my.service")
+    with trace.span("rag", {"question": QUESTION, "answer": ANSWER}):
+        trace.leaf("vector_search", {"top_k": 3}, events=hits)
+        trace.leaf("chat", chat(prompt(), ANSWER))
+    return trace
+
+
+@shape(Turn(note="question_guessed", without="contexts_guessed"))
+def own_spans_with_one_event_of_documents() -> Trace:
+    """A question on a span, and an event that lists what was found, with the model's client instrumented."""
+    found = event("retrieved", {"documents": PASSAGES})
+    trace = Trace("my.service")
+    with trace.span("handle", {"user_question": QUESTION}):
+        trace.leaf("search", {"index": "manuals"}, events=[found])
+        trace.leaf("chat", chat(prompt(), ANSWER))
+    return trace
+
+
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def own_span_with_what_was_said_before() -> Trace:
+    """A span tells the conversation so far, which is sent before the question: that is no passage."""
+    said = "A touring bicycle has a chain that has to be oiled now and then."
+    sent = compact(
+        [{"role": role, "content": text} for role, text in (("assistant", said), ("user", prompt()))]
+    )
+    trace = Trace("my.service")
+    with trace.span("handle", {"user_question": QUESTION}):
+        trace.leaf("load history", {"svc.turns": [said]})
+        told = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": sent}
+        trace.leaf("chat", {**chat(prompt(), ANSWER), **told})
     return trace
 
 

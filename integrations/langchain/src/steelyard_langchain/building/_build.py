@@ -16,7 +16,9 @@ from steelyard.recording.building import (
     Asked,
     Sources,
     asked_of,
+    asks_of_reply,
     decide,
+    edited,
     only_searches,
     since_last_asked,
     sources_of,
@@ -28,8 +30,8 @@ from steelyard.recording.provenance import (
     ModelCall,
     Origin,
     calls_behind,
-    classify_root,
     is_intermediate_output,
+    is_turn,
 )
 from steelyard.recording.reading import contexts_of, documents_in, is_document, strings_in
 from steelyard_langchain._options import Options
@@ -37,10 +39,10 @@ from steelyard_langchain._turn import Chain, Earlier, Turn
 from steelyard_langchain.building._extract import (
     answer_of,
     ends_in_tool_call,
+    filled_form,
     pick,
     text_in,
 )
-from steelyard_langchain.building._forms import filled_form
 from steelyard_langchain.building._notes import notes_of
 from steelyard_langchain.building._translate import look_ups, turn_of
 from steelyard_langchain.building._view import TurnPart, id_of, metadata_of, tags_of, timings_of
@@ -163,9 +165,11 @@ def _separate(view: TurnPart, steps: Steps, options: Options) -> Record | None:
     steps.answer = answer = call.reply
     sources = sources_of(steps, tool_contexts=options.tool_contexts)
     asked = asked_of(steps, sources)
+    if asks_of_reply(asked, steps):
+        return None
     doubtful = "question_guessed" in asked.notes
     origin = decide(steps, sources, answer=answer, question=asked.question, doubtful=doubtful)
-    if not _is_answered_from(sources, origin, asked) or not classify_root([call], answer=answer).is_turn:
+    if not _is_answered_from(sources, origin, asked) or not is_turn([call], answer=answer):
         return None
     record = _record(view, steps, options, asked, answer, sources, origin, view.status)
     return replace(record, notes=(SEPARATE, *record.notes))
@@ -291,7 +295,7 @@ def _is_turn(
     if not sources.looked_up and (_is_step(view, answer) or _is_unsaid(steps, sources, answer)):
         return False
     # What was searched before a grader, outside of it, does not make it a turn.
-    return classify_root(steps.calls, answer=answer, retrieved=_looks_up(view, sources)).is_turn
+    return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
 
 
 def _looks_up(view: TurnPart, sources: Sources) -> bool:
@@ -332,7 +336,7 @@ def _answer(view: TurnPart, steps: Steps, options: Options) -> str:
     answer = answer_of(view.outputs, view.inputs, options.answer_key, calls=steps.calls)
     if not answer and view.turn.given is not None and steps.calls:
         answer = steps.calls[-1].reply
-    return answer
+    return edited(answer, steps.said, view.outputs)
 
 
 def _origin(

@@ -10,9 +10,8 @@ from steelyard.recording.building import Asked, Sources, is_conversation
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import Origin, notes_on_predecessors, sentence
 from steelyard_langchain._options import Options
-from steelyard_langchain.building._calls import calls_of
 from steelyard_langchain.building._extract import replies_in, verdict_after
-from steelyard_langchain.building._view import TurnPart
+from steelyard_langchain.building._view import TurnPart, calls_of
 
 _NO_MODEL = "no model run was seen in this turn"
 _LAST_REPLY = "answer: the output tells none; the last reply of a model is taken; set answer_key"
@@ -43,7 +42,7 @@ def notes_of(
     doubts = _doubts(view, sources, origin, options) if view.models else [_NO_MODEL]
     unknown = sentence("answer_call_unknown")
     notes += [note for note in doubts if answer or note != unknown]
-    if view.replied_elsewhere:
+    if steps.elsewhere:
         notes.append(_ELSEWHERE)
     if not view.turn.loose:
         notes += _on_predecessors(view, steps, sources, asked.question)

@@ -2,19 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building import Step, Turn, is_telling, reaches, shown_instead
-from steelyard.recording.provenance import plain
+from steelyard.recording.building import Step, Turn, is_telling, reaches, said_by_command, shown_instead
+from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import contexts_of, messages_in, strings_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
-from steelyard_langchain.building._calls import call_of, searched
-from steelyard_langchain.building._strays import held_by, stray_look_ups, stray_replies
-from steelyard_langchain.building._view import TurnPart
+from steelyard_langchain.building._view import TurnPart, call_of, searched
+
+
+def _stray_replies(turn: OpenTurn, steps: Sequence[Step]) -> Iterator[ModelCall]:
+    """The model calls during a turn whose replies its later prompts hold: a model's words, and no passages.
+
+    Without their prompts, which may be another user's.
+    """
+    if not (ended := _ended_since(turn)):
+        return
+    asked = [(step.at, plain(text)) for step in steps if step.call for text in step.call.prompts]
+    for end, call in ended:
+        if is_telling(call.reply) and _holds((text for at, text in asked if at >= end), call.reply):
+            yield replace(call, prompts=())
+
+
+def _ended_since(turn: OpenTurn) -> list[tuple[float, ModelCall]]:
+    models = (stray.model for stray in turn.strays if stray.started >= turn.started)
+    return [(model.ended, call_of(model)) for model in models if model is not None and model.ended]
+
+
+def _stray_look_ups(turn: OpenTurn) -> Iterator[Earlier]:
+    """What was looked up during a turn, but not in its task or thread, and no answer has used yet."""
+    for stray in turn.strays:
+        earlier = stray.earlier
+        if stray.model or earlier is None or not earlier.ready or earlier.used_by not in (None, turn.key):
+            continue
+        if stray.started >= turn.started and earlier not in turn.nearby:
+            yield earlier
+
+
+def _held_by(prompts: Sequence[str], steps: Sequence[Step]) -> list[Step]:
+    """The look-ups, each with the texts of those passages alone that prompts hold.
+
+    Without ids, scores and what was asked: where two turns hold the same text, they may be another user's.
+    """
+    found: list[Step] = []
+    for step in steps:
+        shown = tuple(Context(text=one.text) for one in step.contexts or () if _holds(prompts, one.text))
+        if shown or any(is_telling(text) and _holds(prompts, text) for _, text in strings_in(step.returned)):
+            found.append(replace(step, given=None, contexts=shown or None))
+    return found
+
+
+def _holds(prompts: Iterable[str], text: str) -> bool:
+    form = plain(text)
+    return any(form in prompt for prompt in prompts)
 
 
 def turn_of(view: TurnPart) -> Turn:
@@ -23,13 +67,11 @@ def turn_of(view: TurnPart) -> Turn:
     for before in view.history:
         steps += _steps(view, before, [*before.retrievals.values(), *before.tools.values()], before.results)
     steps += _steps(view, view.turn, [*view.retrievals, *view.tools, *view.all_models], view.results)
-    nearby, earlier = [look_ups(view, one) for one in view.nearby], view.earlier_calls
+    nearby, replied = [look_ups(view, one) for one in view.nearby], list[ModelCall]()
     if view.chain is None and view.turn.strays and not _looks_up(view, nearby):
         steps += _searched_elsewhere(view)
         if not view.turn.loose:
-            replied = list(stray_replies(view.turn, steps))
-            view.replied_elsewhere = bool(replied)
-            earlier = [*earlier, *replied]
+            replied = list(_stray_replies(view.turn, steps))
         steps.sort(key=lambda step: step.at)
     resumed = [*(getattr(before.inputs, "resume", None) for before in view.history), view.resumed_with]
     return Turn(
@@ -37,7 +79,8 @@ def turn_of(view: TurnPart) -> Turn:
         returned=view.outputs,
         steps=steps,
         before=nearby,
-        earlier=earlier,
+        earlier=[*view.earlier_calls, *replied],
+        elsewhere=bool(replied),
         said=[text for _, text in strings_in(resumed)],
     )
 
@@ -50,8 +93,8 @@ def _looks_up(view: TurnPart, nearby: Iterable[Sequence[Step]]) -> bool:
 
 def _searched_elsewhere(view: TurnPart) -> list[Step]:
     """What threads that knew nothing of the turn looked up, as far as its prompts hold it."""
-    found = stray_look_ups(view.turn)
-    return [step for one in found for step in held_by(view.prompts, look_ups(view, one))]
+    found = _stray_look_ups(view.turn)
+    return [step for one in found for step in _held_by(view.prompts, look_ups(view, one))]
 
 
 def look_ups(view: TurnPart, earlier: Earlier) -> list[Step]:
@@ -106,14 +149,14 @@ def _step(view: TurnPart, run: Retrieval | Model | Tool) -> Step:
             ended=run.ended,
             failed=run.failed,
         )
-    returned = _returned(run)
+    returned, hands_over = said_by_command(run.output)
     return Step(
         kind="tool",
         name=run.name or "",
         given=run.inputs,
         returned=returned,
         at=run.started,
-        hands_over=_hands_over(run.output, returned),
+        hands_over=hands_over,
     )
 
 
@@ -134,25 +177,6 @@ def _name_of(about: Any) -> str:
 def _messages(prompt: Any) -> Any:
     batches = list(prompt or ())
     return messages_in(list(batches[0])) if batches and isinstance(batches[0], (list, tuple)) else ()
-
-
-def _returned(tool: Any) -> Any:
-    """What a tool returned; of a graph's command, the message to the model that it adds."""
-    update = getattr(tool.output, "update", None)
-    messages = update.get("messages") if isinstance(update, dict) else None
-    told = (one for one in messages or () if messages_in(one) and messages_in(one)[0].role == "tool")
-    return next(told, tool.output)
-
-
-def _hands_over(command: Any, told: Any) -> bool:
-    """Whether a graph's command goes on to another agent, and tells a model no more than that."""
-    goto = getattr(command, "goto", None)
-    targets = goto if isinstance(goto, (list, tuple)) else (goto,)
-    names = [name for one in targets if isinstance(name := getattr(one, "node", one), str)]
-    text = " ".join(message.text for message in messages_in(told))
-    for name in names:
-        text = text.replace(name, " ")
-    return bool(names) and not is_telling(text)
 
 
 def _passed(at: float, value: Any, is_variables: bool) -> Step:

@@ -12,6 +12,7 @@ from steelyard.recording.building import (
     Asked,
     Sources,
     asked_of,
+    asks_of_reply,
     decide,
     is_conversation,
     is_telling,
@@ -23,19 +24,19 @@ from steelyard.recording.building import Turn as Steps
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     Origin,
-    classify_root,
+    guessed_question,
     is_intermediate_output,
+    is_turn,
     notes_on_predecessors,
     plain,
     sentence,
 )
-from steelyard.recording.reading import is_question, strings_in
+from steelyard.recording.reading import asked_in, is_question, strings_in
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Turn, unused
 from steelyard_llamaindex.building._extract import (
     NO_ANSWER,
     answer_of,
-    question_of,
     reply_of,
     result_of,
     trouble_of,
@@ -46,6 +47,9 @@ _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."
 LOOSE = "no run holds the retrieval and this call together; `with record(question):` around both does"
 """Note of a turn that was put together out of calls in one task."""
+
+ELSEWHERE = "the prompt holds replies of runs in other threads, whose passages are not known; see record()"
+"""Note of a turn that was made of what engines or models answered in a pool."""
 
 LAST_REPLY = "answer: the result tells none; the last reply of a model is taken; set turn.answer in record()"
 """Note of a workflow that wrote its answer to its events."""
@@ -188,15 +192,17 @@ def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: 
         return True
     if sources.looked_up or sources.documents or (origin.contexts and asked.question):
         return True
-    return answer == NO_ANSWER or _found_nothing(steps)
+    return answer == NO_ANSWER or steps.elsewhere or _found_nothing(steps)
 
 
 def _is_turn_alone(turn: Turn, steps: Steps, origin: Origin, asked: Asked, answer: str) -> bool:
     """Whether a call that nothing holds answered out of what was retrieved before it, or of its prompt."""
+    if asks_of_reply(asked, steps):
+        return False
     if turn.loose:
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
     is_answered = bool(origin.contexts and asked.question and answer)
-    return is_answered and classify_root(steps.calls, answer=answer).is_turn
+    return is_answered and is_turn(steps.calls, answer=answer)
 
 
 def _found_nothing(steps: Steps) -> bool:
@@ -211,7 +217,7 @@ def _goes_on(steps: Steps, origin: Origin, answer: str) -> bool:
     It was shown that, or asked the same: else it may be chance that one came after the other.
     """
     used = origin.contexts_source == "in_prompt" and any(one.seen for one in origin.contexts)
-    return (used or _is_asked(steps)) and classify_root(steps.calls, answer=answer).is_turn
+    return (used or _is_asked(steps)) and is_turn(steps.calls, answer=answer)
 
 
 def _consume(turn: Turn, steps: Steps, origin: Origin) -> None:
@@ -232,6 +238,7 @@ def _is_asked(steps: Steps) -> bool:
 def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked) -> list[str]:
     """What is lost or doubtful; nothing about an answer that there is not."""
     notes = [LOOSE] if turn.is_alone or turn.root.kind == "synthesis" else []
+    notes += [ELSEWHERE] * steps.elsewhere
     if sources.look_ups.silent:
         notes.append(f"{sources.look_ups.silent} retrieved nodes have no text")
     if "question" not in (turn.given or ()):
@@ -253,8 +260,11 @@ def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: As
 def _holds_a_search(turn: Turn, question: str) -> bool:
     """Whether what a run was asked holds what was searched for just before it, so that it may be a prompt."""
     asked = plain(question)
-    queries = (plain(question_of(span.asked)) for span in unused(turn) if not turn.is_alone)
-    return any(is_telling(one) and one in asked and one != asked for one in queries)
+    queries = {plain(asked_in(span.asked)) for span in unused(turn) if not turn.is_alone} - {asked}
+    # A query of few words stands somewhere by chance, but not where a prompt names its question.
+    return any(is_telling(one) and one in asked for one in queries) or (
+        bool(queries) and plain(guessed_question(question)) in queries
+    )
 
 
 def _doubts(turn: Turn, answer: str) -> list[str]:

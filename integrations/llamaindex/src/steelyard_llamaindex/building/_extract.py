@@ -12,48 +12,9 @@ from typing import Any
 
 from steelyard.record import text_of, to_json_value
 
-_ASKED = (
-    "user_msg",
-    "question",
-    "query",
-    "query_str",
-    "user_input",
-    "input",
-    "message",
-    "msg",
-    "prompt",
-    "text",
-)
 _ANSWERED = ("response", "answer", "result", "output", "text", "content", "message")
 NO_ANSWER = "Empty Response"
 """What LlamaIndex says where nothing was left to answer from; no model is asked then."""
-
-
-def question_of(asked: Any) -> str:
-    """What was asked: a string, a QueryBundle, a message, a start event, or keywords of a workflow."""
-    if asked is None or isinstance(asked, str):
-        return text_of(asked)
-    if isinstance(asked, Mapping):
-        return _asked_in(asked)
-    for name in ("query_str", "content"):
-        if isinstance(value := get(asked, name), str):
-            return text_of(value)
-    if isinstance(asked, (list, tuple)):
-        return question_of(_last_of_user(asked))
-    return _asked_in(fields_of(asked))
-
-
-def _asked_in(fields: Mapping[Any, Any]) -> str:
-    found = _first(fields, _ASKED, question_of) or question_of(_last_of_user(fields.get("chat_history")))
-    texts = [value for value in fields.values() if isinstance(value, str)]
-    return found or (text_of(texts[0]) if len(texts) == 1 else "")
-
-
-def _last_of_user(messages: Any) -> Any:
-    if not isinstance(messages, (list, tuple)):
-        return None
-    users = (each for each in reversed(messages) if str(get(get(each, "role"), "value")) == "user")
-    return next(users, None)
 
 
 def answer_of(result: Any) -> str:

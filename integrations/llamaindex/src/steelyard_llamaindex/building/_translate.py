@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 from steelyard.record import Context, text_of
-from steelyard.recording.building import Step, StepKind, is_telling
+from steelyard.recording.building import Step, StepKind, is_telling, shown_instead
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import ModelCall
-from steelyard.recording.reading import messages_in
+from steelyard.recording.provenance import ModelCall, find_passages, plain
+from steelyard.recording.reading import asked_in, messages_in
+from steelyard_llamaindex._kinds import is_memory
 from steelyard_llamaindex._turn import Call, Turn, unused
 from steelyard_llamaindex._turn import Step as Span
 from steelyard_llamaindex.building._extract import (
@@ -18,12 +20,77 @@ from steelyard_llamaindex.building._extract import (
     fields_of,
     get,
     nodes_of,
-    question_of,
     reply_of,
     result_of,
     texts_of,
 )
-from steelyard_llamaindex.building._nodes import Nodes
+
+
+class Nodes:
+    """Reads nodes, which have two texts: with the metadata that LlamaIndex shows a model, and without.
+
+    Args:
+        prompts: What the turn's models were sent. A node whose text stands there without its metadata has
+            that text, since code of the application's own may have put it there.
+    """
+
+    def __init__(self, prompts: Sequence[str] = ()) -> None:
+        self._prompts = prompts
+
+    def contexts(self, nodes: Iterable[Any], *, start: int = 0) -> tuple[Context, ...]:
+        """The nodes in order, without those that have no text, such as images."""
+        contexts = (
+            Context(
+                text=self._text(each.node),
+                id=_text_or_none(get(each.node, "node_id")),
+                score=_number_or_none(get(each, "score")),
+                rank=rank,
+            )
+            for rank, each in enumerate(nodes, start)
+        )
+        return tuple(context for context in contexts if context.text)
+
+    def _text(self, node: Any) -> str:
+        try:
+            from llama_index.core.schema import MetadataMode
+
+            whole = text_of(node.get_content(metadata_mode=MetadataMode.LLM)).strip()
+            bare = text_of(node.get_content(metadata_mode=MetadataMode.NONE)).strip()
+        except Exception:  # noqa: BLE001 - nodes may be anybody's
+            return text_of(get(node, "text")).strip()
+        if self.holds(whole):
+            return whole
+        shown = shown_instead(bare, get(node, "metadata"), self.holds)
+        if shown != bare or bare == whole:
+            return shown
+        return bare if self.holds(bare) or self._is_rewritten(whole, bare) else whole
+
+    def _is_rewritten(self, whole: str, bare: str) -> bool:
+        """Whether prompts show a node's text in other words of the application, without LlamaIndex's head."""
+        if self.holds(whole.removesuffix(bare)):
+            return False
+        return any(one.found for one in find_passages([bare], self._prompts))
+
+    def holds(self, text: str) -> bool:
+        """Whether a prompt of the turn holds a text."""
+        form = plain(text)
+        return any(text in prompt for prompt in self._prompts) or any(form in one for one in self._plain)
+
+    @cached_property
+    def _plain(self) -> list[str]:
+        return [plain(prompt) for prompt in self._prompts]
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else text_of(value)
+
+
+def _number_or_none(value: Any) -> float | None:
+    try:
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    except OverflowError:
+        return None
+
 
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
 """What engines over tables tell in a response's metadata: the query that a model wrote, and its rows."""
@@ -44,6 +111,7 @@ def turn_of(turn: Turn) -> Steps:
         steps=sorted(steps, key=lambda step: step.at),
         before=before,
         earlier=[*earlier_calls(turn), *replied],
+        elsewhere=bool(replied),
         in_conversation=turn.root.kind == "chat",
     )
 
@@ -116,7 +184,8 @@ def _given(asked: Any) -> Any:
     query = get(asked, "query_str")
     if isinstance(query, str):
         return query
-    fields = fields_of(asked)
+    # What a memory holds is the conversation, and what was set up before it.
+    fields = {name: one for name, one in fields_of(asked).items() if not is_memory(cast(Any, type(one)))}
     # An agent may be given its question as the last message of a conversation, which it then goes on with.
     history = None if fields.get("user_msg") else fields.get("chat_history")
     return {**fields, "messages": history} if history else fields
@@ -142,7 +211,7 @@ def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Ste
         kind=kind,
         name=span.name,
         parent=parent,
-        given=question_of(span.asked) or None,
+        given=asked_in(span.asked) or None,
         returned=answer_of(span.result) or None,
         contexts=read.contexts(nodes),
         at=span.began,
@@ -167,7 +236,7 @@ def _retrieval(span: Span, read: Nodes) -> Step:
     return Step(
         kind="retrieval",
         name=span.name,
-        given=question_of(span.asked) or None,
+        given=asked_in(span.asked) or None,
         contexts=None if span.result is None else contexts,
         silent=len(nodes) - len(contexts),
         at=span.began,

@@ -8,21 +8,94 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.recording.provenance import classify_root, is_intermediate_output
-from steelyard.recording.reading import is_question
+from steelyard.record import Context
+from steelyard.recording.building import is_telling
+from steelyard.recording.provenance import find_passages, is_intermediate_output, is_turn, plain
+from steelyard.recording.reading import is_question, strings_in
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._evidence import FoundPassages, evidence_of
-from steelyard_opentelemetry.building._own_look_ups import with_own_look_ups
 from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
-from steelyard_opentelemetry.dialects import parse
-from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.dialects import own_texts, parse
 from steelyard_opentelemetry.spans._payload import loaded
-from steelyard_opentelemetry.spans._span import Span
+from steelyard_opentelemetry.spans._span import ParsedSpan, Span
 from steelyard_opentelemetry.spans._tree import Node, grow
+
+
+def with_own_look_ups(turn: Turn, tree: Node) -> Turn:
+    """A turn for which nothing was seen to be looked up, with the application's own spans that did it.
+
+    Args:
+        turn: The turn.
+        tree: All that stands beside it.
+    """
+    if turn.retrieves or turn.agentic or not (turn.question and turn.behind.made):
+        return turn
+    told = list(_told_before(turn, tree))
+    if not told or (evidence_of(turn).contexts and not evidence_of(turn).is_guessed):
+        return turn
+    made = [node for node, texts, around in told if _is_look_up(node, texts, around, turn)]
+    # What is inside the turn already is there once.
+    outside = [Turn.below(node) for node in made if node not in turn.nodes]
+    return Turn.of(turn.root, [*outside, turn]) if made else turn
+
+
+def _told_before(turn: Turn, tree: Node) -> Iterator[tuple[Node, list[str], list[str]]]:
+    """The spans of no dialect that had ended when the answering call began: their texts, and those around.
+
+    A look-up may stand below the span that was asked.
+    """
+    begun = min(turn.llms[at][0].span.start for at in turn.behind.made)
+    above: dict[int, list[str]] = {}
+    for node in tree.below():
+        texts = own_texts(node.span) if node.parsed is None else []
+        around = [*texts, *_asked_in(node), *above.get(id(node), ())]
+        above.update((id(child), around[:_MOST_AROUND]) for child in node.children)
+        if texts and node.span.end <= begun:
+            yield node, texts, around
+
+
+def _asked_in(node: Node) -> list[str]:
+    """Where a question may be on a span: what its dialect reads as one, else any text of its JSON."""
+    if node.parsed is not None:
+        return [node.parsed.question]
+    values = (value for value in node.span.attributes.values() if isinstance(value, str) and value[:1] == "{")
+    return [text for value in values for _, text in strings_in(loaded(value))]
+
+
+def _is_look_up(node: Node, texts: list[str], around: list[str], turn: Turn) -> bool:
+    """Whether a span tells a look-up of the turn; it is then read as one."""
+    # The question, or what a model made of it.
+    asked = {plain(turn.question), *(plain(text) for call in turn.calls for text in call.replies)}
+    query = next((text for text in around if plain(text) in asked), "")
+    documents = tuple(Context(text=text) for text in _brought(texts, turn)) if query else ()
+    if documents:
+        node.parsed = ParsedSpan(dialect="generic", kind="retrieval", query=query, documents=documents)
+    return bool(documents)
+
+
+def _brought(texts: list[str], turn: Turn) -> Iterator[str]:
+    """The texts that the answering call was sent for its question, and that no model said.
+
+    One that begins a message may as well be an instruction, and one that holds the question a prompt.
+    """
+    sent = [text for at in turn.behind.made for text in _sent_last(turn.llms[at][1])]
+    known = [*map(plain, sent), *(plain(text) for call in turn.calls for text in call.replies)]
+    asked = plain(turn.question)
+    said = [text for text in texts if is_telling(text) and asked not in plain(text)]
+    for text, seen in zip(said, find_passages(said, sent), strict=True):
+        if seen.found and not any(one.startswith(plain(text)) for one in known):
+            yield text
+
+
+def _sent_last(parsed: ParsedSpan) -> list[str]:
+    """What a model was sent, without the conversation before its last message."""
+    messages = parsed.messages
+    return [one.text for at, one in enumerate(messages) if one.role == "system" or at == len(messages) - 1]
+
 
 _GIVEN = "SummaryIndexRetriever"
 _SYNTHESIS = re.compile(r"\.a?synthesize\Z|(?:Refine|Summarize|Accumulate|Generation)\.(?:task|workflow)\Z")
@@ -37,6 +110,7 @@ _ASKED_WITH_ANSWER = re.compile(r"\n\s{0,8}(?:Response|Answer): ?\S")
 """What LlamaIndex asks an engine about an answer: the question, and the answer below it."""
 _SETTING = re.compile(r"\b(?:setup|set up|generate|write)\b[^\n.]{0,60}\bquestions\b", re.IGNORECASE)
 _HEAD = 2000
+_MOST_AROUND = 64
 _MOST_STEPS = 64  # below a span that tells a question or an answer; more are an agent's work
 _ROW = (
     ("user_input", "question", "query", "input"),
@@ -222,11 +296,10 @@ def _is_indexing(turn: Turn, found: FoundPassages) -> bool:
     """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
     if turn.retrieves or turn.agentic:
         return False
-    asked = turn.question
     if _SYNTHESIS.search(turn.root.span.name):
         # An index gives such a step each of its documents, with an instruction in place of a question.
-        return not is_question(asked)
-    return bool(found.contexts) and all(one.text in asked for one in found.contexts)
+        return not is_question(turn.question)
+    return bool(found.contexts) and all(one.text in turn.question for one in found.contexts)
 
 
 def is_asked_by_evaluator(turn: Turn) -> bool:
@@ -262,5 +335,4 @@ def _is_given_answer(turn: Turn) -> bool:
 def is_helper(turn: Turn) -> bool:
     """Whether the turn is a call that grades, routes, ranks or writes a query for another one."""
     looked_up = turn.retrieves or turn.agentic or bool(turn.sources.documents) or turn.found_nothing
-    verdict = classify_root(turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up)
-    return not verdict.is_turn
+    return not is_turn(turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard_opentelemetry.building._evidence import FoundPassages, evidence_of
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import advice_of, content_switch
@@ -88,6 +90,9 @@ _WHAT: dict[Cause, str] = {
 }
 
 
+_EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diagnosis:
     """Why a trace, or a part of one, gives no Record."""
@@ -107,6 +112,22 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return f"{self.trace_id}  {self.cause}: {_WHAT[self.cause]} ({self.span}); {self.advice}"
+
+
+class DiagnosisTally:
+    """Counts diagnoses by cause, and logs the first of each cause that asks for something to be done."""
+
+    def __init__(self, log: SafeLogger) -> None:
+        self.counts: Counter[str] = Counter()
+        self._warn_once = WarnOnce(log)
+
+    def note(self, diagnoses: Iterable[Diagnosis]) -> None:
+        """Count some more."""
+        for diagnosis in diagnoses:
+            self.counts[diagnosis.cause] += 1
+            if diagnosis.cause not in _EXPECTED:
+                message = "a trace gives no record; more with the same cause are only counted: %s"
+                self._warn_once(diagnosis.cause, message, diagnosis)
 
 
 def diagnose(turn: Turn, found: FoundPassages | None = None) -> Diagnosis:

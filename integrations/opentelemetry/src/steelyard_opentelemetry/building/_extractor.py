@@ -2,22 +2,21 @@
 
 Two things make it harder than reading each trace by itself. Where a root never ended, or an instrumentor
 starts a new trace halfway, the pieces of one turn have no root in common: they are joined where an identity
-says that they belong together (`_identity`), never because their texts are alike. And two instrumentors that
+says that they belong together (`_joining`), never because their texts are alike. And two instrumentors that
 watch the same application tell the same turn twice.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
-from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard_opentelemetry.building._build import record_of
 from steelyard_opentelemetry.building._candidates import (
@@ -26,11 +25,9 @@ from steelyard_opentelemetry.building._candidates import (
     is_judgeable,
 )
 from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
-from steelyard_opentelemetry.building._duplicates import CallDeduplicator, TurnFingerprint
 from steelyard_opentelemetry.building._evidence import evidence_of, follow
-from steelyard_opentelemetry.building._follows import EarlierCalls
-from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
-from steelyard_opentelemetry.building._joining import is_before, root_of, used_by
+from steelyard_opentelemetry.building._joining import WaitingPieces, is_before, is_certain, root_of, used_by
+from steelyard_opentelemetry.building._remembered import EarlierCalls, TurnDeduplicator, is_call, turn_key
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 
@@ -38,8 +35,6 @@ _log = SafeLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
 # So many late spans can still be told from new turns; a trace beyond them counts as new.
 _REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
-# Equal questions with equal answers, as of a health check, must not make each comparison longer.
-_MOST_TWINS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +78,9 @@ class TurnExtractor:
         self._retrieval_parts = WaitingPieces()
         self._calls = WaitingPieces()
         self._held = WaitingPieces()
-        self._recent: BoundedDict[bytes, list[TurnFingerprint]] = BoundedDict(max_items=most)
         self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
         self._earlier = EarlierCalls()
-        self._told_calls = CallDeduplicator()
+        self._told_before = TurnDeduplicator()
         self._warn_once = WarnOnce(_log)
         self.awaits: Callable[[Span], bool] = lambda span: False
         """Whether a turn that a span may belong to, although nothing links them, is still going on.
@@ -140,7 +134,7 @@ class TurnExtractor:
             # Before anything is decided, since a turn may be built upon a call of the same batch.
             self._earlier.remember((*each.whole, *each.pieces, *each.aside))
             for turn in each.whole:
-                if _is_call(turn) and self.awaits(turn.root.span):
+                if is_call(turn) and self.awaits(turn.root.span):
                     self._held.add(turn)
                 else:
                     found.append(turn)
@@ -154,18 +148,16 @@ class TurnExtractor:
                 self._leftover(piece, reading)
         for turn in (*found, *joined):
             follow(turn, self._earlier.of_service(turn))
-        kept = self._once([*found, *joined])
         again = 0
-        # Lone calls last: they may have been made on behalf of a turn that is settled here.
-        for turn in sorted(kept, key=lambda turn: (_is_call(turn), turn.root.span.start)):
+        for turn in _in_order((*found, *joined)):
             with self._harmless():
                 whole = self._with_calls(turn)
-                if self._told_calls.hold(whole):
+                if self._told_before.hold(whole):
                     again += 1
                 else:
                     self._settle(whole, reading)
         self._earlier.forget()
-        return Extraction(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept) + again)
+        return Extraction(sorted(reading.records, key=_started), reading.diagnoses, again)
 
     def overdue(self, now: int) -> Extraction:
         """What has waited long enough.
@@ -208,25 +200,15 @@ class TurnExtractor:
             notes = (*record.notes, *self._earlier.notes_on(turn, found))
             reading.records.append(replace(record, notes=notes))
             self._remember(turn)
-            self._told_calls.remember(turn)
+            self._told_before.remember(turn)
         else:
             reading.diagnoses.append(diagnose(turn, found))
-            self._forget(turn)
-
-    def _forget(self, turn: Turn) -> None:
-        """Nothing came of it, so that whoever tells the same turn next does not tell it again."""
-        span, others = turn.root.span, self._alike(turn)
-        if others:
-            own = (span.trace_id, span.start, span.end)
-            # By times as well: a trace may hold the same question twice.
-            others[:] = [other for other in others if (other.trace_id, other.start, other.end) != own]
 
     def _leftover(self, turn: Turn, reading: Extraction) -> None:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
         span = turn.root.span
         told = self._told.get(span.trace_id) or ()
-        is_told = span.parent_id in told or not self._once([turn], is_piece=not turn.retrieves)
-        if is_told or self._told_calls.hold(turn):
+        if span.parent_id in told or self._told_before.hold(turn):
             self.late += len(turn.nodes)
         elif turn.answer or turn.retrieves or not told:
             self._settle(turn, reading)
@@ -283,43 +265,6 @@ class TurnExtractor:
         found = {part.question: part for part in used_by(timely, piece)}
         return list(found.values())
 
-    def _once(self, turns: Sequence[Turn], *, is_piece: bool = False) -> list[Turn]:
-        """Each turn once, told by whoever tells most, where several dialects tell the same one.
-
-        Those in one trace are matched first: of two users' turns with the same words each has its own twin.
-        """
-        kept: list[Turn] = []
-        doubtful: list[tuple[Turn, TurnFingerprint, list[TurnFingerprint]]] = []
-        # Who tells most comes first, and is the one that is kept.
-        for turn in sorted(turns, key=_telling, reverse=True):
-            fingerprint = TurnFingerprint.of(turn)
-            others = self._alike(turn)
-            if others is None:
-                kept.append(turn)
-            elif not fingerprint.is_told(others, is_piece=is_piece, in_trace=True):
-                doubtful.append((turn, fingerprint, others))
-                others.append(fingerprint)
-                del others[:-_MOST_TWINS]
-        for turn, fingerprint, others in doubtful:
-            earlier = others[: others.index(fingerprint)] if fingerprint in others else []
-            if fingerprint.is_told(earlier, is_piece=is_piece, in_trace=False):
-                others.remove(fingerprint)
-            else:
-                kept.append(turn)
-        return kept
-
-    def _alike(self, turn: Turn) -> list[TurnFingerprint] | None:
-        """The turns of late with the same question and answer; None for one that lacks either."""
-        if not (turn.question and turn.answer):
-            return None
-        # Instrumentors keep or strip the white space around what was said.
-        words = f"{' '.join(turn.question.split())}\0{' '.join(turn.answer.split())}"
-        # Lone surrogates are legal in Python, and hashing is no place to fail.
-        text = words.encode(errors="surrogatepass")
-        key = blake2b(text, digest_size=16).digest()
-        self._recent[key] = found = self._recent.get(key, [])
-        return found
-
 
 def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:
     """The spans of each trace, every span once."""
@@ -330,16 +275,21 @@ def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:
         yield list(found.values())
 
 
-def _is_call(turn: Turn) -> bool:
-    """Whether a turn is a model call by itself, which another instrumentor may have told too."""
-    return (
-        turn.root.parsed is not None and turn.root.parsed.kind == "llm" and turn.root.span.parent_id is None
-    )
+def _in_order(turns: Sequence[Turn]) -> list[Turn]:
+    """The turns as they are settled: of those that tell the same, who tells most of it first.
 
+    Those with a twin in their trace go before the others: of two users' turns with the same words each has
+    its own. Lone calls come last: they may have been made on behalf of a turn that is settled before.
+    """
+    words = [(turn.root.span.trace_id, turn_key(turn)) for turn in turns]
+    count = Counter(words)
 
-def _telling(turn: Turn) -> tuple[int, int, bool, int]:
-    """How much a turn tells of its documents and its prompts; of those that tell the same, the outer one."""
-    found = evidence_of(turn).contexts
-    marks = sum(one.id is not None for one in found) + sum(one.score is not None for one in found)
-    shows = any(call.prompts for call in turn.calls)
-    return marks, len(found), shows, turn.root.span.end - turn.root.span.start
+    def telling(at: int) -> tuple[bool, bool, int, int, bool, int]:
+        turn = turns[at]
+        found = evidence_of(turn).contexts
+        marks = sum(one.id is not None for one in found) + sum(one.score is not None for one in found)
+        shows = any(call.prompts for call in turn.calls)
+        lasted = turn.root.span.end - turn.root.span.start
+        return is_call(turn), count[words[at]] < 2, -marks, -len(found), not shows, -lasted
+
+    return [turns[at] for at in sorted(range(len(turns)), key=telling)]

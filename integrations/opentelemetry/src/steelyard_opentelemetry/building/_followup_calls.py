@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._span import ParsedSpan
 from steelyard_opentelemetry.spans._tree import Node
 
 _ABOUT = re.compile(
@@ -29,11 +29,7 @@ _FEWEST_WORDS = 2
 
 
 def drop_followup_calls(calls: Sequence[tuple[Node, ParsedSpan]]) -> list[tuple[Node, ParsedSpan]]:
-    """Calls without those that were shown an earlier reply and asked for something about it.
-
-    What was asked for tells them from calls that make the answer anew (a revision, a translation): these
-    count, and so does whatever cannot be told by its words.
-    """
+    """Calls without those that were shown an earlier reply and asked about it, not for another one."""
     return [call for call in calls if not any(_is_about(call, other) for other in calls if other is not call)]
 
 

@@ -1,14 +1,175 @@
-"""Retrievals and the model calls that used them, where no link says that they belong together."""
+"""Which spans of different trees are parts of one turn: a retrieval, and the model call that used it.
+
+A span link, a response's id, or `steelyard.turn`, which the user sets, are certain. A trace, a session, a
+request, a task or a thread may hold several turns: what shares one may belong together, and has to show it.
+Two texts that are alike may be two users' who asked the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 
 from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
 from steelyard_opentelemetry.building._evidence import evidence_of
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._tree import Node
+
+TURN = "steelyard.turn"
+"""The attribute by which a user says which spans are one turn."""
+SESSION = (
+    *("session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id"),
+    *("langfuse.session.id", "mlflow.trace.session", "ai.telemetry.metadata.sessionId"),
+    *("langsmith.trace.session_id", "spring.ai.chat.client.conversation.id"),
+)
+"""Attributes that name a session or a conversation."""
+_CONVERSATION = re.compile(r"(?:^|[._-])(?:session|conversation|thread|chat)[._-]?id$", re.IGNORECASE)
+"""How other attributes end that name one: `copilot_chat.chat_session_id`, `threadId` below a prefix."""
+_OF_THE_SYSTEM = ("thread.id", "db.session.id")
+"""An operating system's thread, a database's session."""
+USER = (
+    *("user.id", "enduser.id", "traceloop.association.properties.user_id", "langfuse.user.id"),
+    *("mlflow.trace.user", "ai.telemetry.metadata.userId"),
+)
+"""Attributes that name who asked."""
+TENANT = ("tenant.id", "tenant", "traceloop.association.properties.tenant_id")
+"""Attributes that name whose data it is."""
+_SHARED = (*SESSION, "request.id", "http.request.id", "gen_ai.request.id")
+_CERTAIN = (TURN, "gen_ai.response.id")
+_MOST_RELATED = 64
+_RANDOM = 16
+_DISTINCT = 8
+_BETWEEN = re.compile(r"[\W_]")
+
+Key = tuple[str, ...]
+
+
+class WaitingPieces:
+    """Pieces in the order in which they came, found by what they share with another one."""
+
+    def __init__(self) -> None:
+        self._pieces: OrderedDict[int, Turn] = OrderedDict()
+        self._by_key: dict[Key, OrderedDict[int, Turn]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(self._pieces.values())
+
+    def holds(self, trace_id: str) -> bool:
+        """Whether a piece of a trace waits."""
+        return ("trace", trace_id) in self._by_key
+
+    @property
+    def oldest(self) -> Turn | None:
+        """The piece that has waited longest."""
+        return next(iter(self._pieces.values()), None)
+
+    def add(self, piece: Turn) -> None:
+        """Let a piece wait."""
+        self._pieces[id(piece)] = piece
+        for key in _keys(piece):
+            self._by_key.setdefault(key, OrderedDict())[id(piece)] = piece
+
+    def take(self, piece: Turn) -> Turn:
+        """Remove a piece, and return it."""
+        self._pieces.pop(id(piece), None)
+        for key in _keys(piece):
+            sharing = self._by_key.get(key)
+            if sharing is not None:
+                sharing.pop(id(piece), None)
+                if not sharing:
+                    del self._by_key[key]
+        return piece
+
+    def related(self, other: Turn) -> list[Turn]:
+        """The latest pieces that share an identity with another one, in the order in which they came."""
+        found: dict[int, Turn] = {}
+        for key in _keys(other) if self._pieces else ():
+            sharing = self._by_key.get(key) or OrderedDict()
+            for at, (number, piece) in enumerate(reversed(sharing.items())):
+                if at >= _MOST_RELATED:
+                    break
+                found.setdefault(number, piece)
+        return sorted(
+            (p for p in found.values() if not _differ(p, other)), key=lambda piece: piece.root.span.start
+        )
+
+
+def session_of(piece: Turn) -> str | None:
+    """The conversation that a turn's spans name; a usual name before one that only ends like it."""
+    every = [node.span.attributes for node in piece.nodes]
+    for name in SESSION:
+        if found := next(filter(None, (attributes.get(name) for attributes in every)), None):
+            return str(found)
+    named = (
+        value
+        for attributes in every
+        for name, value in attributes.items()
+        if _CONVERSATION.search(name)
+        and name not in _OF_THE_SYSTEM
+        and isinstance(value, (str, int))
+        and value
+    )
+    return next(map(str, named), None)
+
+
+def is_certain(piece: Turn, other: Turn) -> bool:
+    """Whether two pieces are linked explicitly, so that nothing else needs to be asked."""
+    if not _named(piece, _CERTAIN).isdisjoint(_named(other, _CERTAIN)):
+        return True
+    return not (_spans(piece).isdisjoint(_links(other)) and _links(piece).isdisjoint(_spans(other)))
+
+
+def _differ(piece: Turn, other: Turn) -> bool:
+    """Whether two pieces name different sessions, users or tenants."""
+    for names in (SESSION, USER, TENANT):
+        mine, theirs = _values(piece, names), _values(other, names)
+        if mine and theirs and mine.isdisjoint(theirs):
+            return True
+    return False
+
+
+def _values(piece: Turn, names: tuple[str, ...]) -> set[str]:
+    attributes = [node.span.attributes for node in piece.nodes]
+    return {str(found[name]) for found in attributes for name in names if found.get(name)}
+
+
+def _keys(piece: Turn) -> set[Key]:
+    traces = {("trace", node.span.trace_id) for node in piece.nodes}
+    named = {*_named(piece, _SHARED, "shared"), *_named(piece, _CERTAIN)}
+    flows = {("flow", node.span.service, node.span.flow) for node in piece.nodes if node.span.flow}
+    return {*traces, *named, *flows, *_spans(piece), *_links(piece)}
+
+
+def _named(piece: Turn, names: tuple[str, ...], kind: str = "") -> set[Key]:
+    """What a piece is named by; a name that another may have too counts only within its trace and service."""
+    found: set[Key] = set()
+    for node in piece.nodes:
+        span = node.span
+        for name in names:
+            value = str(span.attributes.get(name) or "")
+            where = () if _is_random(value) else (span.trace_id, span.service)
+            found |= {(kind or name, value, *where)} if value else set()
+    return found
+
+
+def _is_random(value: str) -> bool:
+    """Whether no two applications choose an id alike: words, dates and counters are not, however long."""
+    drawn = "".join(part for part in _BETWEEN.split(value) if any(map(str.isdigit, part)))
+    return len(drawn) >= _RANDOM and len(set(drawn.lower())) >= _DISTINCT
+
+
+def _spans(piece: Turn) -> set[Key]:
+    return {("span", node.span.trace_id, node.span.span_id) for node in piece.nodes}
+
+
+def _links(piece: Turn) -> set[Key]:
+    return {("span", *link) for node in piece.nodes for link in node.span.links}
+
 
 _FEWEST_WORDS = 2
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
 from steelyard_opentelemetry.building._turn import Turn
-from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._documents import unwrapped
 from steelyard_opentelemetry.spans._payload import loaded
-from steelyard_opentelemetry.spans._results import unwrapped
+from steelyard_opentelemetry.spans._span import ParsedSpan
 
 # Groups are compared with each other, so that very large traces stay one turn.
 _MOST_PIECES = 2000
@@ -51,7 +51,7 @@ def told_apart(pieces: Sequence[Turn]) -> list[Turn]:
     found = _grouped(ordered, callers)
     if len(found) < 2 or any(_is_told(group, ordered) for group in found):
         return []
-    if not _Owners(ordered, callers, found).share_out() or not _stand_alone(found):
+    if not _share_out(ordered, callers, found) or not _stand_alone(found):
         return []
     return [Turn.of(group.calls[-1].root, [*group.parts, *group.calls]) for group in found]
 
@@ -131,49 +131,38 @@ def _helps(piece: Turn, queries: set[str]) -> bool:
     return bool(replies) and (is_intermediate_output(replies) or _plain(replies[-1]) in queries)
 
 
-class _Owners:
-    """Gives each look-up and helping call to the group it belongs to.
+def _share_out(ordered: Sequence[Turn], callers: Sequence[Turn], groups: Sequence[_Group]) -> bool:
+    """Give each look-up and helping call to the group it belongs to; False where an owner is not certain."""
+    of_call = {id(call): group for group in groups for call in group.calls}
+    begun = callers[0].root.span.start  # in their order
+    is_serial = all(a.root.span.end <= b.root.span.start for a, b in itertools.pairwise(ordered))
+    for at, piece in enumerate(ordered):
+        if id(piece) in of_call:
+            continue
+        named = _named(piece, groups)
+        # Of calls side by side, the one before or after says nothing.
+        if len(named) != 1 and not is_serial:
+            return False
+        owners = named if len(named) == 1 else _beside(ordered, at, of_call, begun)
+        if piece.retrieves and not owners:
+            return False
+        for owner in owners:
+            owner.parts.append(piece)
+    return True
 
-    Args:
-        ordered: All pieces, by their start.
-        callers: Those that are model calls.
-        groups: The groups; they get the pieces as their parts.
-    """
 
-    def __init__(self, ordered: Sequence[Turn], callers: Sequence[Turn], groups: Sequence[_Group]) -> None:
-        self._ordered, self._groups = ordered, groups
-        self._of_call = {id(call): group for group in groups for call in group.calls}
-        self._first_call = min((call.root.span.start for call in callers), default=0)
-        self._is_serial = all(a.root.span.end <= b.root.span.start for a, b in itertools.pairwise(ordered))
+def _named(piece: Turn, groups: Sequence[_Group]) -> list[_Group]:
+    """The groups whose question holds what was looked up."""
+    asked = [query for query in map(_plain, piece.queries) if query]
+    return [group for group in groups if any(query in group.said for query in asked)]
 
-    def share_out(self) -> bool:
-        """Give every piece away; False where an owner is not certain."""
-        for at, piece in enumerate(self._ordered):
-            if id(piece) in self._of_call:
-                continue
-            owner = self._named(piece)
-            # Of calls side by side, the one before or after says nothing.
-            if owner is None and not self._is_serial:
-                return False
-            owner = owner or self._beside(at, piece)
-            if owner is not None:
-                owner.parts.append(piece)
-            elif piece.retrieves:
-                return False
-        return True
 
-    def _named(self, piece: Turn) -> _Group | None:
-        """The one group whose question holds what was looked up."""
-        asked = [query for query in map(_plain, piece.queries) if query]
-        named = [group for group in self._groups if any(query in group.said for query in asked)]
-        return named[0] if len(named) == 1 else None
-
-    def _beside(self, at: int, piece: Turn) -> _Group | None:
-        """The group of the call before a tool, which asks for it; for a look-up, of the call after it."""
-        is_tool = bool(piece.seen("tool")) and not piece.retrieves
-        called = is_tool and self._first_call < piece.root.span.start
-        side = reversed(self._ordered[:at]) if called else self._ordered[at + 1 :]
-        return next((self._of_call[id(other)] for other in side if id(other) in self._of_call), None)
+def _beside(ordered: Sequence[Turn], at: int, of_call: dict[int, _Group], begun: int) -> list[_Group]:
+    """The group of the call before a tool, which asks for it; for a look-up, of the call after it."""
+    piece = ordered[at]
+    is_asked = bool(piece.seen("tool")) and not piece.retrieves and begun < piece.root.span.start
+    side = ordered[at::-1] if is_asked else ordered[at:]
+    return [of_call[id(other)] for other in side if id(other) in of_call][:1]
 
 
 def _leans(group: _Group, other: _Group) -> bool:

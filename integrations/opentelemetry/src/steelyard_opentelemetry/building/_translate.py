@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from steelyard.record import Context
 from steelyard.recording import unique
-from steelyard.recording.building import Step, StepKind, is_telling, revised, said_last
+from steelyard.recording.building import Step, StepKind, is_telling, revised, said_by_command, said_last
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
-from steelyard_opentelemetry.spans._documents import documents_in, merged
-from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._documents import documents_in, has_failed, merged, unwrapped
 from steelyard_opentelemetry.spans._payload import (
     Words,
     answer_in,
@@ -22,7 +22,7 @@ from steelyard_opentelemetry.spans._payload import (
     loaded,
     shows_object,
 )
-from steelyard_opentelemetry.spans._results import has_failed, unwrapped
+from steelyard_opentelemetry.spans._span import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._tree import Node
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
         _told(step, node, parsed, known)
     elif parsed.kind == "tool":
         step.given, step.returned = _asked_of_tool(parsed), unwrapped(parsed.result)
+        said = loaded(parsed.result)
+        step.hands_over = said_by_command(said.get("output", said) if isinstance(said, Mapping) else said)[1]
         step.contexts = ranked(one for one in documents_in(parsed.result) if one.text) or None
         step.failed = step.failed or has_failed(parsed.result)
     elif parsed.kind != "prompt":
@@ -92,10 +94,7 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
 
 
 def _with_parents(turn: Turn, calls: Container[int]) -> Iterator[tuple[Node, Step | None]]:
-    """Every span with its step, if it has one, in order of start; parents first.
-
-    The second view of a model call, above or below that of another instrumentor, is no step.
-    """
+    """Every span with its step, in order of start; of two views of one model call the second has none."""
     above: dict[int, Step | None] = {}
     for node in turn.nodes:
         parsed, parent = node.parsed, above.get(id(node))
@@ -198,13 +197,13 @@ def _known(turn: Turn) -> Iterator[Context]:
 def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     """What the turn was given, and whether somebody else than the user may have written it.
 
-    The input of its outermost step. If that has none, it is what was looked up first, if that stands in
-    a prompt and no model wrote it; the input of an inner step; what a template was filled with; or what the
-    first model was sent. Of these a model may have written what came after a model's call, and an application
-    what the first of several calls was sent alone.
+    The input of its outermost step, else what was looked up first and stands in a prompt; the input of an
+    inner step; what a template was filled with; or what the first model was sent. A model may have written
+    what came after its call, and an application what the first of several calls was sent alone.
     """
     words = _words(turn)
-    if outermost := next(filter(None, (_input(parsed, words) for parsed in _outermost(turn))), None):
+    inputs = (_input(parsed, words) for parsed in _outermost(turn))
+    if outermost := next(filter(None, chain(inputs, map(_sent_by, turn.wrappers))), None):
         return outermost, False
     sent, filled = _sent(steps), _filled_in(steps)
     spoken_last = asked_in(sent)
@@ -216,6 +215,10 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     if spoken_last and "\n" not in spoken_last:
         return sent, is_alone
     return next(_within(turn, steps), None) or ((filled, False) if filled else (sent, is_alone))
+
+
+def _sent_by(parsed: ParsedSpan) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.text} for message in parsed.messages]
 
 
 def _within(turn: Turn, steps: Steps) -> Iterator[tuple[Any, bool]]:
@@ -242,12 +245,6 @@ def told_answer(turn: Turn) -> str:
         outer = _outermost(turn)
         return _said(outer[0], turn) if len(outer) == 1 else ""
     return _said(root, turn)
-
-
-def streams_nothing(turn: Turn) -> bool:
-    """Whether the root handed on a stream of LlamaIndex that has no nodes: it then asks no model."""
-    returned = _returned(turn)
-    return isinstance(returned, Mapping) and "response_gen" in returned and returned.get("source_nodes") == []
 
 
 def left_none(steps: Steps) -> bool:
@@ -290,10 +287,8 @@ def _whole_reply(parsed: ParsedSpan, turn: Turn) -> str:
 
 
 def _new_text(given: Any, returned: Any, turn: Turn) -> str:
-    """The only text that a step returned and was not given; of several the one that models said last.
-
-    What a model said once more counts, although the conversation that was given holds it.
-    """
+    """The only text that a step returned and was not given; of several the one that models said last."""
+    # What a model said once more counts, although the conversation that was given holds it.
     said_now = {
         said.strip() for call in turn.told_calls for one in call.replies for said in json_strings(one)
     }
@@ -340,19 +335,12 @@ def asked_within(steps: Steps) -> list[str]:
 
 
 def looked_up(steps: Steps) -> str:
-    """The first query, if the prompts hold it and no model wrote it."""
+    """The first query, if the prompts hold it."""
     asked = [s for s in steps.retrievals if isinstance(s.given, str) and not s.is_within("tool")]
     if len({step.given for step in asked}) != 1:
         return ""  # of several parts none is the whole question
     query = str(asked[0].given)
-    return "" if _is_written(query, steps, before=asked[0].at) or not _is_sent(query, steps) else query
-
-
-def _is_written(query: str, steps: Steps, *, before: float) -> bool:
-    """Whether a model had replied with a query before something was looked up under it."""
-    calls = zip(steps.models, steps.calls, strict=True)
-    said = (text for step, call in calls if step.at < before for text in call.replies)
-    return any(plain(query) == plain(text) for text in said)
+    return query if _is_sent(query, steps) else ""
 
 
 def _is_sent(query: str, steps: Steps) -> bool:
@@ -362,9 +350,8 @@ def _is_sent(query: str, steps: Steps) -> bool:
 
 
 def _filled_in(steps: Steps) -> Any:
-    return next(
-        (step.given for step in steps.steps if step.kind == "prompt" and not step.is_within("tool")), None
-    )
+    filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
+    return next(filled, None)
 
 
 def _sent(steps: Steps) -> Any:

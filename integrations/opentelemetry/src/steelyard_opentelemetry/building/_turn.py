@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +23,11 @@ from steelyard_opentelemetry.building._translate import (
     left_none,
     looked_up,
     steps_of,
-    streams_nothing,
     told_answer,
 )
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
-from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import answer_in, answer_in_form, loaded
+from steelyard_opentelemetry.spans._span import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._tree import Node
 
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
@@ -171,7 +169,7 @@ class Turn:
         around = {at: self._around(at) for at, call in enumerate(told) if not call.replies and call.prompts}
         silent = [at for at, returned in around.items() if returned and self.answer in returned]
         silent = silent or [at for at, returned in around.items() if returned is None]
-        if not silent or self.answer in ("", EMPTY) or not _goes_on([told[at] for at in silent]):
+        if not silent or self.answer in ("", EMPTY):
             return told
         # Where another call is known to have made the answer, nothing is assumed of this one.
         if len(told) == 1 or calls_behind(told, self.answer, queries=self.queries).known:
@@ -205,19 +203,31 @@ class Turn:
 
     @cached_property
     def llms(self) -> list[tuple[Node, ParsedSpan]]:
-        """The spans of model calls; of two in each other with one reply, the one that tells what was sent."""
+        """The spans of model calls; of two in each other with one reply, the one that tells more of it."""
+        return [(node, parsed) for node, parsed in self.seen("llm") if id(node) not in self._echoes]
+
+    @cached_property
+    def wrappers(self) -> list[ParsedSpan]:
+        """Steps written as model calls, which were given less than the call below them was sent."""
+        told = (parsed for node, parsed in self.seen("llm") if self._echoes.get(id(node)))
+        return [parsed for parsed in told if parsed.messages]
+
+    @cached_property
+    def _echoes(self) -> dict[int, bool]:
+        """The spans that tell a call once more (by `id`), and whether they stand around it."""
         # Two instrumentors, or a wrapper and its client, tell one call as two spans.
-        echoes: set[int] = set()
+        echoes: dict[int, bool] = {}
         waiting: list[tuple[Node, Node | None]] = [(node, None) for node in self._tops]
         while waiting:
             node, outer = waiting.pop()
             if node.parsed is not None and node.parsed.kind == "llm":
                 told = outer.parsed if outer is not None else None
                 if outer is not None and told and node.parsed.answer == told.answer != "":
-                    echoes.add(id(outer if node.parsed.messages and not told.messages else node))
+                    is_step = _tells_more(node.parsed, told)
+                    echoes[id(outer if is_step else node)] = is_step
                 outer = node
             waiting.extend((child, outer) for child in node.children)
-        return [(node, parsed) for node, parsed in self.seen("llm") if id(node) not in echoes]
+        return echoes
 
     @cached_property
     def behind(self) -> AnswerCalls:
@@ -251,7 +261,7 @@ class Turn:
             # Only a model's reply that goes on as the cut one begins is the same text.
             whole = (parsed.answer for _, parsed in self.seen("llm") if parsed.answer.startswith(stem))
             return next(whole, own)
-        return own or self._last_reply() or (EMPTY if streams_nothing(self) else "")
+        return own or self._last_reply()
 
     @cached_property
     def is_reply_taken(self) -> bool:
@@ -284,8 +294,8 @@ class Turn:
         last = max(self.answering, key=lambda found: found[0].span.end, default=None)
         form = self._form(last[0].span.end if last else 0)
         if form or last is None:
-            # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
             return form
+        # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
         reasoned = _REASONED.match(last[1].answer)
         return reasoned[1].strip() if reasoned else last[1].answer
 
@@ -375,7 +385,8 @@ class Turn:
         return any(_CONDENSING.search(text[:_HEAD]) for call in writers for text in call.prompts)
 
 
-def _goes_on(calls: Sequence[ModelCall]) -> bool:
-    """Whether each call was sent what the one before was, and maybe more: the steps of one agent."""
-    prompts = ["\n".join(call.prompts).rstrip() for call in calls]
-    return all(after.startswith(before) for before, after in itertools.pairwise(prompts))
+def _tells_more(inner: ParsedSpan, outer: ParsedSpan) -> bool:
+    """Whether a model call tells all that the one around it was sent, and more: instructions, passages."""
+    sent = "\n".join(message.text for message in inner.messages)
+    known = [message.text for message in outer.messages]
+    return len(sent) > len("\n".join(known)) and all(text in sent for text in known)

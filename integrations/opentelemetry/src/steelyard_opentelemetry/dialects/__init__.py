@@ -1,7 +1,7 @@
 """The dialects: how instrumentors write LLM work on spans.
 
-A new dialect is a row of the table in `_table.py`: its scopes, the marks of its retrievals, its switches and
-its instrumentors are found from there. Spans that follow none of them are read by `_generic.py`.
+A new dialect is a row of the table in `_table.py`, read by `_rules.py`: its scopes, its switches and its
+instrumentors are found from there. Spans that follow none of them are read by `_generic.py`.
 """
 
 import re
@@ -12,11 +12,10 @@ from typing import Any
 
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
-from steelyard_opentelemetry.dialects._dialect import Dialect, fused
 from steelyard_opentelemetry.dialects._generic import own_texts
+from steelyard_opentelemetry.dialects._rules import Dialect, fused
 from steelyard_opentelemetry.dialects._table import DIALECTS
-from steelyard_opentelemetry.spans._parsed import ParsedSpan
-from steelyard_opentelemetry.spans._span import Span
+from steelyard_opentelemetry.spans._span import ParsedSpan, Span
 
 __all__ = [
     "DIALECTS",
@@ -34,12 +33,13 @@ _LONGEST_SIGN = max(len(sign) for dialect in DIALECTS for sign in dialect.scope_
 
 _SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
 _SCOPE_NAMES = frozenset(scope for dialect in DIALECTS for scope in dialect.scope_names)
-_MARKS = [dialect.retrieval_kinds for dialect in DIALECTS if dialect.retrieval_kinds[0]]
-_PREFIXES = tuple(prefix for dialect in DIALECTS for prefix in dialect.retrieval_attributes)
-_WORDS = [dialect.retrieval_words for dialect in DIALECTS if dialect.retrieval_words[0]]
-_EVENTS = frozenset(event for dialect in DIALECTS for event in dialect.retrieval_events)
 
 
+_RETRIEVAL = re.compile(
+    r"retriev|re_?rank|ranker|vector_?store|db\.(?:vector|query\.result)|^steelyard\.", re.IGNORECASE
+)
+"""What spans, attributes and events of a look-up or a ranking are called; marks by hand are as good."""
+_SHORT = 80
 _CACHE = re.compile(
     r"semantic[ _.-]?cache|cache[ _.-]?(?:look_?up|search|check|hit|get)"
     r"|(?:look_?up|check|search|query)[ _.-]?(?:the[ _.-]?)?(?:answer[ _.-]?)?cache",
@@ -78,20 +78,16 @@ def known_scope(scope: str) -> bool:
 
 
 def retrieves(span: Any) -> bool:
-    """Whether an SDK span says, in any dialect, that something was retrieved in it.
+    """Whether an SDK span seems to be a retrieval, by its name, its attributes' names and their short values.
 
-    Cheap enough for the application's own thread.
+    Cheap enough for the application's own thread: what the span says is read on another one.
     """
     attributes = span.attributes or {}
-    if any(attributes.get(key) in values for key, values in _MARKS):
-        return True
-    if any(key.startswith(_PREFIXES) for key in attributes):
-        return True
-    if "retrieve" in span.name.lower():
-        return True
-    if any(word in str(attributes.get(key, "")) for key, words in _WORDS for word in words):
-        return True
-    return any(event.name in _EVENTS for event in span.events)
+    texts = (value for value in attributes.values() if isinstance(value, str))
+    kinds = (text for text in texts if len(text) < _SHORT and " " not in text)
+    return any(
+        map(_RETRIEVAL.search, (span.name, *attributes, *kinds, *(event.name for event in span.events)))
+    )
 
 
 def advice_of(names: Collection[str], cause: str) -> list[str]:

@@ -18,7 +18,6 @@ from steelyard.record import Context
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.spans._documents import noted_in, retrieved_in
-from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
     Broken,
     answer_in,
@@ -27,7 +26,7 @@ from steelyard_opentelemetry.spans._payload import (
     is_empty,
     question_in,
 )
-from steelyard_opentelemetry.spans._span import Span
+from steelyard_opentelemetry.spans._span import Kind, ParsedSpan, Span
 
 _NAME = "generic"
 _INPUTS = (
@@ -81,7 +80,7 @@ def read(span: Span) -> ParsedSpan | None:
     attributes = span.attributes
     if not _FOREIGN.isdisjoint(attributes):
         return None
-    told = _by_name(attributes)
+    told = _by_name(span)
     if not told:
         return None
     came = _first(told, _OUTPUTS)
@@ -157,7 +156,14 @@ def _tool(said: _Said) -> ParsedSpan | None:
         return None
     names = (said.told.get(key) for key in _TOOL_NAMES)
     name = next((name for name in names if isinstance(name, str)), said.name)
-    return ParsedSpan(dialect=_NAME, kind="tool", tool=name, result=said.came, broken=said.broken)
+    return ParsedSpan(
+        dialect=_NAME,
+        kind="tool",
+        tool=name,
+        result=said.came,
+        passing=(said.given, said.came),
+        broken=said.broken,
+    )
 
 
 def _call(said: _Said) -> ParsedSpan | None:
@@ -191,17 +197,22 @@ def _chain(said: _Said) -> ParsedSpan | None:
     )
 
 
-def _by_name(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes by the last one or two words of their names, in snake case."""
+def _by_name(span: Span) -> dict[str, Any]:
+    """What a span and its events say by the last one or two words of its name, in snake case.
+
+    Events stand as a list under their own name too, in the plural: one for each `document`, or `hit`.
+    """
+    events = [event for event in span.events if event.name != "exception"][:_MOST_KEYS]
+    told = [*span.attributes.items(), *(pair for event in events for pair in event.attributes.items())]
+    listed: dict[str, list[Any]] = {}
+    for event in events:
+        listed.setdefault(f"{event.name}s", []).append(dict(event.attributes))
     found: dict[str, Any] = {}
-    for number, (key, value) in enumerate(attributes.items()):
-        if number >= _MOST_KEYS or value is None:
-            break
-        words = re.split(r"[.:/]", _CAMEL.sub("_", key).lower())
-        if words[0] in _ELSEWHERE and len(words) > 1:
-            continue
-        found.setdefault(words[-1], value)
-        found.setdefault("_".join(words[-2:]), value)
+    for key, value in [*told[:_MOST_KEYS], *listed.items()]:
+        words = re.split(r"[.:/ ]", _CAMEL.sub("_", key).lower())
+        if value is not None and (words[0] not in _ELSEWHERE or len(words) == 1):
+            found.setdefault(words[-1], value)
+            found.setdefault("_".join(words[-2:]), value)
     return found
 
 

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.reading import Message, messages_in, spoken, text_in, texts_of
-from steelyard_opentelemetry.spans._payload import Broken, answer_in, as_messages, decode, named, question_in
+from steelyard.recording.reading import (
+    Message,
+    arguments_in,
+    messages_in,
+    spoken,
+    text_in,
+    texts_of,
+)
+from steelyard_opentelemetry.spans._payload import (
+    Broken,
+    answer_in,
+    as_messages,
+    decode,
+    named,
+    question_in,
+)
 
 DELTA = "StreamChatDeltaReceivedEvent"
 """LlamaIndex's event for a piece of a streamed reply."""
@@ -16,16 +30,88 @@ _STARTED = ("user_msg", "query", "question", "input", "message", "prompt")
 _BETWEEN = re.compile(r'",\s?"')
 
 
-def indexed(attributes: Mapping[str, object], prefix: str) -> Iterator[tuple[int, dict[str, object]]]:
-    """The entries of a list that is flattened into attributes: `prefix.0.a.b` becomes `(0, {"a.b": ...})`."""
-    found: dict[int, dict[str, object]] = {}
+_WRAPPERS = frozenset(("message", "message_content", "tool_call", "document", "prompt"))
+"""Names that OpenInference puts around the fields of each entry of a list."""
+_DEEPEST = 8
+
+
+def unflattened(attributes: Mapping[str, Any], prefix: str, without: object = None) -> Any:
+    """What is flattened into attributes below a prefix, as the list or the object that it was, else None.
+
+    >>> unflattened({"sent.0.message.role": "user", "sent.0.message.contents.0.text": "?"}, "sent.")
+    [{'role': 'user', 'contents': [{'text': '?'}]}]
+    """
+    tree: dict[str, Any] = {}
     for key, value in attributes.items():
-        if not key.startswith(prefix):
-            continue
-        number, _, rest = key[len(prefix) :].lstrip(".").partition(".")
-        if number.isdecimal() and rest:
-            found.setdefault(int(number), {})[rest] = value
-    yield from sorted(found.items())
+        if key.startswith(prefix) and value != without:
+            *path, last = key[len(prefix) :].split(".", _DEEPEST)
+            place: Any = tree
+            for name in path:
+                if name not in _WRAPPERS:
+                    place = place.setdefault(name, {}) if isinstance(place, dict) else None
+            if isinstance(place, dict):
+                place[last] = value
+    return _as_list(tree) or None
+
+
+def _as_list(tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    if all(name.isdecimal() for name in tree):
+        return [_as_list(value) for _, value in sorted(tree.items(), key=lambda item: int(item[0][:9]))]
+    return {name: _as_list(value) for name, value in tree.items()}
+
+
+def messages_of(value: object) -> tuple[Message, ...]:
+    """Messages in any of the usual forms, or the texts that a completion model was sent."""
+    if isinstance(value, str):
+        return as_messages(value) or _prompts([value] if value.strip() else [])
+    items = list(value) if isinstance(value, (list, tuple)) else []
+    return _prompts(items) or messages_in([_message(item) for item in items] or value)
+
+
+def _prompts(items: list[Any]) -> tuple[Message, ...]:
+    """Texts, or objects that hold nothing else, as what a user said each."""
+    texts = [item.get("text") if isinstance(item, Mapping) and len(item) == 1 else item for item in items]
+    found = tuple(Message("user", text) for text in texts if isinstance(text, str))
+    return found if len(found) == len(items) else ()
+
+
+_AS_THEY_ARE = ("type", "parts", "blocks", "kwargs")
+
+
+def _message(item: object) -> object:
+    """A message that was flattened as it would be otherwise: its parts, and what a function returned."""
+    if not isinstance(item, Mapping) or not item.keys().isdisjoint(_AS_THEY_ARE):
+        return item
+    content = item.get("content") or item.get("contents")
+    content = _returned(item.get("function")) if content is None else _parts(content)
+    if content is None:
+        return {**item, "content": []} if item.get("role") == "tool" else item
+    return {**item, "role": item.get("role") or "user", "content": content}
+
+
+def _parts(content: Any) -> Any:
+    """The parts of a message where they were written as JSON, else the content as it is."""
+    parts = decode(content)
+    is_parts = isinstance(parts, list) and all(isinstance(part, Mapping) and "type" in part for part in parts)
+    return parts if is_parts else content
+
+
+def _returned(results: Any) -> Any:
+    """What a function returned, where a message keeps it beside its content, as JSON."""
+    found = [decode(result) for result in results] if isinstance(results, list) else []
+    last = found[-1] if found else None
+    return last.get("content") if isinstance(last, Mapping) else None
+
+
+def arguments_of(value: object) -> tuple[str, ...]:
+    """What a model called tools with in its reply; forms that it filled in are among them."""
+    items = value if isinstance(value, list) else ()
+    calls = [call for item in items if isinstance(item, Mapping) for call in item.get("tool_calls") or ()]
+    given = (call.get("function", call) for call in calls if isinstance(call, Mapping))
+    texts = (one.get("arguments") for one in given if isinstance(one, Mapping))
+    return (*arguments_in(value), *(text for text in texts if isinstance(text, str)))
 
 
 def as_is(value: Any) -> Any:
@@ -139,12 +225,6 @@ def _typed(item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"role": item.get("role"), "content": item.get("content") or ""}
     texts = [part for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
     return {"role": item.get("role"), "parts": texts}
-
-
-def messages_or_prompt(given: object) -> tuple[Message, ...]:
-    """Messages, or the one text that a completion model was sent."""
-    found = as_messages(given)
-    return found or ((Message("user", given),) if isinstance(given, str) and given else ())
 
 
 def blocks_or_text(came: object) -> str:

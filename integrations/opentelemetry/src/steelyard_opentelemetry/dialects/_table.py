@@ -1,7 +1,7 @@
 """The table of dialects: how instrumentors write LLM work on spans, a row for each.
 
-A dialect whose spans differ from others by the names of their attributes is a row and its rules alone. What
-needs more than names has a reader in a file of its own; shapes of payloads are in `_shapes.py`.
+Rows of conventions that many instrumentors share are in `_conventions.py`, those of frameworks here. A row is
+data: it names attributes by what they mean, and the functions that know a shape (`_shapes.py`, `_runs.py`).
 """
 
 from __future__ import annotations
@@ -9,45 +9,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from steelyard_opentelemetry.dialects import _crewai, _genai, _haystack, _openinference, _openllmetry, _shapes
-from steelyard_opentelemetry.dialects._dialect import Dialect
-from steelyard_opentelemetry.dialects._genai import LANGSMITH_KIND
-from steelyard_opentelemetry.dialects._rules import SpanRule
+from steelyard_opentelemetry.dialects import _frameworks, _shapes
+from steelyard_opentelemetry.dialects._conventions import (
+    GENAI,
+    LANGSMITH,
+    OPENINFERENCE,
+    OPENLLMETRY,
+    OPERATION,
+    STEELYARD,
+)
+from steelyard_opentelemetry.dialects._rules import Dialect, SpanRule
 
 _CURRENT = ("gen_ai.input.messages", "gen_ai.output.messages")
-_OPERATION = "gen_ai.operation.name"
-
-_MARKS = ("steelyard.question", "steelyard.contexts", "steelyard.answer")
-
-_STEELYARD = Dialect(
-    name="steelyard",
-    signs=_MARKS,
-    retrieval_attributes=("steelyard.",),
-    rules=(
-        # Set by hand, and so above all that is found; what is not marked is still looked for below the span.
-        SpanRule(
-            kind="turn",
-            any_of=_MARKS,
-            asked=("steelyard.question",),
-            came=("steelyard.contexts",),
-            load=_shapes.as_is,
-            said=("steelyard.answer",),
-            answer=_shapes.nothing,
-            expected="steelyard.reference",
-            hides=False,
-        ),
-    ),
-)
-
-_CREWAI = Dialect(name="crewai", read=_crewai.read, scopes=_crewai.SCOPES, scope_signs=_crewai.SCOPES)
-
-_OPENINFERENCE = Dialect(
-    name="openinference",
-    read=_openinference.read,
-    scopes=("openinference.",),
-    signs=("openinference.span.kind",),
-    retrieval_kinds=("openinference.span.kind", frozenset({"RETRIEVER", "RERANKER"})),
-    retrieval_attributes=("retrieval.",),
+_CREWAI = Dialect(
+    name="crewai", read=_frameworks.crew, scopes=_frameworks.CREW_SCOPES, scope_signs=_frameworks.CREW_SCOPES
 )
 
 _REPLY: dict[str, Any] = {
@@ -65,7 +40,6 @@ _VERCEL = Dialect(
     name="vercel",
     scope_names=("ai",),
     signs=("ai.operationId",),
-    retrieval_kinds=("ai.operationId", frozenset({"ai.rerank", "ai.rerank.doRerank"})),
     rules=(
         SpanRule(
             kind="chain",
@@ -86,6 +60,7 @@ _VERCEL = Dialect(
             kind="tool",
             where={"ai.operationId": ("ai.toolCall",)},
             tool="ai.toolCall.name",
+            given=("ai.toolCall.args",),
             came=("ai.toolCall.result",),
             load=_shapes.json_value,
         ),
@@ -109,7 +84,7 @@ _LANGCHAIN4J = Dialect(
     scope_signs=(*_MICROMETER, _QUARKUS),
     rules=(
         # Spring AI's model calls have the same scope, and no outcome.
-        SpanRule(kind="llm", scopes=_MICROMETER, where={"outcome": (), _OPERATION: ("chat",)}),
+        SpanRule(kind="llm", scopes=_MICROMETER, where={"outcome": (), OPERATION: ("chat",)}),
         SpanRule(
             kind="llm",
             scopes=(_QUARKUS,),
@@ -127,8 +102,6 @@ _SPRING = Dialect(
     scopes=("org.springframework",),
     signs=("spring.ai.kind",),
     scope_signs=("org.springframework",),
-    retrieval_kinds=("spring.ai.kind", frozenset({"vector_store"})),
-    retrieval_attributes=("db.vector.query.",),
     rules=(
         SpanRule(
             kind="retrieval",
@@ -143,6 +116,7 @@ _SPRING = Dialect(
             kind="tool",
             where={"spring.ai.kind": ("tool_call",)},
             tool="spring.ai.tool.definition.name",
+            given=("spring.ai.tool.call.arguments",),
             came=("spring.ai.tool.call.result",),
             load=_shapes.as_is,
         ),
@@ -155,7 +129,7 @@ _SPRING = Dialect(
         SpanRule(
             kind="llm",
             scopes=("org.springframework",),
-            where={_OPERATION: ("chat", "text_completion")},
+            where={OPERATION: ("chat", "text_completion")},
             given=("gen_ai.prompt", "gen_ai.prompt@gen_ai.content.prompt"),
             came=("gen_ai.completion", "gen_ai.completion@gen_ai.content.completion"),
             load=_shapes.text_list,
@@ -170,39 +144,39 @@ _STEP = "haystack.agent.step"
 
 _HAYSTACK = Dialect(
     name="haystack",
-    read=_haystack.read,
-    retrieval_words=("haystack.component.type", ("Retriever", "Ranker")),
+    read=_frameworks.component,
     rules=(
         SpanRule(
             kind="chain",
             name=re.compile(r"haystack\.(?:async_)?pipeline\.run"),
             given=("haystack.pipeline.input_data",),
-            question=_haystack.asked,
+            question=_frameworks.asked,
             came=("haystack.pipeline.output_data",),
-            answer=_haystack.last_said,
+            answer=_frameworks.last_said,
             hides=False,
         ),
         SpanRule(
             kind="agent",
             name=re.compile(r"haystack\.agent\.run"),
             given=("haystack.agent.input",),
-            question=_haystack.asked_of_agent,
+            question=_frameworks.asked_of_agent,
             came=("haystack.agent.output",),
-            answer=_haystack.said,
+            answer=_frameworks.said,
             hides=False,
         ),
         SpanRule(
             kind="llm",
             name=re.compile(r"haystack\.agent\.step\.llm"),
             given=(f"{_STEP}.llm.input",),
-            messages=_haystack.sent,
+            messages=_frameworks.sent,
             came=(f"{_STEP}.llm.output",),
-            answer=_haystack.said,
+            answer=_frameworks.said,
         ),
         SpanRule(
             kind="tool",
             name=re.compile(r"haystack\.agent\.step\.tool"),
             tool="haystack.tool.name",
+            given=(f"{_STEP}.tool.input",),
             came=(f"{_STEP}.tool.output",),
             load=_shapes.as_is,
         ),
@@ -221,6 +195,7 @@ _PYDANTIC_AI = Dialect(
             scopes=_PYDANTIC,
             where={"gen_ai.tool.name": ()},
             tool="gen_ai.tool.name",
+            given=("gen_ai.tool.call.arguments", "tool_arguments"),
             came=("gen_ai.tool.call.result", "tool_response"),
             load=_shapes.as_is,
         ),
@@ -228,7 +203,7 @@ _PYDANTIC_AI = Dialect(
         SpanRule(
             kind="agent",
             scopes=_PYDANTIC,
-            without="gen_ai.request.model",
+            without=("gen_ai.request.model",),
             any_of=("agent_name", "pydantic_ai.all_messages", "all_messages_events"),
             given=("pydantic_ai.all_messages", "all_messages_events"),
             question=_shapes.typed_last,
@@ -250,6 +225,7 @@ _ADK = Dialect(
             scopes=(_GEMINI,),
             where={f"{_GEMINI}.tool_response": ()},
             tool="gen_ai.tool.name",
+            given=(f"{_GEMINI}.tool_call_args",),
             came=(f"{_GEMINI}.tool_response",),
         ),
         SpanRule(
@@ -275,8 +251,8 @@ _SEMANTIC_KERNEL = Dialect(
         SpanRule(
             kind="chain",
             scopes=_KERNEL,
-            where={_OPERATION: ("execute_tool",)},
-            without="gen_ai.tool.call.result",
+            where={OPERATION: ("execute_tool",)},
+            without=("gen_ai.tool.call.result",),
             hides=False,
         ),
     ),
@@ -284,43 +260,7 @@ _SEMANTIC_KERNEL = Dialect(
 
 _AUTOGEN = Dialect(name="autogen", scope_names=("autogen-core",))
 
-_OPENLLMETRY = Dialect(
-    name="openllmetry",
-    read=_openllmetry.read,
-    scopes=(
-        *("traceloop", "opentelemetry.instrumentation.langchain", "opentelemetry.instrumentation.llamaindex"),
-        *("opentelemetry.instrumentation.llama_index", "opentelemetry.instrumentation.openai"),
-        "opentelemetry.instrumentation.haystack",
-    ),
-    retrieval_kinds=(_OPERATION, frozenset({"vector_db_retrieve"})),
-)
-
-_RUN: dict[str, Any] = {"given": ("gen_ai.prompt",), "came": ("gen_ai.completion",), "around": "output"}
-
-_LANGSMITH = Dialect(
-    name="langsmith",
-    scope_names=("langsmith",),
-    signs=(LANGSMITH_KIND,),
-    retrieval_kinds=(LANGSMITH_KIND, frozenset({"retriever"})),
-    rules=(
-        SpanRule(kind="llm", where={LANGSMITH_KIND: ("llm",)}, **_RUN),
-        SpanRule(kind="retrieval", where={LANGSMITH_KIND: ("retriever",)}, **_RUN),
-        SpanRule(kind="tool", where={LANGSMITH_KIND: ("tool",)}, passes=True, **_RUN),
-        SpanRule(kind="prompt", where={LANGSMITH_KIND: ("prompt",)}, passes=True, **_RUN),
-        SpanRule(kind="chain", where={LANGSMITH_KIND: ()}, passes=True, hides=False, **_RUN),
-    ),
-)
-
 _LITELLM = Dialect(name="litellm", scope_names=("litellm",))
-
-_GENAI = Dialect(
-    name="genai",
-    read=_genai.read,
-    scopes=("opentelemetry.instrumentation.genai", "opentelemetry.util.genai"),
-    signs=(_OPERATION, "gen_ai.request.model", "llm.request.type"),
-    retrieval_kinds=(_OPERATION, frozenset({"retrieval", "retrieve", "retrieve_documents", "rerank"})),
-    retrieval_attributes=("gen_ai.retrieval.",),
-)
 
 _LLAMA = "llamaindex.opentelemetry"
 _LLAMA_CALLS = ("LLMChatStart", "LLMChatEnd", "LLMCompletionStart", "LLMCompletionEnd", "LLMPredictStart")
@@ -355,7 +295,6 @@ _LLAMAINDEX = Dialect(
     name="llamaindex",
     scopes=(_LLAMA,),
     scope_signs=(_LLAMA,),
-    retrieval_events=frozenset({"RetrievalEndEvent", "ReRankEndEvent"}),
     rules=(
         SpanRule(
             kind="retrieval", events=frozenset({"RetrievalStartEvent", "RetrievalEndEvent"}), **_LLAMA_LOOK_UP
@@ -372,7 +311,6 @@ _LLAMAINDEX = Dialect(
                 *("prompt@LLMCompletionStartEvent", "prompt@LLMCompletionEndEvent"),
             ),
             load=_shapes.as_is,
-            messages=_shapes.messages_or_prompt,
             came=(
                 *("response.message.blocks@LLMChatEndEvent", "response.text@LLMCompletionEndEvent"),
                 "output@LLMPredictEndEvent",
@@ -394,7 +332,7 @@ _LLAMAINDEX = Dialect(
 )
 
 DIALECTS: tuple[Dialect, ...] = (
-    *(_STEELYARD, _CREWAI, _OPENINFERENCE, _VERCEL, _LANGCHAIN4J, _SPRING, _HAYSTACK, _PYDANTIC_AI),
-    *(_ADK, _SEMANTIC_KERNEL, _AUTOGEN, _OPENLLMETRY, _LANGSMITH, _LITELLM, _GENAI, _LLAMAINDEX),
+    *(STEELYARD, _CREWAI, OPENINFERENCE, _VERCEL, _LANGCHAIN4J, _SPRING, _HAYSTACK, _PYDANTIC_AI),
+    *(_ADK, _SEMANTIC_KERNEL, _AUTOGEN, OPENLLMETRY, LANGSMITH, _LITELLM, GENAI, _LLAMAINDEX),
 )
 """Every dialect; of several on one span the earlier one has the first word."""

@@ -2,7 +2,7 @@
 
 An SDK with `OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT`, or a backend, cuts every text at the same length. So the
 longest texts of a turn are then equally long, or what should be JSON ends in its middle, or the longest one
-breaks off where another text goes on, or at one of the lengths that people choose.
+breaks off where another text goes on.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from steelyard_opentelemetry.spans._payload import MOST, Broken, decode
 from steelyard_opentelemetry.spans._span import Span
 
 _SHORTEST = 16
-_SINGLE = 128
-_CHOSEN = frozenset((250, 255, 4093, 4095, 32767, 65535))
 _ENDS = tuple(".!?\u3002\uff01\uff1f\u061f:;\"'`)]}>\u201d\u2019\u00bb*|")
 _TAIL = 200
 _LAST, _LEAST = 24, 8
@@ -56,9 +54,7 @@ def _is_cut(texts: Sequence[str], length: int, every: Iterable[str]) -> bool:
     open_ended = [text for text in texts if not text.rstrip().endswith(_ENDS)]
     if not open_ended:
         return False
-    if len(texts) > 1 or (length >= _SINGLE and _is_chosen(length)):
-        return True
-    return any(_goes_on(open_ended[0], text) for text in every)
+    return len(texts) > 1 or any(_goes_on(open_ended[0], text) for text in every)
 
 
 def _is_closed(text: str) -> bool:
@@ -73,11 +69,6 @@ def _goes_on(text: str, other: str) -> bool:
     at = other.find(line) if len(line) >= _LEAST and other != text else -1
     rest = other[at + len(line) : at + len(line) + 2] if at >= 0 else ""
     return rest[:1].isalnum() or (rest[:1] == " " and rest[1:].isalnum())
-
-
-def _is_chosen(length: int) -> bool:
-    """Whether people set limits to such a length: powers of two, round numbers, and some of vendors."""
-    return length & (length - 1) == 0 or length % 500 == 0 or length in _CHOSEN
 
 
 def _texts(span: Span) -> Iterator[str]:

@@ -42,11 +42,14 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
     repeated = 0
     for number, line in _requests(lines):
         data = _loaded(line, number, problems)
-        for span in _spans(data, number, problems):
+        for span in spans_in(data):
+            if span is None:
+                problems.append(f"line {number}: a span without a trace id and a span id was left out")
+                continue
             key = (span.trace_id, span.span_id)
             repeated += key in found
             found.setdefault(key, span)
-        for told in read_logs(data):
+        for told in logs_in(data):
             logs.setdefault((told.trace_id, told.span_id), []).append(told)
     for key in logs.keys() & found.keys():
         # A Collector may write what an application sent later first.
@@ -94,23 +97,22 @@ def _items(value: object) -> Iterator[dict[str, Any]]:
         yield from (item for item in value if isinstance(item, dict))
 
 
-def _spans(data: Mapping[str, Any], number: int, problems: list[str]) -> Iterator[Span]:
+def spans_in(data: Mapping[str, Any]) -> Iterator[Span | None]:
+    """The spans of an export request; None for one that cannot be told by its ids."""
     for block in _items(data.get("resourceSpans")):
         told = block.get("resource")
         resource = _attributes(told.get("attributes")) if isinstance(told, dict) else {}
         for scoped in _items(block.get("scopeSpans")):
             scope = scoped.get("scope")
             name = scope.get("name") if isinstance(scope, dict) else ""
-            for item in _items(scoped.get("spans")):
-                span = _span(item, scope=name if isinstance(name, str) else "", resource=resource)
-                if span is None:
-                    problems.append(f"line {number}: a span without a trace id and a span id was left out")
-                else:
-                    yield span
+            items = scoped.get("spans")
+            for item in items if isinstance(items, list) else ():
+                span = item if isinstance(item, dict) else {}
+                yield _span(span, scope=name if isinstance(name, str) else "", resource=resource)
 
 
 def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -> Span | None:
-    trace_id, span_id = read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)
+    trace_id, span_id = _read_id(item.get("traceId"), 16), _read_id(item.get("spanId"), 8)
     if not trace_id or not span_id:
         return None
     status = item.get("status")
@@ -119,7 +121,7 @@ def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -
     return Span(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=read_id(item.get("parentSpanId"), 8) or None,
+        parent_id=_read_id(item.get("parentSpanId"), 8) or None,
         name=str(item.get("name") or ""),
         scope=scope,
         service=service_of(resource),
@@ -134,7 +136,7 @@ def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -
             for event in _items(item.get("events"))
         ),
         links=tuple(
-            (read_id(link.get("traceId"), 16), read_id(link.get("spanId"), 8))
+            (_read_id(link.get("traceId"), 16), _read_id(link.get("spanId"), 8))
             for link in _items(item.get("links"))
         ),
         dropped=_integer(item.get("droppedAttributesCount")) + _integer(item.get("droppedEventsCount")),
@@ -144,20 +146,20 @@ def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -
     )
 
 
-def read_logs(data: Mapping[str, Any]) -> Iterator[ContentEvent]:
+def logs_in(data: Mapping[str, Any]) -> Iterator[ContentEvent]:
     """What the log records of an export request say of spans; whatever cannot be read is passed over."""
     for block in _items(data.get("resourceLogs")):
         for scoped in _items(block.get("scopeLogs")):
             for item in _items(scoped.get("logRecords")):
                 body = _value(item.get("body"), _DEPTH)
-                content = content_of_log(log_name(item), _attributes(item.get("attributes")), body)
+                content = content_of_log(_log_name(item), _attributes(item.get("attributes")), body)
                 if content:
-                    trace_id, span_id = read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)
+                    trace_id, span_id = _read_id(item.get("traceId"), 16), _read_id(item.get("spanId"), 8)
                     at = _integer(item.get("timeUnixNano")) or _integer(item.get("observedTimeUnixNano"))
                     yield ContentEvent(trace_id, span_id, at, content)
 
 
-def log_name(item: Mapping[str, Any]) -> str:
+def _log_name(item: Mapping[str, Any]) -> str:
     """The name of a log record's event: a field of its own, an attribute in older releases."""
     named = item.get("eventName")
     if not named:
@@ -197,7 +199,7 @@ def _integer(value: object) -> int:
         return 0
 
 
-def read_id(value: object, size: int) -> str:
+def _read_id(value: object, size: int) -> str:
     """An id as lower-case hex; OTLP/JSON says hex, some writers use the base64 of plain protobuf JSON."""
     if not isinstance(value, str) or not value:
         return ""

@@ -19,28 +19,23 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from aio_pika.abc import AbstractIncomingMessage, AbstractQueue
-from aio_pika.exceptions import (
-    DeliveryError,
-    PublishError,
-)
+from aio_pika.exceptions import DeliveryError, PublishError
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_words
-from steelyard._internal.warn_once import WarnOnce
-from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored, record_id_of
+from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored
 from steelyard.online.queue.broker._amqp_connection import ANSWER, AmqpConnection
-from steelyard.online.queue.broker._amqp_parked import AmqpParked
 from steelyard.online.queue.broker._broker import (
     BrokerAddress,
     LeasedMessage,
     Outgoing,
     Unreachable,
+    dead_letter_of,
     plain,
-    unpacked_or_empty,
 )
 
 _log = SafeLogger("steelyard.online")
@@ -71,14 +66,16 @@ class AmqpBroker:
         self._coming: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
         self._numbers = itertools.count(1)
         self._generation = 0
-        self._held: set[int] = set()
+        self._held: dict[int, LeasedMessage] = {}
         self._waiting_queues: set[str] = set()
+        # By sink, for results that wait for it.
+        self._results: dict[str, AbstractQueue] = {}
+        self._watched: set[str] = set()
         self._known: BoundedDict[str, None] = BoundedDict(max_items=_KNOWN)
         self._evaluated: set[int] = set()
         self._judged = 0
         self._dead: Counter[str] = Counter()
         self._warn = WarnOnce(_log)
-        self.parked = AmqpParked(self._connection, self._numbers)
 
     async def connect(self) -> None:
         """Connect anew and create the queues that are missing; what was held is the broker's again."""
@@ -86,8 +83,8 @@ class AmqpBroker:
         self._generation += 1
         self._held.clear()
         self._evaluated.clear()
+        self._results.clear()
         self._coming = asyncio.Queue()
-        self.parked.start()
         async with self._connection.translated(), asyncio.timeout(ANSWER):
             await self._connection.connect()
             self._turns = await self._connection.declare("turns", self._connection.refusing)
@@ -97,8 +94,16 @@ class AmqpBroker:
         _ = self._connection.channel
         return list(await asyncio.gather(*map(self._publish_turn, turns)))
 
-    async def pull(self, most: int) -> list[LeasedMessage]:
+    async def park(self, results: Sequence[Outgoing]) -> list[bool]:
+        async with self._connection.translated():
+            for sink in {sink for result in results for sink in result.sinks}:
+                await self._results_of(sink)
+            return list(await asyncio.gather(*map(self._park_one, results)))
+
+    async def pull(self, most: int, sink: str = "") -> list[LeasedMessage]:
         """Take what the broker has sent; it sends no more than a little beyond what is asked for at first."""
+        if sink:
+            return await self._pull_results(most, sink)
         async with self._connection.translated():
             await self._consume(most)
             try:
@@ -112,6 +117,14 @@ class AmqpBroker:
             while len(found) < most and not self._coming.empty():
                 found.append(self._coming.get_nowait())
         return [self._message(raw) for raw in found]
+
+    async def _pull_results(self, most: int, sink: str) -> list[LeasedMessage]:
+        found: list[LeasedMessage] = []
+        async with self._connection.translated():
+            queue = await self._results_of(sink)
+            while len(found) < most and (raw := await queue.get(no_ack=False, fail=False)) is not None:
+                found.append(self._message(raw, sink))
+        return found
 
     async def extend(self, messages: Sequence[LeasedMessage]) -> None:
         """Leases end with the connection only."""
@@ -130,25 +143,35 @@ class AmqpBroker:
             for message in messages:
                 if message.seq in self._held:
                     await message.raw.ack()
-                    self._held.discard(message.seq)
-                    self._evaluated.discard(message.seq)
+                    self._forget(message)
 
     async def give_back(self, messages: Sequence[LeasedMessage], seconds: float, *, postpone: bool) -> bool:
-        """Give turns back: to their place in the queue, or by way of a queue that holds them for a while."""
+        """Give messages back: to their place in the queue, or by way of a queue that holds them for a while.
+
+        Results are copied to the end: RabbitMQ 4 drops what was handed back twenty times. What is handed back
+        comes again as it was: so what the screen said of a turn goes with a copy.
+        """
         held = [message for message in messages if message.seq in self._held]
-        if not postpone:
-            await self._stop_consuming()
-            while not self._coming.empty():
-                held.append(self._message(self._coming.get_nowait()))
         async with self._connection.translated():
             for message in held:
-                # What is handed back comes again as it was: what the screen said of it goes with a copy.
-                if postpone or message.seen:
+                if message.sink:
+                    await self._copy_to_the_end(message)
+                elif postpone or message.seen:
                     await self._copy_back(message, seconds, postponed=message.postponed + postpone)
                 else:
                     await message.raw.nack(requeue=True)
-                self._held.discard(message.seq)
+                self._forget(message)
         return bool(held)
+
+    async def stop(self) -> list[LeasedMessage]:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None and self._turns is not None:
+            async with self._connection.translated():
+                await self._turns.cancel(consumer, timeout=ANSWER)
+        ahead = []
+        while not self._coming.empty():
+            ahead.append(self._message(self._coming.get_nowait()))
+        return ahead
 
     async def dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         if message.seq not in self._held:
@@ -163,7 +186,7 @@ class AmqpBroker:
             except DeliveryError as error:
                 self._warn("dead", "a dead letter could not be stored: %s", error_words(error))
             await message.raw.ack()
-        self._held.discard(message.seq)
+        self._forget(message)
         self._dead[cause] += 1
         return True
 
@@ -179,13 +202,7 @@ class AmqpBroker:
                 if (raw := await queue.get(no_ack=False, fail=False)) is None:
                     break
                 headers = {name: raw.headers[name] for name in raw.headers if name.startswith("Steelyard-")}
-                letters.append(
-                    DeadLetter(
-                        record_id=record_id_of(unpacked_or_empty(raw.body)),
-                        cause=str(headers.get("Steelyard-Cause", "")),
-                        attempts=_whole(headers.get("Steelyard-Attempts")),
-                    )
-                )
+                letters.append(dead_letter_of(raw.body, headers))
                 fate = decide(letters[-1])
                 if fate == "replay":
                     await self._connection.send(raw.body, f"{self._name}.turns")
@@ -195,6 +212,10 @@ class AmqpBroker:
                 await raw.ack()
             return letters
 
+    async def watch(self, sinks: Collection[str]) -> None:
+        """RabbitMQ tells nobody which queues there are."""
+        self._watched.update(sinks)
+
     async def totals(self) -> QueueCounts:
         """What the broker has ready and this process holds, with this process's own counts."""
         async with self._connection.translated():
@@ -203,8 +224,9 @@ class AmqpBroker:
                 ready += await self._connection.ready(name)
             # Before what waits for sinks: a result that goes there meanwhile counts twice, and not never.
             undelivered = len(self._evaluated)
-            waiting = await self.parked.counts()
-        pending = ready + len(self._held) + self._coming.qsize() - len(self._evaluated)
+            turns = sum(not message.sink for message in self._held.values())
+            waiting = await self._waiting()
+        pending = ready + turns + self._coming.qsize() - undelivered
         return QueueCounts(
             accepted=pending + self._judged + sum(self._dead.values()),
             pending=pending,
@@ -228,26 +250,46 @@ class AmqpBroker:
             await channel.set_qos(prefetch_count=most + most // 4 + 1)
             self._consumer = await self._turns.consume(self._coming.put, timeout=ANSWER)
 
-    async def _stop_consuming(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None and self._turns is not None:
-            async with self._connection.translated():
-                await self._turns.cancel(consumer, timeout=ANSWER)
-
-    def _message(self, raw: AbstractIncomingMessage) -> LeasedMessage:
-        seq = next(self._numbers)
-        self._held.add(seq)
-        headers = raw.headers or {}
-        delivered = _whole(headers.get("x-delivery-count")) + 1
-        return LeasedMessage(
+    def _message(self, raw: AbstractIncomingMessage, sink: str = "") -> LeasedMessage:
+        seq, headers = next(self._numbers), raw.headers or {}
+        self._held[seq] = message = LeasedMessage(
             seq=seq,
             lease=f"{self._generation}-{raw.delivery_tag}",
             body=raw.body,
-            attempts=delivered,
+            attempts=_whole(headers.get("x-delivery-count")) + 1,
             postponed=_whole(headers.get(_POSTPONED)),
             seen=str(headers.get(_SEEN) or ""),
+            sink=sink,
             raw=raw,
         )
+        return message
+
+    def _forget(self, message: LeasedMessage) -> None:
+        self._held.pop(message.seq, None)
+        self._evaluated.discard(message.seq)
+
+    async def _waiting(self) -> Mapping[str, int]:
+        """How many results wait, by the sinks that are known here."""
+        held = Counter(message.sink for message in self._held.values())
+        found: dict[str, int] = {}
+        for sink in self._watched | self._results.keys():
+            found[sink] = await self._connection.ready((await self._results_of(sink)).name) + held[sink]
+        return {sink: count for sink, count in found.items() if count}
+
+    async def _results_of(self, sink: str) -> AbstractQueue:
+        """The queue `NAME.results.SINK`."""
+        if sink not in self._results:
+            made = await self._connection.declare(f"results.{sink}", self._connection.refusing)
+            self._results[sink] = made
+        return self._results[sink]
+
+    async def _park_one(self, result: Outgoing) -> bool:
+        try:
+            for sink in result.sinks:
+                await self._connection.send(result.body, self._results[sink].name)
+        except DeliveryError:
+            return False
+        return True
 
     async def _publish_turn(self, turn: Outgoing) -> Stored | None:
         if turn.key in self._known:
@@ -268,6 +310,14 @@ class AmqpBroker:
             return None
         self._known[turn.key] = None
         return "new"
+
+    async def _copy_to_the_end(self, message: LeasedMessage) -> None:
+        try:
+            await self._connection.send(message.body, message.raw.routing_key)
+        except DeliveryError:
+            await message.raw.nack(requeue=True)
+        else:
+            await message.raw.ack()
 
     async def _copy_back(self, message: LeasedMessage, seconds: float, *, postponed: int) -> None:
         """Put a copy into the queue that holds it for so long, and then end the original.

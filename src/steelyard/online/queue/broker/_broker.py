@@ -1,23 +1,33 @@
-"""What a BrokerQueue needs of a message broker: its address, the bodies of messages, and calls."""
+"""What a BrokerQueue needs of a message broker: its address, the bodies of messages, calls, a connection."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
+import time
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import redacted_url
 from steelyard.errors import ConfigurationError, SteelyardError
-from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored
+from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._turns import Selected, result_to_json, seen_to_dict, turn_from_json
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json
 
+PATIENCE = 10.0
+"""Seconds: long enough for a server that restarts."""
+_log = SafeLogger("steelyard.online")
+# Between two attempts to connect: a server that restarts refuses connections at once.
+_PAUSE = 0.2
+_Result = TypeVar("_Result")
 NATS = frozenset({"nats", "tls"})
 AMQP = frozenset({"amqp", "amqps"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -159,12 +169,17 @@ def unpacked(body: bytes) -> bytes:
     return text
 
 
-def unpacked_or_empty(body: bytes) -> bytes:
-    """What was packed; nothing where it cannot be unpacked."""
-    try:
-        return unpacked(body)
-    except zlib.error:
-        return b""
+def dead_letter_of(body: bytes, headers: Mapping[str, Any]) -> DeadLetter:
+    """A dead letter, by its turn and what stands in its headers."""
+    record_id = ""
+    with suppress(Exception):  # what cannot be read is what letters die of
+        record_id = turn_from_json(unpacked(body)).record.id
+    attempts = str(headers.get("Steelyard-Attempts", ""))
+    return DeadLetter(
+        record_id=record_id,
+        cause=str(headers.get("Steelyard-Cause", "")),
+        attempts=int(attempts) if attempts.isdecimal() else 0,
+    )
 
 
 class Unreachable(SteelyardError):
@@ -177,25 +192,25 @@ class Refused(SteelyardError):
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Outgoing:
-    """A turn to publish."""
+    """A turn to publish, or a result that some sinks do not have."""
 
     key: str
-    """By which a broker that can recognises a duplicate: a hash of the record's id."""
+    """By which a broker that can recognises a duplicate: a hash of the record's id, or the turn's number."""
     body: bytes
-    """The turn."""
+    sinks: Collection[str] = ()
+    """For a result: which sinks, as `token_of` writes their names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class LeasedMessage:
-    """A turn that was leased from the broker."""
+    """A turn, or a result that waits for a sink, that was leased from the broker."""
 
     seq: int
     """Its number in the queue; with brokers that number nothing, one that this process gives."""
     lease: str
     """Which delivery of it this is."""
     body: bytes
-    """The turn."""
-    attempts: int
+    attempts: int = 1
     """How often it was leased without being given back, this time included."""
     postponed: int = 0
     """How often it was postponed."""
@@ -203,48 +218,10 @@ class LeasedMessage:
     """What the screen said of it, if it has."""
     result: bytes | None = None
     """Its result, where an earlier holder left one; empty where that did not fit."""
+    sink: str = ""
+    """Of a result: the sink that it waits for, as `token_of` writes its name."""
     raw: Any = None
     """The client library's own object."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Waiting:
-    """A result that some sinks do not have."""
-
-    message: LeasedMessage
-    """Its turn."""
-    body: bytes
-    """The result, with what it says of the turn."""
-    sinks: Collection[str]
-    """Which sinks, as `token_of` writes their names."""
-
-
-class Parked(Protocol):
-    """Results that wait for a sink; likewise."""
-
-    async def watch(self, sinks: Collection[str]) -> None:
-        """Count what waits for these sinks."""
-        ...
-
-    async def put(self, results: Sequence[Waiting]) -> list[bool]:
-        """Store each result once for each of its sinks; False where it does not fit."""
-        ...
-
-    async def pull(self, sink: str, most: int) -> list[LeasedMessage]:
-        """Lease the oldest results that wait for a sink."""
-        ...
-
-    async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
-        """Their sink has these."""
-        ...
-
-    async def give_back(self, messages: Sequence[LeasedMessage]) -> None:
-        """Their sink does not have these; they wait again."""
-        ...
-
-    async def counts(self) -> Mapping[str, int]:
-        """How many results wait, by those sinks that are known here."""
-        ...
 
 
 class Broker(Protocol):
@@ -254,61 +231,137 @@ class Broker(Protocol):
     """
 
     @property
-    def parked(self) -> Parked:
-        """Results that wait for a sink."""
-        ...
-
-    @property
     def lease_seconds(self) -> float:
         """How long a lease holds without `extend`; infinite where it ends with the connection."""
-        ...
 
     async def connect(self) -> None:
         """Connect anew, and see to the streams or queues."""
-        ...
 
     async def publish(self, turns: Sequence[Outgoing]) -> list[Stored | None]:
         """Publish turns side by side; None for each that the broker has not confirmed in time."""
-        ...
 
-    async def pull(self, most: int) -> list[LeasedMessage]:
-        """Lease the oldest turns; waits up to half a second for one."""
-        ...
+    async def park(self, results: Sequence[Outgoing]) -> list[bool]:
+        """Store each result once for each of its sinks; False where it does not fit."""
+
+    async def pull(self, most: int, sink: str = "") -> list[LeasedMessage]:
+        """Lease the oldest turns, or the oldest results that wait for a sink; waits up to half a second."""
 
     async def extend(self, messages: Sequence[LeasedMessage]) -> None:
         """Hold on to leases."""
-        ...
 
     async def keep_result(self, message: LeasedMessage, body: Callable[[], bytes]) -> bool:
         """Store a result until its turn is acknowledged, if results are stored at all.
 
         False where another holder has stored one, or the lease is known to be lost.
         """
-        ...
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
-        """These turns are through: they and their results leave the broker."""
-        ...
+        """These are through: turns, with their results, and results leave the broker."""
 
     async def give_back(self, messages: Sequence[LeasedMessage], seconds: float, *, postpone: bool) -> bool:
-        """Give turns back, due after some seconds; False where the lease is known to be lost.
+        """Give messages back, due after some seconds; False where the lease of a turn is known to be lost.
 
         It does not count as an attempt. With `postpone`, it counts as postponed.
         """
-        ...
+
+    async def stop(self) -> list[LeasedMessage]:
+        """Ask for no more turns; returns what the broker has sent ahead."""
 
     async def dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         """Move a turn to the dead letters; False where the lease is known to be lost."""
-        ...
 
     async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
         """Have somebody decide about dead letters, the oldest first."""
-        ...
+
+    async def watch(self, sinks: Collection[str]) -> None:
+        """Count what waits for these sinks."""
 
     async def totals(self) -> QueueCounts:
-        """The broker's counts now."""
-        ...
+        """The broker's counts now; what waits for sinks by their tokens."""
 
     async def close(self) -> None:
         """Disconnect. Never raises."""
-        ...
+
+
+class BrokerConnection:
+    """Calls a broker, until it stays away or refuses us; then it has failed until it is opened again.
+
+    Args:
+        broker: The broker.
+        shown: Its address as it may be logged.
+        patience: Seconds for which a broken connection is made anew.
+        meanwhile: What turns of this process do while the broker cannot be used, for the log.
+        anew: Called where a connection was made anew.
+    """
+
+    def __init__(
+        self, broker: Broker, *, shown: str, patience: float, meanwhile: str, anew: Callable[[], None]
+    ) -> None:
+        self._broker = broker
+        self._shown = shown
+        self._patience = patience
+        self._meanwhile = meanwhile
+        self._anew = anew
+        self._connecting = asyncio.Lock()
+        self._number = 0
+        self.works = False
+        self.failed = asyncio.Event()
+        # Told once for each outage, however many calls find the broker gone.
+        self._said = False
+
+    async def open(self, count: Callable[[], Awaitable[None]]) -> None:
+        """Connect, and count what is there."""
+        try:
+            await self._broker.connect()
+            await count()
+        except (Unreachable, Refused) as error:
+            self._set_aside(error)
+            await self._broker.close()
+            raise QueueFailed(str(error)) from error
+        self.works = True
+        self._number += 1
+        self.failed.clear()
+        if self._said:
+            self._said = False
+            _log.warning("the broker %s works again", self._shown)
+
+    async def call(self, do: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Do something with the broker; a broken connection is made anew for a while."""
+        deadline = time.monotonic() + self._patience
+        while self.works:
+            # Remembered from before the call: another caller may make the connection anew meanwhile.
+            number = self._number
+            try:
+                return await do()
+            except Unreachable as error:
+                if time.monotonic() > deadline:
+                    self._set_aside(error)
+                else:
+                    await self._connect_again(number, deadline)
+            except Refused as error:
+                self._set_aside(error)
+        raise QueueFailed("the broker cannot be used any more")
+
+    async def _connect_again(self, number: int, deadline: float) -> None:
+        # One at a time: ten calls that find the connection broken would make ten.
+        async with self._connecting:
+            while self.works and self._number == number:
+                try:
+                    await self._broker.connect()
+                    self._number += 1
+                    self._anew()
+                except Unreachable as error:
+                    if time.monotonic() > deadline:
+                        self._set_aside(error)
+                    await asyncio.sleep(_PAUSE)
+                except Refused as error:
+                    self._set_aside(error)
+
+    def _set_aside(self, error: Exception) -> None:
+        """Use the broker no more, until it is opened again."""
+        self.works = False
+        self.failed.set()
+        if not self._said:
+            self._said = True
+            told = "the broker %s cannot be used: %s; it is tried again; turns of this process %s meanwhile"
+            _log.error(told, self._shown, error, self._meanwhile)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from nats.aio.msg import Msg
@@ -13,8 +13,7 @@ from nats.js import JetStreamContext
 from nats.js.api import Header, PubAck, RawStreamMsg
 from nats.js.errors import NotFoundError
 
-from steelyard._internal.logs import SafeLogger
-from steelyard._internal.warn_once import WarnOnce
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored
 from steelyard.online.queue.broker._broker import BrokerAddress, LeasedMessage, Outgoing, Unreachable, plain
 from steelyard.online.queue.broker._nats_connection import (
@@ -25,8 +24,13 @@ from steelyard.online.queue.broker._nats_connection import (
     refuse,
     words,
 )
-from steelyard.online.queue.broker._nats_parked import NatsParked, walk_dead_letters
-from steelyard.online.queue.broker._nats_streams import CONSUMER, RestartMemory, StreamCounts, Streams
+from steelyard.online.queue.broker._nats_streams import (
+    CONSUMER,
+    RestartMemory,
+    StreamCounts,
+    Streams,
+    walk_dead_letters,
+)
 
 _log = SafeLogger("steelyard.online")
 # A server that does not know of the delivery never answers.
@@ -45,13 +49,17 @@ class NatsBroker:
     def __init__(self, address: BrokerAddress, *, max_bytes: int, lease_seconds: float) -> None:
         self._address = address
         self._streams = Streams(
-            address.queue, max_bytes, int(address.options.get("replicas", "1")), lease_seconds
+            address.queue,
+            max_bytes=max_bytes,
+            replicas=int(address.options.get("replicas", "1")),
+            lease_seconds=lease_seconds,
         )
-        self._lease_seconds = lease_seconds
+        self.lease_seconds = lease_seconds
         self._connection = NatsConnection(address)
         self._turns: JetStreamContext.PullSubscription | None = None
         self._counts = StreamCounts(self._streams)
-        self.parked = NatsParked(self._streams, self._connection)
+        # By sink, for results that wait for it.
+        self._waiting: dict[str, JetStreamContext.PullSubscription] = {}
         self._held: set[int] = set()
         # Where the results lie that this process has seen, by the numbers of their turns.
         self._results: dict[int, int] = {}
@@ -60,18 +68,13 @@ class NatsBroker:
         self._unheard: dict[int, LeasedMessage] = {}
         self._warn = WarnOnce(_log)
 
-    @property
-    def lease_seconds(self) -> float:
-        return self._lease_seconds
-
     async def connect(self) -> None:
         async with self._connection.translated():
             await self._connection.connect()
-            present = await self._streams.ensure(self._connection.jetstream)
+            self.lease_seconds, last = await self._streams.ensure(self._connection.jetstream)
             self._turns = await self._connection.jetstream.pull_subscribe_bind(CONSUMER, self._streams.turns)
-            self.parked.start()
-        self._lease_seconds = present.lease_seconds
-        self._memory.connected(self._connection.server, present)
+            self._waiting.clear()
+        self._memory.connected(self._connection.server, lease_seconds=self.lease_seconds, last_turn=last)
 
     async def publish(self, turns: Sequence[Outgoing]) -> list[Stored | None]:
         subject = f"{self._streams.name}.turns"
@@ -80,11 +83,31 @@ class NatsBroker:
         )
         return [self._stored(result) for result in results]
 
-    async def pull(self, most: int) -> list[LeasedMessage]:
-        """Lease the oldest turns; those that come again with what is known of them.
+    async def park(self, results: Sequence[Outgoing]) -> list[bool]:
+        # The same result parked twice, because a process died in between, is one for two minutes.
+        sent: list[tuple[str, bytes, dict[str, str]]] = [
+            (self._streams.waiting_for(sink), result.body, {Header.MSG_ID: f"{result.key}-{sink}"})
+            for result in results
+            for sink in result.sinks
+        ]
+        answers = iter(await self._connection.publish_all(sent, stream=self._streams.undelivered))
+        return [min([_fits(next(answers)) for _ in result.sinks], default=True) for result in results]
+
+    async def pull(self, most: int, sink: str = "") -> list[LeasedMessage]:
+        """Lease the oldest turns, or results for a sink; turns that come again with what is known of them.
 
         What this process holds or has seen through is not among them.
         """
+        if sink:
+            async with self._connection.translated():
+                results = self._waiting.get(sink) or await self._subscribe(sink)
+                came_for_sink = await self._connection.fetch(results, most)
+            return [
+                LeasedMessage(
+                    seq=raw.metadata.sequence.stream, lease=raw.reply, body=raw.data, sink=sink, raw=raw
+                )
+                for raw in came_for_sink
+            ]
         self._connection.check()
         assert self._turns is not None
         async with self._connection.translated():
@@ -128,7 +151,9 @@ class NatsBroker:
         return True
 
     async def acknowledge(self, messages: Sequence[LeasedMessage]) -> None:
-        """Acknowledge turns, and then delete what was kept beside them."""
+        """Acknowledge results, and turns, and then delete what was kept beside these."""
+        await self._answer([message for message in messages if message.sink], b"+ACK")
+        messages = [message for message in messages if not message.sink]
         self._memory.through(message.seq for message in messages)
         doubtful = [message for message in messages if self._memory.is_in_doubt(message.seq)]
         async with self._connection.translated():
@@ -142,9 +167,15 @@ class NatsBroker:
 
     async def give_back(self, messages: Sequence[LeasedMessage], seconds: float, *, postpone: bool) -> bool:
         """Give turns back, and write down that this was no attempt."""
-        notes = [(message, _note_of(message, postponed=message.postponed + postpone)) for message in messages]
+        await self._answer([message for message in messages if message.sink], b"-NAK")
+        turns = [message for message in messages if not message.sink]
+        notes = [(message, _note_of(message, postponed=message.postponed + postpone)) for message in turns]
         await self._hand_back(notes, seconds)
         return True
+
+    async def stop(self) -> list[LeasedMessage]:
+        """Nothing is sent ahead."""
+        return []
 
     async def dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         # Copied before it is ended: a crash in between gives the letter twice, under one id, and not never.
@@ -163,8 +194,7 @@ class NatsBroker:
             raise Unreachable("it does not confirm a dead letter")
         if not isinstance(result, PubAck):
             self._warn("dead", "a dead letter could not be stored: %s", words(result))
-        async with self._connection.translated():
-            await self._connection.send_in_order([(message.lease, b"+TERM")])
+        await self._answer([message], b"+TERM")
         self._memory.through([message.seq])
         self._held.discard(message.seq)
         self._results.pop(message.seq, None)
@@ -174,12 +204,15 @@ class NatsBroker:
         async with self._connection.translated():
             return await walk_dead_letters(self._connection, self._streams, decide, most)
 
+    async def watch(self, sinks: Collection[str]) -> None:
+        """The stream tells of all sinks."""
+
     async def totals(self) -> QueueCounts:
         """The ledger from the streams' numbers; what the server has not heard is said again before."""
         async with self._connection.translated():
             if self._unheard:
                 await self._acknowledge_doubtful(list(self._unheard.values()))
-            return await self._counts.totals(self._connection.jetstream, self.parked.counts)
+            return await self._counts.totals(self._connection.jetstream)
 
     async def close(self) -> None:
         await self._connection.disconnect()
@@ -187,9 +220,20 @@ class NatsBroker:
         self._results.clear()
         self._unheard.clear()
 
+    async def _subscribe(self, sink: str) -> JetStreamContext.PullSubscription:
+        stream, consumer = self._streams.undelivered, f"sink-{sink}"
+        jetstream = self._connection.jetstream
+        await self._streams.ensure_consumer(jetstream, stream, consumer, self._streams.waiting_for(sink))
+        self._waiting[sink] = found = await jetstream.pull_subscribe_bind(consumer, stream)
+        return found
+
+    async def _answer(self, messages: Sequence[LeasedMessage], word: bytes) -> None:
+        async with self._connection.translated():
+            await self._connection.send_in_order([(message.lease, word) for message in messages])
+
     async def _met(self, raw: Msg) -> LeasedMessage | None:
         """A turn that has come, unless nothing is to be done about it here."""
-        seq = raw.metadata.sequence.stream
+        seq, delivered = raw.metadata.sequence.stream, raw.metadata.num_delivered
         self._memory.seen(seq)
         if seq in self._held:
             return None
@@ -197,17 +241,7 @@ class NatsBroker:
             await self._connection.client.publish(raw.reply, b"+ACK")
             return None
         note = await self._note_for(raw)
-        message = await self._message(raw, note)
-        if self._memory.is_in_doubt(seq) and not note.get("doubted"):
-            doubted = _note_of(message, postponed=message.postponed, doubted=True)
-            await self._hand_back([(message, doubted)], self._memory.wait)
-            return None
-        return message
-
-    async def _message(self, raw: Msg, note: dict[str, Any] | None = None) -> LeasedMessage:
-        seq, delivered = raw.metadata.sequence.stream, raw.metadata.num_delivered
-        note = await self._note_for(raw) if note is None else note
-        return LeasedMessage(
+        message = LeasedMessage(
             seq=seq,
             lease=raw.reply,
             body=raw.data,
@@ -219,6 +253,11 @@ class NatsBroker:
             result=await self._result(seq) if delivered > 1 else None,
             raw=raw,
         )
+        if self._memory.is_in_doubt(seq) and not note.get("doubted"):
+            doubted = _note_of(message, postponed=message.postponed, doubted=True)
+            await self._hand_back([(message, doubted)], self._memory.wait)
+            return None
+        return message
 
     async def _note_for(self, raw: Msg) -> dict[str, Any]:
         """What earlier holders have written down of a turn; nothing at its first delivery."""
@@ -237,8 +276,7 @@ class NatsBroker:
             # Written before the turn is given back: the next holder may have it at once.
             await self._connection.publish_all(written, stream=self._streams.notes)
         word = b"-NAK " + json.dumps({"delay": int(seconds * 1e9)}).encode() if seconds > 0 else b"-NAK"
-        async with self._connection.translated():
-            await self._connection.send_in_order([(message.lease, word) for message, _ in notes])
+        await self._answer([message for message, _ in notes], word)
         self._held.difference_update(message.seq for message, _ in notes)
 
     async def _acknowledge_doubtful(self, messages: Sequence[LeasedMessage]) -> None:
@@ -306,3 +344,14 @@ def _note_of(message: LeasedMessage, *, postponed: int, doubted: bool = False) -
     excused = message.raw.metadata.num_delivered - message.attempts + 1
     note = {"postponed": postponed, "excused": excused, "doubted": doubted, "seen": message.seen}
     return json.dumps(note).encode()
+
+
+def _fits(answer: PubAck | Exception | None) -> bool:
+    """Whether the server has a result."""
+    if answer is None:
+        raise Unreachable("it does not confirm a result")
+    if isinstance(answer, PubAck):
+        return True
+    if isinstance(answer, MaxPayloadError) or getattr(answer, "err_code", None) in FULL:
+        return False
+    refuse(answer)

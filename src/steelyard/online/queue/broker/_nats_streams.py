@@ -14,15 +14,16 @@ letter that was ever stored has raised one of them by one.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable
+from typing import Any
 
 from nats.js import JetStreamContext
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
     DiscardPolicy,
+    PubAck,
     RetentionPolicy,
     StorageType,
     StoreCompression,
@@ -31,8 +32,9 @@ from nats.js.api import (
 from nats.js.errors import NotFoundError
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard.online.queue._protocol import QueueCounts
-from steelyard.online.queue.broker._broker import Refused
+from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts
+from steelyard.online.queue.broker._broker import Refused, Unreachable, dead_letter_of
+from steelyard.online.queue.broker._nats_connection import NatsConnection
 
 CONSUMER = "workers"
 _DAY = 24 * 3600.0
@@ -45,42 +47,36 @@ _BEYOND = 100
 """By how many turns other processes may have been ahead of this one when the server was killed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
-    """What was there when a process connected."""
-
-    lease_seconds: float
-    """How long a lease holds."""
-    last_turn: int
-    """Number of the latest turn that was put in; 0 where there was none."""
-
-
-@dataclass(frozen=True, slots=True)
 class Streams:
-    """Names of streams, and what they are created with."""
+    """Names of streams, and what they are created with.
 
-    name: str
-    """The queue's name."""
-    max_bytes: int
-    """Bound of what may be pending."""
-    replicas: int
-    """On how many servers of a cluster each message is kept."""
-    lease_seconds: float
-    """How long a lease holds, where the consumer is created now."""
-    turns: str = field(init=False)
-    results: str = field(init=False)
-    undelivered: str = field(init=False)
-    notes: str = field(init=False)
-    dead: str = field(init=False)
+    Args:
+        name: The queue's name.
+        max_bytes: Bound of what may be pending.
+        replicas: On how many servers of a cluster each message is kept.
+        lease_seconds: How long a lease holds, where the consumer is created now.
+    """
 
-    def __post_init__(self) -> None:
-        for kind in ("turns", "results", "undelivered", "notes", "dead"):
-            object.__setattr__(self, kind, f"{self.name}-{kind}")
+    def __init__(self, name: str, *, max_bytes: int, replicas: int, lease_seconds: float) -> None:
+        self.name = name
+        self.turns, self.results, self.undelivered, self.notes, self.dead = (
+            f"{name}-{kind}" for kind in ("turns", "results", "undelivered", "notes", "dead")
+        )
+        self._max_bytes = max_bytes
+        self._replicas = replicas
+        self._lease_seconds = lease_seconds
 
-    async def ensure(self, jetstream: JetStreamContext) -> Present:
+    def waiting_for(self, sink: str) -> str:
+        """The subject of results that wait for a sink."""
+        return f"{self.name}.undelivered.{sink}"
+
+    async def ensure(self, jetstream: JetStreamContext) -> tuple[float, int]:
         """Create what is missing; leave what is there as it is, unless it cannot work.
 
         Limits of present streams are the operator's: a process with other options does not change them.
+
+        Returns:
+            How long a lease holds, and the number of the latest turn that was put in; 0 where there was none.
         """
         last = 0
         for config in self._configs():
@@ -94,7 +90,7 @@ class Streams:
                 if config.name == self.turns:
                     last = found.state.last_seq
         lease_seconds = await self.ensure_consumer(jetstream, self.turns, CONSUMER, f"{self.name}.turns")
-        return Present(lease_seconds, last)
+        return lease_seconds, last
 
     async def ensure_consumer(
         self, jetstream: JetStreamContext, stream: str, name: str, subject: str
@@ -106,7 +102,7 @@ class Streams:
             config = ConsumerConfig(
                 durable_name=name,
                 ack_policy=AckPolicy.EXPLICIT,
-                ack_wait=self.lease_seconds,
+                ack_wait=self._lease_seconds,
                 max_deliver=-1,
                 max_ack_pending=_AT_ONCE,
                 filter_subject=subject,
@@ -117,49 +113,32 @@ class Streams:
                 f"the consumer {name!r} of the stream {stream!r} was set up otherwise (it needs "
                 "explicit acknowledgement and no bound of deliveries); delete it, and it is made anew"
             )
-        return config.ack_wait or self.lease_seconds
+        return config.ack_wait or self._lease_seconds
 
     def _configs(self) -> list[StreamConfig]:
+        small = max(self._max_bytes // 10, 1024 * 1024)
+        # A work queue refuses what does not fit and forgets nothing.
+        work = {"retention": RetentionPolicy.WORK_QUEUE, "discard": DiscardPolicy.NEW}
+        side = {"retention": RetentionPolicy.LIMITS, "discard": DiscardPolicy.OLD, "allow_direct": True}
+        last = {**side, "max_age": 7 * _DAY, "max_msgs_per_subject": 1}
         return [
-            self._work(self.turns, f"{self.name}.turns"),
-            self._work(self.undelivered, f"{self.name}.undelivered.*"),
-            self._side(self.results, "results", max_bytes=self.max_bytes, days=7, last=True),
-            self._side(
-                self.notes, "notes", max_bytes=max(self.max_bytes // 10, 1024 * 1024), days=7, last=True
-            ),
-            self._side(
-                self.dead, "dead", max_bytes=max(self.max_bytes // 10, 1024 * 1024), days=30, last=False
-            ),
+            self._stream(self.turns, "turns", self._max_bytes, **work),
+            self._stream(self.undelivered, "undelivered.*", self._max_bytes, **work),
+            self._stream(self.results, "results.*", self._max_bytes, **last),
+            self._stream(self.notes, "notes.*", small, **last),
+            self._stream(self.dead, "dead.*", small, **side, max_age=30 * _DAY, max_msgs_per_subject=-1),
         ]
 
-    def _work(self, name: str, subject: str) -> StreamConfig:
-        """A work queue, which refuses what does not fit and forgets nothing."""
+    def _stream(self, name: str, subject: str, max_bytes: int, **rules: Any) -> StreamConfig:
         return StreamConfig(
             name=name,
-            subjects=[subject],
-            retention=RetentionPolicy.WORK_QUEUE,
-            discard=DiscardPolicy.NEW,
-            max_bytes=self.max_bytes,
-            storage=StorageType.FILE,
-            num_replicas=self.replicas,
-            duplicate_window=_KNOWN_FOR,
-            compression=StoreCompression.S2,
-        )
-
-    def _side(self, name: str, kind: str, *, max_bytes: int, days: int, last: bool) -> StreamConfig:
-        return StreamConfig(
-            name=name,
-            subjects=[f"{self.name}.{kind}.*"],
-            retention=RetentionPolicy.LIMITS,
-            discard=DiscardPolicy.OLD,
+            subjects=[f"{self.name}.{subject}"],
             max_bytes=max_bytes,
-            max_age=days * _DAY,
-            max_msgs_per_subject=1 if last else -1,
             storage=StorageType.FILE,
-            num_replicas=self.replicas,
+            num_replicas=self._replicas,
             duplicate_window=_KNOWN_FOR,
             compression=StoreCompression.S2,
-            allow_direct=True,
+            **rules,
         )
 
 
@@ -188,9 +167,7 @@ class StreamCounts:
         self._streams = streams
         self._last_result = 0
 
-    async def totals(
-        self, jetstream: JetStreamContext, parked: Callable[[], Awaitable[Mapping[str, int]]]
-    ) -> QueueCounts:
+    async def totals(self, jetstream: JetStreamContext) -> QueueCounts:
         """The ledger now.
 
         What has left the stream of turns without a result or a dead letter was removed by somebody else; it
@@ -201,7 +178,8 @@ class StreamCounts:
         results = (await jetstream.stream_info(self._streams.results)).state
         dead = (await jetstream.stream_info(self._streams.dead, subjects_filter=">")).state
         # Last: a result that is kept for its sinks meanwhile is counted twice for a moment, and not never.
-        waiting = await parked()
+        parked = (await jetstream.stream_info(self._streams.undelivered, subjects_filter=">")).state
+        waiting = {subject.rpartition(".")[2]: count for subject, count in (parked.subjects or {}).items()}
         if results.messages and not turns.messages and self._last_result:
             # Left by processes that ended between acknowledging a turn and deleting its result.
             await jetstream.purge_stream(self._streams.results, seq=self._last_result + 1)
@@ -246,23 +224,19 @@ class RestartMemory:
         self._highest = 0
         self._in_doubt = 0
         self._ends = 0.0
-        self._wait = 0.0
+        self.wait = 0.0
+        """Seconds for which a turn in doubt is given back."""
         self._through: BoundedDict[int, None] = BoundedDict(max_items=_THROUGH)
 
-    @property
-    def wait(self) -> float:
-        """Seconds for which a turn in doubt is given back."""
-        return self._wait
-
-    def connected(self, server: str, present: Present) -> None:
+    def connected(self, server: str, *, lease_seconds: float, last_turn: int) -> None:
         """There is a connection to this server process; after another one, turns are in doubt for a lease.
 
         Not those that are put in from now on: nobody can have held them before.
         """
         if self._server and server != self._server:
-            self._in_doubt = min(self._highest + _BEYOND, present.last_turn)
-            self._ends = asyncio.get_running_loop().time() + present.lease_seconds
-        self._server, self._wait = server, present.lease_seconds / 2
+            self._in_doubt = min(self._highest + _BEYOND, last_turn)
+            self._ends = time.monotonic() + lease_seconds
+        self._server, self.wait = server, lease_seconds / 2
 
     def seen(self, seq: int) -> None:
         """A turn with this number was delivered."""
@@ -279,4 +253,34 @@ class RestartMemory:
 
     def is_in_doubt(self, seq: int) -> bool:
         """Whether the server may have forgotten what became of a turn."""
-        return seq <= self._in_doubt and asyncio.get_running_loop().time() < self._ends
+        return seq <= self._in_doubt and time.monotonic() < self._ends
+
+
+async def walk_dead_letters(
+    connection: NatsConnection, streams: Streams, decide: Decide, most: int
+) -> list[DeadLetter]:
+    """Have somebody decide about dead letters, the oldest first."""
+    jetstream = connection.jetstream
+    state = (await jetstream.stream_info(streams.dead)).state
+    letters: list[DeadLetter] = []
+    seq = state.first_seq
+    while seq <= state.last_seq and len(letters) < most:
+        try:
+            found = await jetstream.get_msg(streams.dead, seq, direct=True)
+        except NotFoundError:  # dropped or replayed before
+            seq += 1
+            continue
+        headers, body = found.headers or {}, found.data or b""
+        letters.append(dead_letter_of(body, headers))
+        fate = decide(letters[-1])
+        if fate == "replay":
+            # Published before it is deleted: a crash in between has the turn judged and leaves the letter.
+            [stored] = await connection.publish_all(
+                [(f"{streams.name}.turns", body, {})], stream=streams.turns
+            )
+            if not isinstance(stored, PubAck):
+                raise Unreachable("it does not take a turn again")
+        if fate != "keep":
+            await jetstream.delete_msg(streams.dead, seq)
+        seq += 1
+    return letters

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from steelyard.recording.provenance._words import words
-from steelyard.recording.provenance.matching._evidence import decide
-from steelyard.recording.provenance.matching._sighting import (
+from steelyard.recording.provenance.matching._evidence import (
     MOST_PASSAGES,
     MOST_PLACES,
     MOST_PROMPT,
     UNDECIDED,
     PassageMatch,
+    decide,
 )
 
 _SMALL = 50_000

@@ -1,0 +1,199 @@
+"""Frameworks whose payloads need more than names: Haystack's own tracing, and CrewAI's crews."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from steelyard.recording.reading import Message, Role, messages_in
+from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._payload import decode, question_in
+from steelyard_opentelemetry.spans._span import Kind, ParsedSpan, Span
+
+_NAME = "haystack"
+_ASKED = ("question", "query", "user_query", "text", "prompt", "messages")
+CREW_SCOPES = ("openinference.instrumentation.crewai", "opentelemetry.instrumentation.crewai")
+_CREW_INPUT = re.compile(
+    r"(?:\w{1,20}_)?(?:question|query|input|request|message|prompt|problem|issue)|q", re.IGNORECASE
+)
+_PLACE = re.compile(r"\{[A-Za-z_]\w{0,60}\}")
+_NOTHING: tuple[object, ...] = ({},)
+"""For `passing`: crews and tasks hand on prompts and replies, in which no document stands by itself."""
+
+
+def component(span: Span) -> ParsedSpan | None:
+    """A component of a pipeline: what it is stands in what went in and what came out."""
+    return _component(span) if span.name == "haystack.component.run" else None
+
+
+def _component(span: Span) -> ParsedSpan:
+    kind = span.text("haystack.component.type")
+    given, came = _read(span, "haystack.component.input"), _read(span, "haystack.component.output")
+    hidden = "haystack.component.output" not in span.attributes
+    # Without content only the component's type tells that it was a generator.
+    if "replies" in came or (hidden and kind.endswith("Generator")):
+        return _as_model(given, came)
+    if "documents" in came and "Ranker" in kind:
+        return ParsedSpan(dialect=_NAME, kind="rerank", documents=retrieved_in(came["documents"]))
+    # Documents that went in as well were passed on, and not found here.
+    if "documents" in came.keys() - given.keys() or (hidden and "Retriever" in kind):
+        return ParsedSpan(
+            dialect=_NAME,
+            kind="retrieval",
+            query=question_in(given.get("query") or given.get("text")),
+            documents=retrieved_in(came.get("documents") or []),
+            hidden=hidden,
+        )
+    if "tool_messages" in came:
+        return ParsedSpan(dialect=_NAME, kind="tool", **_invoked(came["tool_messages"]))
+    return ParsedSpan(dialect=_NAME, kind="chain")
+
+
+def _as_model(given: Mapping[str, Any], came: Mapping[str, Any]) -> ParsedSpan:
+    messages = sent(given)
+    return ParsedSpan(
+        dialect=_NAME, kind="llm", answer=said(came), messages=messages, hidden=not messages and not came
+    )
+
+
+def sent(given: object) -> tuple[Message, ...]:
+    """What a model was sent: a prompt, or messages."""
+    prompt = given.get("prompt") if isinstance(given, Mapping) else given
+    # What Python shows of an agent's messages holds the passages; who said what is not read out of it.
+    role: Role = "system" if isinstance(prompt, str) and prompt.startswith("{'messages'") else "user"
+    if isinstance(prompt, str):
+        return (Message(role, prompt),)
+    return _messages(given.get("messages")) if isinstance(given, Mapping) else ()
+
+
+def _read(span: Span, key: str) -> Mapping[str, Any]:
+    found = decode(span.attributes.get(key))
+    return found if isinstance(found, Mapping) else {}
+
+
+def _values(data: object) -> list[Mapping[str, Any]]:
+    values = data.values() if isinstance(data, Mapping) else ()
+    return [value for value in values if isinstance(value, Mapping)]
+
+
+def asked(given: object) -> str:
+    """What a step, or the parts of a pipeline, were given under a name that means a question."""
+    parts = [*_values(given), given] if isinstance(given, Mapping) else []
+    texts = (question_in(_plain(part[key])) for key in _ASKED for part in parts if key in part)
+    return next((text for text in texts if text), "")
+
+
+def asked_of_agent(given: object) -> str:
+    """What an agent was asked."""
+    return question_in(_plain(given.get("messages"))) if isinstance(given, Mapping) else ""
+
+
+def said(came: object) -> str:
+    """What a step came to: an answer builder's answer, a generator's reply, or an agent's last message."""
+    if not isinstance(came, Mapping):
+        return ""
+    answers, replies = came.get("answers"), came.get("replies")
+    if isinstance(answers, list) and answers and isinstance(answers[0], Mapping):
+        return str(answers[0].get("data") or "").strip()
+    if isinstance(replies, list) and replies and isinstance(replies[0], str):
+        return replies[0].strip()
+    messages = _messages(replies[:1] if isinstance(replies, list) else came.get("messages"))
+    return messages[-1].text if messages and messages[-1].role == "assistant" else ""
+
+
+def last_said(came: object) -> str:
+    """What the last of a pipeline's parts came to that said anything."""
+    return next(filter(None, map(said, reversed(_values(came)))), "")
+
+
+def _messages(value: object) -> tuple[Message, ...]:
+    return messages_in(_plain(value))
+
+
+def _plain(value: object) -> object:
+    """Messages whose content parts are named by their keys, as messages with texts."""
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        return value
+    return [{"role": item.get("role"), "content": _content(item.get("content"))} for item in value]
+
+
+def _content(content: object) -> object:
+    """The texts of a message, and what a tool returned; not which tool was called."""
+    if not isinstance(content, list):
+        return content
+    parts = [part for part in content if isinstance(part, Mapping)]
+    results = [
+        part["tool_call_result"] for part in parts if isinstance(part.get("tool_call_result"), Mapping)
+    ]
+    return [part["text"] for part in parts if isinstance(part.get("text"), str)] + [
+        result["result"] for result in results if isinstance(result.get("result"), str)
+    ]
+
+
+def _invoked(messages: object) -> dict[str, Any]:
+    """The name of a tool and what it returned, out of the messages of a component that called it."""
+    contents = (
+        [item.get("content") for item in messages if isinstance(item, Mapping)]
+        if isinstance(messages, list)
+        else []
+    )
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    results = [
+        part["tool_call_result"] for part in parts if isinstance(part, Mapping) and "tool_call_result" in part
+    ]
+    origins = [result.get("origin") for result in results if isinstance(result, Mapping)]
+    tool = next((str(o["tool_name"]) for o in origins if isinstance(o, Mapping) and "tool_name" in o), "")
+    # A tool that was called once returned this; several results stay a list, so that each is a passage.
+    returned = [result.get("result") for result in results if isinstance(result, Mapping)]
+    return {"tool": tool, "result": returned[0] if len(returned) == 1 else returned}
+
+
+def crew(span: Span) -> ParsedSpan | None:
+    """A crew, a task or an agent; None for flows, tools and everything else."""
+    if not span.scope.startswith(CREW_SCOPES):
+        return None
+    attributes = span.attributes
+    tasks = attributes.get("crew_tasks") or attributes.get("crewai.crew.tasks")
+    output = decode(attributes.get("output.value"))
+    task = output if isinstance(output, Mapping) and "raw" in output and "agent" in output else {}
+    if tasks is not None:
+        # OpenInference writes the inputs as the span's input, OpenLLMetry in an attribute of its own.
+        inputs = decode(attributes.get("input.value") or attributes.get("crew_inputs"))
+        question = _asked_of_crew(inputs) or _described(decode(tasks), inputs)
+        return _as_step("chain", question, output, "crewai.crew.result", attributes)
+    if task or "task_key" in attributes:
+        described = task.get("description")
+        question = described if isinstance(described, str) else ""
+        return _as_step("agent", question, output, "output.value", attributes)
+    described = attributes.get("crewai.task.description")
+    if isinstance(described, str):
+        return _as_step("agent", described, output, "traceloop.entity.output", attributes)
+    return None
+
+
+def _as_step(
+    kind: Kind, question: str, output: object, key: str, attributes: Mapping[str, Any]
+) -> ParsedSpan:
+    raw = output.get("raw") if isinstance(output, Mapping) else attributes.get(key)
+    answer = raw.strip() if isinstance(raw, str) else ""
+    return ParsedSpan(dialect="crewai", kind=kind, question=question.strip(), answer=answer, passing=_NOTHING)
+
+
+def _asked_of_crew(inputs: object) -> str:
+    """The question among the inputs; the others (a topic, a reader, a year) only fill places of the tasks."""
+    given = inputs.items() if isinstance(inputs, Mapping) else ()
+    return question_in({name: value for name, value in given if _CREW_INPUT.fullmatch(str(name))})
+
+
+def _described(tasks: object, inputs: object) -> str:
+    """The description of the last task, with the inputs in their places; nothing where a place stays open."""
+    last = tasks[-1] if isinstance(tasks, list) and tasks else None
+    text = last.get("description") if isinstance(last, Mapping) else None
+    if not isinstance(text, str):
+        return ""
+    given = inputs if isinstance(inputs, Mapping) else {}
+    for name, value in given.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    # A place that stays open shows that the inputs are not on the span, and the question is not known.
+    return "" if _PLACE.search(text) else text

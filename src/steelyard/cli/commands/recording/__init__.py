@@ -1,1 +1,0 @@
-"""Commands that record applications, and score what they have recorded."""

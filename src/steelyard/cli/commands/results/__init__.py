@@ -1,1 +1,0 @@
-"""Commands that show, label, watch and prune results."""

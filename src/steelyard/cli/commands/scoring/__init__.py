@@ -1,1 +1,0 @@
-"""Commands that score files, test applications and check judges."""

@@ -1,0 +1,42 @@
+"""Results in a database: the tables, the sinks that write them, and what reads them again.
+
+Everything is for the other rooms of the project; users find it in `steelyard.sinks` and `steelyard.report`.
+SQLite and Postgres have the same tables (`_schema`). What they do differently is behind `Store`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard._internal.lazy import lazy_exports
+from steelyard.results._retention import Pruned as Pruned
+from steelyard.results._retention import Retention as Retention
+from steelyard.results._retention import prune as prune
+from steelyard.results._schema import plain_value as plain_value
+from steelyard.results._table_sink import KnowsEarlierScores as KnowsEarlierScores
+from steelyard.results._table_sink import ObservedMonitor as ObservedMonitor
+from steelyard.results.sqlite._file import check_folder as check_folder
+from steelyard.results.sqlite._file import connect_readonly as connect_readonly
+from steelyard.results.sqlite._sink import SQLiteSink as SQLiteSink
+from steelyard.results.sqlite._store import evaluation_of as evaluation_of
+from steelyard.results.sqlite._store import read_evaluations as read_evaluations
+
+if TYPE_CHECKING:
+    from steelyard.results._reader import ResultsReader as ResultsReader
+    from steelyard.results._reader import open_labels as open_labels
+    from steelyard.results._reader import open_results as open_results
+    from steelyard.results.postgres._database import PostgresStore as PostgresStore
+    from steelyard.results.postgres._sink import PostgresSink as PostgresSink
+
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "PostgresSink": "steelyard.results.postgres._sink",
+        "PostgresStore": "steelyard.results.postgres._database",
+        "ResultsReader": "steelyard.results._reader",
+        "open_labels": "steelyard.results._reader",
+        "open_results": "steelyard.results._reader",
+    },
+    extras={"psycopg": ("psycopg", "postgres"), "psycopg_pool": ("psycopg", "postgres")},
+)

@@ -1,0 +1,1 @@
+"""Results in a Postgres database. Needs the extra `postgres` (psycopg 3)."""
