@@ -24,10 +24,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, get_args
 
 __all__ = [
-    "TRANSIENT_CAUSES",
-    "Cause",
     "ConfigurationError",
-    "DeadCause",
     "InvalidGoldenSet",
     "InvalidRecord",
     "JudgeError",
@@ -37,9 +34,7 @@ __all__ = [
     "MissingDependency",
     "RateLimited",
     "SinkError",
-    "SkipReason",
     "SteelyardError",
-    "TransientCause",
     "Unanswerable",
 ]
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from steelyard.questions import Embedder, Judge
     from steelyard.record import Record
 
+__all__ = ["Steelyard"]
+
 _PROPERTY = "steelyard"
 
 

@@ -10,7 +10,6 @@ when the scores have recovered. What it knows survives a restart.
 from steelyard.alarms._alarm import Alarm, alarms_from
 from steelyard.alarms._event import AlarmEvent
 from steelyard.alarms._event import Range as Range
-from steelyard.alarms._event import WorstTurn as WorstTurn
 from steelyard.alarms._sink import AlarmSink
 from steelyard.alarms._sink import Follower as Follower
 from steelyard.alarms._watcher import DEFAULT_FILE as DEFAULT_FILE

@@ -4,7 +4,6 @@ Nothing is paid for twice: what the results file has, from live traffic or an ea
 """
 
 # `import x as x`: for the other rooms of the project, and not public.
-from steelyard.backfill._exports import TraceReader as TraceReader
 from steelyard.backfill._exports import TracesFound
 from steelyard.backfill._rows import Columns, read_record, read_records, record_of
 from steelyard.backfill._run import Backfill, BackfillCounts

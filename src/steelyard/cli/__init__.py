@@ -1,5 +1,4 @@
 """The command line. Each command is a file of its own in `commands/`, found by `steelyard.cli._app`."""
 
-from steelyard.cli._app import main
-
-__all__ = ["main"]
+# `import x as x`: for the entry point and the tests, and not public.
+from steelyard.cli._app import main as main

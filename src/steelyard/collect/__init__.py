@@ -11,7 +11,6 @@ from steelyard.collect._collector import Collector, CollectorCounts
 from steelyard.collect._journal import JournalFull as JournalFull
 from steelyard.collect._journal import SpanJournal as SpanJournal
 from steelyard.collect._protocol import ReadExport as ReadExport
-from steelyard.collect._protocol import Receiver as Receiver
 from steelyard.collect._protocol import Signal as Signal
 from steelyard.collect._protocol import SpanReader as SpanReader
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-__all__ = ["FILES", "write_to"]
-
 FILES = ("grafana-steelyard.json", "prometheus-rules.yaml")
 """What there is to write."""
 

@@ -42,8 +42,6 @@ from steelyard.text import statements
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["DecisionsJudge"]
-
 _VERSION = "d3"
 _MOST = 400
 

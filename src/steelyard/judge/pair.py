@@ -32,8 +32,6 @@ from steelyard.questions import (
     YesNo,
 )
 
-__all__ = ["PairJudge", "PairLabels"]
-
 _VERSION = "p1"
 _MOST_WINDOWS = 16
 """Windows that a claim is checked against."""

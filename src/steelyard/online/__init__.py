@@ -3,16 +3,13 @@
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.online._canary_options import Canaries
 from steelyard.online._canary_options import CanaryReading as CanaryReading
-from steelyard.online._canary_options import CanaryState as CanaryState
 from steelyard.online._options import MonitorOptions
 from steelyard.online._options import spool_settings as spool_settings
 from steelyard.online._prepare import without_content as without_content
 from steelyard.online._run import Stats
-from steelyard.online._screening import ScreenReading as ScreenReading
 from steelyard.online._settings import Settings as Settings
-from steelyard.online._settings import load as load_settings
+from steelyard.online._settings import load_settings as load_settings
 from steelyard.online._settings import settings_file as settings_file
-from steelyard.online.delivery._sink_writer import SinkCounts as SinkCounts
 from steelyard.online.monitor import Monitor, default_monitor
 from steelyard.online.queue._open import StoredQueue as StoredQueue
 from steelyard.online.queue._open import open_queue as open_queue
@@ -41,5 +38,4 @@ __all__ = [
     "Stats",
     "Suspicion",
     "default_monitor",
-    "load_settings",
 ]

@@ -17,7 +17,7 @@ from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, parse_metrics
 from steelyard.online._canary_options import Canaries
-from steelyard.online._settings import PlainOptions, Settings, load
+from steelyard.online._settings import PlainOptions, Settings, load_settings
 from steelyard.online.queue._spool_file import SpoolSettings
 from steelyard.online.selection._budget import Budget, Price
 from steelyard.online.selection._selection import Rule, Selection, Suspicion, checked_rate
@@ -173,7 +173,7 @@ class MonitorOptions(PlainOptions):
 
 def options_from(given: Mapping[str, Any]) -> MonitorOptions:
     """A Monitor's options: what code has given, and where that is None what settings and defaults say."""
-    settings = load().settings
+    settings = load_settings().settings
     plain = {name: getattr(settings, name) if given[name] is None else given[name] for name in PLAIN}
     concurrency = plain["concurrency"]
     judge, metrics = _judge_and_metrics(settings, given["judge"], given["metrics"], concurrency)
@@ -289,7 +289,7 @@ def spool_settings(given: str | Path | None = None) -> SpoolSettings | None:
     Raises:
         ConfigurationError: If an entry means nothing.
     """
-    chosen = choose_spool(load().settings, given)
+    chosen = choose_spool(load_settings().settings, given)
     return replace(chosen, evaluate=True, fallback=None) if chosen is not None else None
 
 

@@ -183,7 +183,7 @@ class Loaded:
     """By option: the variable or file; options not named have their default."""
 
 
-def load(environ: Mapping[str, str] | None = None, *, folder: Path | None = None) -> Loaded:
+def load_settings(environ: Mapping[str, str] | None = None, *, folder: Path | None = None) -> Loaded:
     """Read the file and the variables.
 
     Raises:

@@ -37,7 +37,6 @@ from steelyard.record import Record
 from steelyard.recording import Draft, check_function, is_unrecorded
 from steelyard.sinks import MonitorAware, Sink
 
-__all__ = ["Monitor"]
 _log = SafeLogger("steelyard.online")
 _sharing = threading.RLock()
 _shared: Monitor | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard.results._retention import Pruned as Pruned
 from steelyard.results._retention import Retention as Retention
 from steelyard.results._retention import prune as prune
 from steelyard.results._schema import plain_value as plain_value

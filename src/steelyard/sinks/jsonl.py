@@ -24,8 +24,6 @@ from steelyard.results import check_folder, plain_value
 from steelyard.results.counts import ScoreCounts, ScoreLedger, key_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_dict
 
-__all__ = ["JSONLSink", "read_jsonl"]
-
 _log = SafeLogger("steelyard.sinks")
 
 

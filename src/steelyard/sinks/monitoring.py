@@ -108,8 +108,6 @@ class Instruments:
             self._counters[names.NEGATIVE_SUM].add(-score.value * weight, labels, context=context)
 
 
-__all__ = ["Alarming", "observe_alarms", "observe_monitor"]
-
 _Read = Callable[[Any], Iterable[Observation]]
 
 

@@ -38,8 +38,6 @@ from steelyard.sinks._attributes import (
 )
 from steelyard.sinks.monitoring import Instruments, observe_monitor
 
-__all__ = ["OpenTelemetrySink", "context_of"]
-
 _log = SafeLogger("steelyard.sinks")
 # What is delivered twice comes again within seconds, after a write that timed out.
 _REMEMBERED = 20_000

@@ -10,77 +10,64 @@ here turn such samples into figures with intervals; they need numpy alone and re
 0.927
 """
 
-from steelyard.stats._assisted import AssistedSample, assisted_sample, corrected_mean
-from steelyard.stats._changes import Change, Deploy, find_changes, find_deploys, within_kinds
-from steelyard.stats._clusters import cluster, name_clusters
-from steelyard.stats._difference import (
-    Difference,
-    holm,
-    paired_difference,
-    sample_difference,
-    unpaired_difference,
-)
-from steelyard.stats._estimate import FEW, Estimate
-from steelyard.stats._fits import fit_logistic, fit_ridge, folds_of, smoothed_targets
-from steelyard.stats._flips import ChangeAlarm, flip_probability
-from steelyard.stats._gate import Decision, GateTest, repeats_order
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.stats._assisted import AssistedSample as AssistedSample
+from steelyard.stats._assisted import assisted_sample as assisted_sample
+from steelyard.stats._assisted import corrected_mean
+from steelyard.stats._changes import Change, find_changes
+from steelyard.stats._changes import Deploy as Deploy
+from steelyard.stats._changes import find_deploys as find_deploys
+from steelyard.stats._changes import within_kinds as within_kinds
+from steelyard.stats._clusters import cluster as cluster
+from steelyard.stats._clusters import name_clusters as name_clusters
+from steelyard.stats._difference import Difference, paired_difference, unpaired_difference
+from steelyard.stats._difference import holm as holm
+from steelyard.stats._difference import sample_difference as sample_difference
+from steelyard.stats._estimate import FEW as FEW
+from steelyard.stats._estimate import Estimate
+from steelyard.stats._fits import fit_logistic as fit_logistic
+from steelyard.stats._fits import fit_ridge as fit_ridge
+from steelyard.stats._fits import folds_of as folds_of
+from steelyard.stats._fits import smoothed_targets as smoothed_targets
+from steelyard.stats._flips import ChangeAlarm
+from steelyard.stats._flips import flip_probability as flip_probability
+from steelyard.stats._gate import GateTest as GateTest
+from steelyard.stats._gate import repeats_order as repeats_order
 from steelyard.stats._gate_plan import GatePlan, plan_gate
-from steelyard.stats._incidents import Incident, find_incidents
+from steelyard.stats._incidents import Incident as Incident
+from steelyard.stats._incidents import find_incidents as find_incidents
 from steelyard.stats._labels import auroc, cohen_kappa
-from steelyard.stats._open_units import Moments, Neighbours, OpenSums
-from steelyard.stats._sample import Alike, Sample, alike_by, pass_rate, sample_of, turns_needed, weighted_mean
-from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
-from steelyard.stats._slices import Slice, find_slices
-from steelyard.stats._summary import MetricSummary, Summarizer
+from steelyard.stats._open_units import Moments as Moments
+from steelyard.stats._open_units import Neighbours as Neighbours
+from steelyard.stats._open_units import OpenSums as OpenSums
+from steelyard.stats._sample import Alike as Alike
+from steelyard.stats._sample import Sample, pass_rate, turns_needed, weighted_mean
+from steelyard.stats._sample import alike_by as alike_by
+from steelyard.stats._sample import sample_of as sample_of
+from steelyard.stats._sequence import ConfidenceSequence, FallAlarm
+from steelyard.stats._sequence import ewma as ewma
+from steelyard.stats._slices import find_slices
+from steelyard.stats._summary import MetricSummary as MetricSummary
+from steelyard.stats._summary import Summarizer as Summarizer
 
 __all__ = [
-    "FEW",
-    "Alike",
-    "AssistedSample",
     "Change",
     "ChangeAlarm",
     "ConfidenceSequence",
-    "Decision",
-    "Deploy",
     "Difference",
     "Estimate",
     "FallAlarm",
     "GatePlan",
-    "GateTest",
-    "Incident",
-    "MetricSummary",
-    "Moments",
-    "Neighbours",
-    "OpenSums",
     "Sample",
-    "Slice",
-    "Summarizer",
-    "alike_by",
-    "assisted_sample",
     "auroc",
-    "cluster",
     "cohen_kappa",
     "corrected_mean",
-    "ewma",
     "find_changes",
-    "find_deploys",
-    "find_incidents",
     "find_slices",
-    "fit_logistic",
-    "fit_ridge",
-    "flip_probability",
-    "folds_of",
-    "holm",
-    "name_clusters",
     "paired_difference",
     "pass_rate",
     "plan_gate",
-    "repeats_order",
-    "sample_difference",
-    "sample_of",
-    "smoothed_targets",
     "turns_needed",
     "unpaired_difference",
     "weighted_mean",
-    "within_kinds",
 ]

@@ -14,8 +14,6 @@ from steelyard.judge.chat import ModelEmbedder, ModelJudge, ModelOptions, model_
 from steelyard.scores import Usage
 from steelyard_langchain.building._extract import message_text
 
-__all__ = ["LangChainEmbedder", "LangChainJudge"]
-
 
 class LangChainJudge(ModelJudge):
     """A judge that is a LangChain chat model.

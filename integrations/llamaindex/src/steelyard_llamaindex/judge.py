@@ -13,8 +13,6 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge.chat import ModelEmbedder, ModelJudge, ModelOptions, model_name, usage_of
 from steelyard.scores import Usage
 
-__all__ = ["LlamaIndexEmbedder", "LlamaIndexJudge"]
-
 
 class LlamaIndexJudge(ModelJudge):
     """A judge that is a LlamaIndex LLM.

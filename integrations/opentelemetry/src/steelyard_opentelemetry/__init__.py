@@ -9,35 +9,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard_opentelemetry._instrumentor import Check, check_environment
 
-# For the command line, and not public.
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard_opentelemetry._instrumentor import check_environment as check_environment
 from steelyard_opentelemetry._instrumentor import other_tracers as other_tracers
-from steelyard_opentelemetry.building._diagnosis import Diagnosis
+from steelyard_opentelemetry.building._diagnosis import Diagnosis as Diagnosis
 from steelyard_opentelemetry.building._extractor import Extraction
 from steelyard_opentelemetry.building._extractor import read as read_spans
-from steelyard_opentelemetry.spans._otlp import Otlp, read_otlp
-from steelyard_opentelemetry.spans._span import Event, Span
+from steelyard_opentelemetry.spans._otlp import read_otlp
+from steelyard_opentelemetry.spans._span import Event as Event
+from steelyard_opentelemetry.spans._span import Span as Span
 
 if TYPE_CHECKING:
     from steelyard_opentelemetry._holding import HoldingSpanProcessor
     from steelyard_opentelemetry._hook import ContentLogRecordProcessor
-    from steelyard_opentelemetry._pending import HoldingCounts
-    from steelyard_opentelemetry._recorder import EvaluationSpanProcessor, SpanCounts
+    from steelyard_opentelemetry._recorder import EvaluationSpanProcessor
 
 __all__ = [
-    "Check",
     "ContentLogRecordProcessor",
-    "Diagnosis",
     "EvaluationSpanProcessor",
-    "Event",
-    "HoldingCounts",
     "HoldingSpanProcessor",
-    "Otlp",
     "Extraction",
-    "Span",
-    "SpanCounts",
-    "check_environment",
     "read_otlp",
     "read_spans",
 ]
@@ -47,9 +39,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "ContentLogRecordProcessor": "steelyard_opentelemetry._hook",
         "EvaluationSpanProcessor": "steelyard_opentelemetry._recorder",
-        "HoldingCounts": "steelyard_opentelemetry._pending",
         "HoldingSpanProcessor": "steelyard_opentelemetry._holding",
-        "SpanCounts": "steelyard_opentelemetry._recorder",
     },
     extras={"opentelemetry": ("opentelemetry-sdk", "opentelemetry")},
 )

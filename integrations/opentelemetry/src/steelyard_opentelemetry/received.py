@@ -31,8 +31,6 @@ from steelyard_opentelemetry.spans._logs import ContentEvent
 from steelyard_opentelemetry.spans._otlp import logs_in, spans_in
 from steelyard_opentelemetry.spans._span import Event, Span, is_own
 
-__all__ = ["ReceivedSpans"]
-
 Signal = Literal["traces", "logs"]
 
 _log = SafeLogger("steelyard.opentelemetry")

@@ -1,42 +1,27 @@
 """From the steps of a turn to what its Record says: the one builder of all recorders."""
 
-from steelyard.recording.building._answers import before_verdict, edited, revised, said_last
-from steelyard.recording.building._asked import (
-    Asked,
-    asked_of,
-    asks_of_reply,
-    is_conversation,
-    since_last_asked,
-    without_template,
-)
-from steelyard.recording.building._decide import decide, guess, shows_nothing, told
-from steelyard.recording.building._parts import is_telling, said_by_command, shown_instead
-from steelyard.recording.building._sources import Sources, only_searches, reaches, sources_of
-from steelyard.recording.building._steps import Step, StepKind, Turn
-
-__all__ = [
-    "Asked",
-    "Sources",
-    "Step",
-    "StepKind",
-    "Turn",
-    "asked_of",
-    "asks_of_reply",
-    "before_verdict",
-    "decide",
-    "edited",
-    "guess",
-    "is_conversation",
-    "is_telling",
-    "only_searches",
-    "reaches",
-    "revised",
-    "said_by_command",
-    "said_last",
-    "shown_instead",
-    "shows_nothing",
-    "since_last_asked",
-    "sources_of",
-    "told",
-    "without_template",
-]
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.recording.building._answers import before_verdict as before_verdict
+from steelyard.recording.building._answers import edited as edited
+from steelyard.recording.building._answers import revised as revised
+from steelyard.recording.building._answers import said_last as said_last
+from steelyard.recording.building._asked import Asked as Asked
+from steelyard.recording.building._asked import asked_of as asked_of
+from steelyard.recording.building._asked import asks_of_reply as asks_of_reply
+from steelyard.recording.building._asked import is_conversation as is_conversation
+from steelyard.recording.building._asked import since_last_asked as since_last_asked
+from steelyard.recording.building._asked import without_template as without_template
+from steelyard.recording.building._decide import decide as decide
+from steelyard.recording.building._decide import guess as guess
+from steelyard.recording.building._decide import shows_nothing as shows_nothing
+from steelyard.recording.building._decide import told as told
+from steelyard.recording.building._parts import is_telling as is_telling
+from steelyard.recording.building._parts import said_by_command as said_by_command
+from steelyard.recording.building._parts import shown_instead as shown_instead
+from steelyard.recording.building._sources import Sources as Sources
+from steelyard.recording.building._sources import only_searches as only_searches
+from steelyard.recording.building._sources import reaches as reaches
+from steelyard.recording.building._sources import sources_of as sources_of
+from steelyard.recording.building._steps import Step as Step
+from steelyard.recording.building._steps import StepKind as StepKind
+from steelyard.recording.building._steps import Turn as Turn

@@ -5,9 +5,6 @@ Recorders note on each Record which step told what (`origins_of`); the command l
 """
 
 # `import x as x`: for the other rooms of the project, and not public.
-from steelyard.recording.explaining._explained import OPTIONS as OPTIONS
-from steelyard.recording.explaining._explained import Doubt as Doubt
-from steelyard.recording.explaining._explained import Explained as Explained
 from steelyard.recording.explaining._explained import Part as Part
 from steelyard.recording.explaining._explained import explain as explain
 from steelyard.recording.explaining._explained import option_for as option_for

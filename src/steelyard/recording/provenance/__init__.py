@@ -51,7 +51,6 @@ from steelyard.recording.provenance._notes import Note as Note
 from steelyard.recording.provenance._notes import sentence as sentence
 from steelyard.recording.provenance._provenance import Origin as Origin
 from steelyard.recording.provenance._provenance import trace_provenance as trace_provenance
-from steelyard.recording.provenance._sections import sections as sections
 from steelyard.recording.provenance._sections import split_chat_template as split_chat_template
 from steelyard.recording.provenance._tools import finds_nothing as finds_nothing
 from steelyard.recording.provenance._tools import names_passages as names_passages
@@ -62,5 +61,4 @@ from steelyard.recording.provenance.matching import MOST_PASSAGES as MOST_PASSAG
 from steelyard.recording.provenance.matching import MOST_PROMPT as MOST_PROMPT
 from steelyard.recording.provenance.matching import find_passages as find_passages
 from steelyard.recording.provenance.matching import is_printed as is_printed
-from steelyard.recording.reading._passages import MOST_BLOCK as MOST_BLOCK
 from steelyard.recording.reading._passages import passages_of as passages_of

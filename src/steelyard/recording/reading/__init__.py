@@ -15,7 +15,6 @@ from steelyard.recording.reading._messages import messages_in as messages_in
 from steelyard.recording.reading._messages import spoken as spoken
 from steelyard.recording.reading._messages import text_in as text_in
 from steelyard.recording.reading._messages import texts_of as texts_of
-from steelyard.recording.reading._passages import MOST_BLOCK as MOST_BLOCK
 from steelyard.recording.reading._passages import passages_of as passages_of
 from steelyard.recording.reading._questions import ASKED_NAMES as ASKED_NAMES
 from steelyard.recording.reading._questions import asked_in as asked_in

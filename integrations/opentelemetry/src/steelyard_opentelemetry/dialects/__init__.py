@@ -10,23 +10,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+# `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
-from steelyard_opentelemetry.dialects._generic import own_texts
+from steelyard_opentelemetry.dialects._generic import own_texts as own_texts
 from steelyard_opentelemetry.dialects._rules import Dialect, fused
-from steelyard_opentelemetry.dialects._table import DIALECTS
+from steelyard_opentelemetry.dialects._table import DIALECTS as DIALECTS
 from steelyard_opentelemetry.spans._span import ParsedSpan, Span
-
-__all__ = [
-    "DIALECTS",
-    "Dialect",
-    "advice_of",
-    "content_switch",
-    "known_scope",
-    "own_texts",
-    "parse",
-    "retrieves",
-]
 
 _SIGNS = frozenset(sign for dialect in DIALECTS for sign in dialect.signs)
 _LONGEST_SIGN = max(len(sign) for dialect in DIALECTS for sign in dialect.scope_signs)

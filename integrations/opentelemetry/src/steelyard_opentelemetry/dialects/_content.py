@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["CONTENT", "Content", "is_on"]
-
 _YES = frozenset(("1", "true", "yes", "on"))
 
 
