@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags, set_span_in_context
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard.recording import _run_span
+from steelyard.recording import _trace
 from steelyard_langchain import CallbackHandler, record
 
 PROVIDER = TracerProvider()
@@ -116,7 +116,7 @@ def stream(chain: Runnable[Any, Any], config: Config) -> None:
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What one test leaves current or has logged is none of the next one's."""
-    monkeypatch.setattr(_run_span, "_warn_once", WarnOnce(SafeLogger("steelyard.recording")))
+    monkeypatch.setattr(_trace, "_warn_once", WarnOnce(SafeLogger("steelyard.recording")))
     token = otel_context.attach(otel_context.Context())
     yield
     otel_context.detach(token)

@@ -9,8 +9,8 @@ answer length, are measured in the same way: what does not beat them has not rea
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.probing._asking import AskedProbes as AskedProbes
 from steelyard.probing._asking import ask as ask
-from steelyard.probing._baselines import baselines as baselines
 from steelyard.probing._check import acheck_judge as acheck_judge
+from steelyard.probing._check import baselines as baselines
 from steelyard.probing._check import check_judge
 from steelyard.probing._figures import Accuracy as Accuracy
 from steelyard.probing._figures import Effect as Effect

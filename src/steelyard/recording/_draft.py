@@ -1,9 +1,10 @@
-"""A turn on its way: what a recorder hands over when it leaves the hot path."""
+"""A turn on its way: what a recorder hands over, to whom, and the checks of options that recorders share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Protocol
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
@@ -141,3 +142,23 @@ def changed(record: Record, on_record: OnRecord | None) -> Record:
         kind, "on_record %s; the record stays unchanged, and more errors of this kind are not logged", problem
     )
     return record
+
+
+def check_positive(name: str, value: object) -> None:
+    """Raise a ConfigurationError unless a value is a number above 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ConfigurationError(f"{name} must be a number above 0, not {value!r}")
+
+
+def check_function(name: str, value: object) -> None:
+    """Raise a ConfigurationError unless a value is a function or None; one to be awaited would never run."""
+    if value is not None and not callable(value):
+        raise ConfigurationError(f"{name} must be a function, not {value!r}")
+    if iscoroutinefunction(value) or iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004
+        raise ConfigurationError(f"{name} must be a plain function, not a coroutine function: {value!r}")
+
+
+def check_names(name: str, value: object) -> None:
+    """Raise a ConfigurationError where one string stands in place of a list of names."""
+    if isinstance(value, str):
+        raise ConfigurationError(f"{name} must be a list of names; write [{value!r}]")

@@ -16,7 +16,7 @@ from langchain_core.tracers.context import register_configure_hook
 
 from steelyard._internal.forks import ForkLock
 from steelyard.recording import TurnTarget, is_unrecorded
-from steelyard_langchain._block import current_block
+from steelyard_langchain._loose import current_block
 from steelyard_langchain._recorder import CallbackHandler
 from steelyard_langchain._stores import record_outside
 

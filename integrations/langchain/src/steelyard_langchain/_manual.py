@@ -13,7 +13,7 @@ from steelyard.record import Context
 from steelyard.recording import ManualTurn, TurnTarget
 from steelyard.recording.reading import contexts_of
 from steelyard_langchain._attach import attached, listen
-from steelyard_langchain._block import Block, block_var
+from steelyard_langchain._loose import Block, block_var
 from steelyard_langchain._recorder import CallbackHandler
 from steelyard_langchain._turn import Turn
 

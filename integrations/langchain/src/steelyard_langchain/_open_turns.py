@@ -22,8 +22,7 @@ from steelyard.record import Status
 from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard.recording.provenance import json_strings
 from steelyard.recording.reading import strings_in
-from steelyard_langchain._block import Block, current_block
-from steelyard_langchain._loose import OrphanRuns
+from steelyard_langchain._loose import Block, OrphanRuns, current_block
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Turn, inner_turns
 from steelyard_langchain.building._build import LangChainDraft

@@ -18,8 +18,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
 from steelyard.recording import OnRecord, TurnTarget
-from steelyard_langchain._block import Block
 from steelyard_langchain._feedback import remember
+from steelyard_langchain._loose import Block
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
 from steelyard_langchain._stores import watch_memory_stores, watch_vector_stores

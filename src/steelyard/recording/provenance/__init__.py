@@ -42,10 +42,6 @@ from steelyard.recording.provenance._guesses import has_empty_place as has_empty
 from steelyard.recording.provenance._guesses import holds_passages as holds_passages
 from steelyard.recording.provenance._guesses import labelled_question as labelled_question
 from steelyard.recording.provenance._guesses import names_both as names_both
-from steelyard.recording.provenance._lines import is_history as is_history
-from steelyard.recording.provenance._lines import names_speaker as names_speaker
-from steelyard.recording.provenance._lines import plain as plain
-from steelyard.recording.provenance._lines import plain_line as plain_line
 from steelyard.recording.provenance._notes import NOTES as NOTES
 from steelyard.recording.provenance._notes import Note as Note
 from steelyard.recording.provenance._notes import sentence as sentence
@@ -56,6 +52,10 @@ from steelyard.recording.provenance._tools import finds_nothing as finds_nothing
 from steelyard.recording.provenance._tools import names_passages as names_passages
 from steelyard.recording.provenance._turn import is_turn as is_turn
 from steelyard.recording.provenance._turn import notes_on_predecessors as notes_on_predecessors
+from steelyard.recording.provenance._words import is_history as is_history
+from steelyard.recording.provenance._words import names_speaker as names_speaker
+from steelyard.recording.provenance._words import plain as plain
+from steelyard.recording.provenance._words import plain_line as plain_line
 from steelyard.recording.provenance._words import word_count as word_count
 from steelyard.recording.provenance.matching import MOST_PASSAGES as MOST_PASSAGES
 from steelyard.recording.provenance.matching import MOST_PROMPT as MOST_PROMPT

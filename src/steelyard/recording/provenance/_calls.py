@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from steelyard.recording.provenance._lines import plain_line
 from steelyard.recording.provenance._notes import Note
-from steelyard.recording.provenance._words import words
+from steelyard.recording.provenance._words import plain_line, words
 from steelyard.recording.provenance.matching import find_passages
 from steelyard.recording.reading._questions import is_question
 

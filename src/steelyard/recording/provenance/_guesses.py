@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from steelyard.recording.provenance._lines import names_model
 from steelyard.recording.provenance._sections import (
     ASKED,
     ENDED,
@@ -24,7 +23,7 @@ from steelyard.recording.provenance._sections import (
     speaks_of_material,
     without_number,
 )
-from steelyard.recording.provenance._words import word_count
+from steelyard.recording.provenance._words import names_model, word_count
 
 _LEAST = 4
 _TELLING = 8  # words of what is taken for material by the form of its marks alone

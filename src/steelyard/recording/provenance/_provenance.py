@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
-from steelyard.recording.provenance._lines import plain
 from steelyard.recording.provenance._notes import Note, sentence
-from steelyard.recording.provenance._words import word_count
+from steelyard.recording.provenance._words import plain, word_count
 from steelyard.recording.provenance.matching import (
     MOST_PASSAGES,
     MOST_PROMPT,

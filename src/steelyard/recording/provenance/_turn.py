@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from steelyard.recording.provenance._calls import ModelCall, is_intermediate_output, is_score
-from steelyard.recording.provenance._lines import holds_replies, plain, plain_line
 from steelyard.recording.provenance._notes import sentence
-from steelyard.recording.provenance._words import word_count, words
+from steelyard.recording.provenance._words import holds_replies, plain, plain_line, word_count, words
 from steelyard.recording.reading._questions import is_question
 
 _WRITTEN = (
