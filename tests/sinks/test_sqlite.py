@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import sqlite3
@@ -16,6 +17,8 @@ import pytest
 import steelyard
 from sinks.making import TRACE, make_evaluation, make_score
 from steelyard.errors import ConfigurationError
+from steelyard.online import Monitor
+from steelyard.record import Record
 from steelyard.results import connect_readonly
 from steelyard.results.sqlite._file import prepare
 from steelyard.sinks import SQLiteSink, read_evaluations
@@ -380,3 +383,18 @@ def test_calls_of_experiments_are_counted_by_the_day_for_all_processes(tmp_path:
     assert sinks[0].count_replay("2025-01-02", most=7)
     for sink in sinks:
         asyncio.run(sink.aclose())
+
+
+def test_the_last_counts_wait_for_another_writer(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    monitor = Monitor(metrics=[], sinks=[SQLiteSink(path)])
+    monitor.submit(Record(question="q", answer="a"))
+    assert monitor.flush(100) == 0
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ending = threading.Timer(0.3, other.rollback)
+        ending.start()
+        monitor.close(100)
+        ending.join()
+        ((counts,),) = other.execute("SELECT counts FROM ledger").fetchall()
+    assert json.loads(counts)["evaluated"] == 1

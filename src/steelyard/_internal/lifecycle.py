@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any, Protocol
 from weakref import WeakSet
@@ -74,8 +76,10 @@ def _close_all() -> None:
     # All are asked to stop before the first is waited for.
     for monitor in monitors:
         monitor.stop()
-    ended = time.monotonic() + _GRACE
+    now = time.monotonic()
     for monitor in monitors:
+        # What is left of its time is for the counts: files that others write make them wait.
+        ended = max(now, started + monitor.exit_timeout) + _GRACE
         monitor.close(0, grace=max(0.0, ended - time.monotonic()))
     # Python ends by SIGINT after Ctrl-C. It forgets that when it executes a text, as modules
     # with dataclasses do that the last turn imports; an interrupt out of a text reminds it.
@@ -85,14 +89,24 @@ def _close_all() -> None:
 
 
 def _end_with_a_child() -> None:
-    """Children of multiprocessing and of Celery end without exit functions, and have their own instead."""
+    """Children of multiprocessing and of Celery's billiard end without exit functions, and have their own."""
     for package in ("multiprocessing", "billiard"):
         process, util = sys.modules.get(f"{package}.process"), sys.modules.get(f"{package}.util")
-        if process is not None and util is not None and process.current_process().name != "MainProcess":
-            util.Finalize(None, _close_all, exitpriority=0)
-    signals = sys.modules.get("celery.signals")
-    if signals is not None:
-        signals.worker_process_shutdown.connect(_on_worker_process_shutdown, weak=False)
+        if process is None or util is None or (child := process.current_process()).name == "MainProcess":
+            continue
+        util.Finalize(None, _close_all, exitpriority=0)
+        # A worker of billiard's pools leaves these out, too.
+        worker: Any = getattr(child, "_target", None)
+        if hasattr(worker, "on_exit"):
+            worker.on_exit = partial(_close_after, worker.on_exit)
+
+
+def _close_after(ends: Callable[..., object] | None, *args: object) -> None:
+    try:
+        if ends is not None:
+            ends(*args)
+    finally:
+        _close_all()
 
 
 def _end_with_a_forking_thread() -> None:
@@ -109,10 +123,6 @@ def _close_after_the_last() -> None:
     main = threading.main_thread()
     while left := [thread for thread in threading.enumerate() if thread is main or not thread.daemon]:
         left[0].join()
-    _close_all()
-
-
-def _on_worker_process_shutdown(**_: object) -> None:
     _close_all()
 
 

@@ -198,14 +198,16 @@ class TablesSink(ABC):
             deleted = self._delete_in_passing(self._keep, self._clock.now())
             self._next_look = time.monotonic() + (0 if deleted else _LOOK)
 
-    def _store_counts(self) -> None:
-        """Store the Monitors' counts; where it fails, the next time does it."""
+    def _store_counts(self) -> Exception | None:
+        """Store the Monitors' counts, or say why they are not; the next time does it."""
         try:
             # First: a Monitor looks into its spool to count, and a fork waits for one file after another.
             if rows := self._counts_of_monitors():
                 self._put_counts(rows)
         except Exception as error:  # noqa: BLE001 - results are written; counts must not make them look lost
             _log.debug("%s: a Monitor's counts were not stored: %s", self.name, error_words(error))
+            return error
+        return None
 
     @abstractmethod
     def _put_counts(self, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -7,6 +7,7 @@ With END `stay` it then waits to be ended by a signal; with `leave` it goes the 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import multiprocessing
 import os
 import sys
@@ -109,6 +110,15 @@ def pools() -> None:
     work()
 
 
+def billiard_pools() -> None:
+    billiard = importlib.import_module("billiard")
+    with billiard.Pool(CHILDREN) as pool:
+        pool.map(work, range(CHILDREN))
+        pool.close()
+        pool.join()
+    work()
+
+
 def wsgi(environ: object, start_response: Callable[..., object]) -> list[bytes]:
     """For gunicorn: a turn with each request."""
     take(0)
@@ -134,6 +144,7 @@ HOSTS: dict[str, Callable[[], None]] = {
     "executor fork": lambda: executes("fork"),
     "executor spawn": lambda: executes("spawn"),
     "pool": pools,
+    "pool of billiard": billiard_pools,
 }
 
 

@@ -6,7 +6,6 @@ Where a program forks, one of its threads is writing results: SQLite's locks of 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import signal
 import sqlite3
@@ -38,6 +37,7 @@ _FORKING = (
     "executor fork",
     "executor spawn",
     "pool",
+    "pool of billiard",
 )
 _SERVERS = {
     "gunicorn": ["gunicorn", "-w", "2", "online.processes.forking_hosts:wsgi", "-b"],
@@ -53,7 +53,7 @@ _SERVERS = {
     "uvicorn with workers": ["uvicorn", "--workers", "2", "online.processes.forking_hosts:asgi", "--port"],
 }
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_FAST = {"os.fork", "os.fork from a thread", "gunicorn with preload", "uvicorn"}
+_FAST = {"os.fork", "os.fork from a thread", "pool of billiard", "gunicorn with preload", "uvicorn"}
 
 
 def _cases(names: tuple[str, ...]) -> list[object]:
@@ -146,7 +146,6 @@ def test_a_server_that_is_ended_loses_no_turn(server: str, number: signal.Signal
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("celery") is None, reason="needs celery")
 @pytest.mark.parametrize("number", _SIGNALS)
 def test_celery_loses_no_turn(number: signal.Signals, tmp_path: Path) -> None:
     for name in ("broker", "control", "processed"):

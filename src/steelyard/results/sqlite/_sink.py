@@ -150,7 +150,13 @@ class SQLiteSink(TablesSink):
     async def aclose(self) -> None:
         """Close the file; a later write opens it again."""
         if self._used:
-            self._store_counts()
+            # There is no next time, and children that end together write at the same time.
+            deadline = time.monotonic() + self._lock_timeout
+            while True:
+                problem = self._store_counts()
+                if not _is_locked(problem) or time.monotonic() >= deadline:
+                    break
+                await asyncio.sleep(0.02)
             self._used = False
             self._file.let_go()
 
@@ -246,7 +252,7 @@ class _StoreFile(FileConnection):
 _files: WeakValueDictionary[str, _StoreFile] = WeakValueDictionary()
 
 
-def _is_locked(error: sqlite3.Error) -> bool:
+def _is_locked(error: Exception | None) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
