@@ -36,6 +36,7 @@ from steelyard.questions import (
     Answer,
     Claims,
     Contradicted,
+    Entities,
     Predicate,
     Question,
     Request,
@@ -109,6 +110,27 @@ TAJ_REFERENCE = ("Taj Mahal", "Yamuna", "Agra", "1631", "Shah Jahan", "Mumtaz Ma
 def test_entity_recall_of_the_taj_mahal(present: tuple[str, ...], value: float) -> None:
     script = Script(entities={"reference": TAJ_REFERENCE, "contexts": present})
     assert score(ContextEntityRecall(), FRANCE, script).value == pytest.approx(value)
+
+
+def test_entity_recall_asks_for_other_names_of_what_is_not_found_alone() -> None:
+    def answer(question: Question, _: Request) -> Answer:
+        match question:
+            case Entities(of=of):
+                return Texts(
+                    items=("UK", "Paris", "Rome") if of == "reference" else ("United Kingdom", "paris")
+                )
+            case Predicate(criterion=criterion):
+                assert "Paris" not in criterion
+                return YesNo(value=criterion.endswith("UK"))
+        raise AssertionError(f"nothing scripted for {question!r}")
+
+    result = asyncio.run(ContextEntityRecall(aliases="judged").score(FRANCE, judge=ScriptedJudge(answer)))
+    assert [(verdict.about, verdict.value) for verdict in result.verdicts] == [
+        ("UK", True),
+        ("Paris", True),
+        ("Rome", False),
+    ]
+    assert result.value == pytest.approx(2 / 3)
 
 
 def test_context_relevancy_is_needed_sentences_over_all() -> None:

@@ -354,6 +354,7 @@ async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str)
                 ({**own, "origin": "http://evil.example"}, label()),
                 ({**own, "origin": "http://127.0.0.1:9999"}, label()),
                 ({**own, "origin": "null"}, label()),
+                ({**own, "origin": "http://["}, label()),
             ],
             400: [
                 (own, label(value="supported")),

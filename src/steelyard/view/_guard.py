@@ -145,4 +145,4 @@ def _same(given: str, wanted: str) -> bool:
 def _is_own_origin(headers: Headers) -> bool:
     """A browser says where a change comes from; other clients say nothing and hold no cookies of ours."""
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == headers.get("host")
+    return origin is None or origin.partition("://")[2] == headers.get("host")
