@@ -290,7 +290,8 @@ class TestBreaker:
         async def late() -> None:
             inner.seconds = 0.05
             first = asyncio.create_task(ask(judge))
-            await asyncio.sleep(0)
+            while not inner.calls:
+                await asyncio.sleep(0)
             inner.seconds = 0.0
             await ask(judge, 3)
             now[0] = 5
