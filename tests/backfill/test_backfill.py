@@ -231,9 +231,9 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path: Path) -> None:
     path = parquet(tmp_path / "t.parquet", rows(200))
     judge = Paid(yes)
     counts, _, _ = filled(
-        sources(path), tmp_path / "s.db", judge=judge, budget=0.05, price=Price(input=1.0, output=1.0)
+        sources(path), tmp_path / "s.db", judge=judge, budget=0.0505, price=Price(input=1.0, output=1.0)
     )
-    assert 40 <= counts.judged <= 50
+    assert counts.judged == counts.usage.requests == 50  # a tenth of a cent each
     assert "budget" in counts.stopped
 
 

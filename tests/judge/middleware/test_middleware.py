@@ -288,14 +288,15 @@ class TestBreaker:
         judge, inner, now = self.make(*[down()] * 4)
 
         async def late() -> None:
-            inner.seconds = 0.05
-            first = asyncio.create_task(ask(judge))
-            while not inner.calls:
-                await asyncio.sleep(0)
+            inner.seconds = 0.5
+            first = asyncio.create_task(judge.answer(ONE))
+            await asyncio.sleep(0)
+            assert inner.inside == 1
             inner.seconds = 0.0
             await ask(judge, 3)
             now[0] = 5
-            await first
+            with pytest.raises(JudgeUnavailable):
+                await first
 
         asyncio.run(late())
         assert (judge.state, inner.calls) == ("open", 4)
