@@ -132,6 +132,14 @@ def test_a_question_that_looks_like_a_whole_prompt_says_so() -> None:
     assert asked_of(plain, sources_of(plain)).notes == ()
 
 
+def test_a_question_within_words_of_the_application_says_so_although_it_was_looked_up() -> None:
+    own = f"Today is Monday.\nUse this for words like 'tomorrow'.\n\nQuestion: {QUESTION}"
+    search = Step(kind="retrieval", given=own, contexts=(Context(text=HOURS, id="1"),), at=1, ended=2)
+    turn = Turn(given=own, steps=(search, call(f"{HOURS}\n\n{own}", "From ten to five.", at=3)), answer="x")
+    asked = asked_of(turn, sources_of(turn))
+    assert (asked.question, asked.notes) == (own, ("question_whole_prompt",))
+
+
 INVOICE = "Invoice of the customer {} for May. The sum of {} is due on the first of June. {} has the keys."
 MINE, OTHERS = (INVOICE.format(who, 300, who) for who in ("Anders", "Berger"))
 

@@ -13,6 +13,7 @@ from llama_index.core.base.llms.types import ChatMessage, CompletionResponse
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, texts
@@ -137,3 +138,31 @@ def test_a_prompt_around_what_was_searched_for_in_vain_is_noted(receiver: Receiv
         f"QUESTION: {question}\n=====\n\n=====\nFINAL ANSWER:"
     )
     assert any(note.startswith("question_whole_prompt") for note in receiver.record.notes)
+
+
+def test_what_a_thread_found_for_the_event_loop_belongs_to_the_call_that_shows_it(receiver: Receiver) -> None:
+    found = "The lighthouse of Skarholm was built in 1868 and its lens came from Paris."
+
+    async def answers(question: str) -> None:
+        kept = Kept(NodeWithScore(node=TextNode(text=found), score=0.5))
+        (shown,) = await asyncio.to_thread(kept.retrieve, question)
+        await Scripted().acomplete(f"{shown.text}\n\nQuestion: {question}")
+
+    asyncio.run(answers("When was the lighthouse built?"))
+    asyncio.run(answers("Where did the lens come from?"))
+    first, second = receiver.records
+    assert [first.question, second.question] == [
+        "When was the lighthouse built?",
+        "Where did the lens come from?",
+    ]
+    assert (texts(first), texts(second)) == ([found], [found])
+    assert {(turn.evidence, turn.contexts[0].score) for turn in (first, second)} == {("known", None)}
+
+
+def test_nodes_of_an_engine_that_says_nothing_belong_to_the_call_after_it(receiver: Receiver) -> None:
+    engine = RetrieverQueryEngine(retriever=Fixed("d1"), response_synthesizer=NoText(llm=Scripted()))
+    (found,) = engine.query(QUESTION).source_nodes
+    Scripted().complete(f"{found.text}\n\nQuestion: {QUESTION}")
+    silent, turn = receiver.records
+    assert (silent.answer, silent.notes[0].partition(":")[0]) == ("", "answer")
+    assert (turn.question, texts(turn), turn.answer, turn.evidence) == (QUESTION, [PARIS], ANSWER, "known")

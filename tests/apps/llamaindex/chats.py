@@ -256,7 +256,7 @@ async def workflow_that_corrects(config: Any) -> str:
 
 @script(Truth(question=PRICE, contexts=(FARES, STORM), answer=PRICE_ANSWER), framework="llamaindex")
 async def workflow_with_a_prompt_by_hand(config: Any) -> str:
-    """A workflow that is given its index with the question, and formats the prompt itself."""
+    """A workflow that is given its index, formats the prompt itself, and returns what OpenAI's API would."""
 
     class Flow(Workflow):
         @step
@@ -269,7 +269,8 @@ async def workflow_with_a_prompt_by_hand(config: Any) -> str:
             shown = "\n".join(f"[{at}] {each.text}" for at, each in enumerate(ev.nodes, 1))
             query = await ctx.store.get("query")
             made = await completes(otherwise=PRICE_ANSWER).acomplete(f"{shown}\n\nQuestion: {query}")
-            return StopEvent(result=made.text)
+            message = {"role": "assistant", "content": made.text}
+            return StopEvent(result={"id": "chat-1", "choices": [{"index": 0, "message": message}]})
 
     return str(await Flow().run(query=PRICE, retriever=Shelf(FARES, STORM)))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.prompts import PromptTemplate
 
-from steelyard.recording.reading import asked_in, is_question, searched_by_provider, strings_in
+from steelyard.recording.reading import asked_in, is_question, messages_in, searched_by_provider, strings_in
 
 ASK = "How does a steelyard weigh things?"
 
@@ -149,3 +149,12 @@ def test_results_of_a_hosted_search_are_a_tools(reply: Any) -> None:
 )
 def test_a_reply_without_texts_of_a_search_has_none(reply: Any) -> None:
     assert searched_by_provider(reply) == ()
+
+
+def test_documents_among_the_parts_of_a_message_are_no_words_of_the_user() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "The ferry leaves at 7:15."}
+    document = {"type": "document", "source": source, "title": "Timetable"}
+    asked = {"role": "user", "content": [document, {"type": "text", "text": "When does it leave?"}]}
+    (message,) = messages_in([asked])
+    assert (message.documents, message.words) == (("The ferry leaves at 7:15.",), "When does it leave?")
+    assert asked_in([asked]) == "When does it leave?"

@@ -28,6 +28,7 @@ from steelyard_llamaindex._turn import (
     current_place,
     follow_latest,
     loose_retrievals,
+    only_retrieved,
     precede,
 )
 
@@ -195,11 +196,11 @@ class OpenTurns:
                 turn.said = result
 
     def _leave_root(self, turn: Turn, result: Any) -> None:
-        kind = turn.root.kind
-        if kind == "retrieve":
+        if turn.root.kind == "retrieve" or only_retrieved(turn, result):
             turn.root.result = result
             loose_retrievals.set((self._mark, (*self._loose()[1 - _MOST_LOOSE :], turn.root)))
             self._strays.append(turn.root)
+        if turn.root.kind == "retrieve":
             self.finish(turn)
             return
         try:

@@ -171,6 +171,8 @@ class Turn:
     """Of a model call that no run holds, a weak reference to the stream that its reply comes in."""
     strays: tuple[Step, ...] = ()
     """The latest retrievals that no run holds and that had ended when it did, in whatever thread."""
+    taken: tuple[Step, ...] = ()
+    """Those of them that it is built upon, if no run holds it."""
     replied: tuple[Predecessor, ...] = ()
     """What the latest runs that had ended when it did asked a model last, in whatever thread."""
     checks: bool = False
@@ -205,6 +207,16 @@ current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place
 def unused(turn: Turn) -> list[Step]:
     """The retrievals before a turn that no other turn's answer has used."""
     return [step for step in turn.loose if step.used_by in (None, turn.id)]
+
+
+def only_retrieved(turn: Turn, result: Any) -> bool:
+    """Whether an engine returned nodes without a word, for code of the application to go on with."""
+    if turn.root.kind != "query" or turn.calls or turn.failure is not None:
+        return False
+    try:
+        return result.response in ("", None) and bool(result.source_nodes)
+    except Exception:  # noqa: BLE001 - a stream, or an object of the application's own
+        return False
 
 
 def follow_latest(turn: Turn, mark: object) -> None:

@@ -20,6 +20,7 @@ from steelyard.recording.provenance import (
     is_intermediate_output,
     labelled_question,
     names_both,
+    names_question_within,
     plain,
     split_chat_template,
     word_count,
@@ -74,10 +75,12 @@ def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
     """The question in what the root was given, which may be a prompt that passages were put into."""
     if _held(own, _before(sources)):
         return _cut_out(turn, sources, own) or Asked(question=own, notes=("question_whole_prompt",))
+    notes: tuple[Note, ...] = ()
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
-        return Asked(question=own, standalone=_standalone(turn, own))
+        notes = ("question_whole_prompt",) if names_question_within(own) else ()
+        return Asked(question=own, standalone=_standalone(turn, own), notes=notes)
     looks_filled = "\n" in own and _looks_filled("\n".join(split_chat_template(own)))
-    notes: tuple[Note, ...] = ("question_whole_prompt",) if looks_filled else ()
+    notes = ("question_whole_prompt",) if looks_filled else ()
     cut = _cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None
     return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
 

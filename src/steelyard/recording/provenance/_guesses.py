@@ -139,6 +139,16 @@ def names_both(prompt: str) -> bool:
     )
 
 
+def names_question_within(text: str) -> bool:
+    r"""Whether a text of several lines names its question, after other words: a template of the caller's own.
+
+    >>> names_question_within("Today is Monday.\nQuestion: How many hills?")
+    True
+    """
+    found = sections(text) if "\n" in text else ()
+    return len(found) > 1 and found[-1].names_question and bool(found[-1].text) and bool(found[0].text)
+
+
 def has_empty_place(prompt: str, question: str) -> bool:
     r"""Whether a prompt has a place for passages, by its name or its form, and nothing in it.
 

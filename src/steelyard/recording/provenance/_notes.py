@@ -37,7 +37,7 @@ NOTES: dict[Note, str] = {
     "question_guessed": "the question was cut out of a prompt; record(question=...) takes the real one",
     "question_unknown": "the user's question was not found",
     "question_whole_prompt": (
-        "the question looks like a prompt that passages were put into before the turn; record(question=...) "
+        "the question looks like a prompt that texts were put into before the turn; record(question=...) "
         "and turn.contexts take them apart"
     ),
     "question_rewritten_only": "only a rewritten form of the question was seen",

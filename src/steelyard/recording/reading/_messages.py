@@ -57,11 +57,21 @@ class Message:
     """The tool calls in it, as they stand there."""
     failed: bool = field(default=False, compare=False)
     """Whether it is a tool's, which says that it failed."""
+    documents: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """The texts of the documents among its parts; they stand in its text, too."""
+
+    @property
+    def words(self) -> str:
+        """Its text without the documents."""
+        text = self.text
+        for document in self.documents:
+            text = text.replace(document, "", 1)
+        return text.strip()
 
 
 def spoken(messages: Iterable[Message]) -> list[str]:
     """What the user said, without what a framework says in the user's place or puts around it."""
-    texts = [message.text for message in messages if message.role == "user" and message.text]
+    texts = [message.words for message in messages if message.role == "user" and message.words]
     own = [text for text in texts if not (_CORRECTION.match(text) or text.rstrip().endswith(_TRY_AGAIN))]
     return list(map(_own_words, own or texts))
 
@@ -222,7 +232,14 @@ def _said_by(role: Role, value: Mapping[Any, Any]) -> Message:
         value.get("result", content) if role == "tool" else None,
         calls=tuple(calls) if isinstance(calls, (list, tuple)) else (),
         failed=role == "tool" and value.get("status") == "error",
+        documents=tuple(_documents(content)) if isinstance(content, list) else (),
     )
+
+
+def _documents(content: Sequence[object]) -> Iterator[str]:
+    for part in content:
+        if isinstance(part, Mapping) and part.get("type") == "document" and (text := text_in(part)):
+            yield text
 
 
 def _of_object(value: object) -> Message | None:

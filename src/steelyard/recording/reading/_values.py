@@ -59,6 +59,7 @@ Split = Callable[[str], tuple[Context, ...]]
 
 # Search services nest hits in results in responses; values deeper than this are cycles.
 _DEPTH = 8
+_SCALARS = (str, int, float, type(None))
 _CELL = 20
 """Characters of the cells of a row; a passage has more."""
 _INSIDE = (
@@ -122,8 +123,27 @@ def _listed(values: Sequence[Any], split: Split, depth: int) -> tuple[Context, .
     if pair is not None:
         return (pair,)
     if len(values) == 1:
-        return contexts_in(values[0], split, depth - 1)
-    return tuple(found for value in values for found in _one(value, split, depth))
+        return contexts_in(values[0], split, depth - 1) or _column(values)
+    return tuple(found for value in values for found in _one(value, split, depth)) or _column(values)
+
+
+def _column(values: Sequence[Any]) -> tuple[Context, ...]:
+    """The texts of rows that say hardly anything else, whatever they are called, if all call them alike."""
+    texts: dict[str, list[str]] = {}
+    for row in values:
+        if not isinstance(row, Mapping) or not all(isinstance(one, _SCALARS) for one in row.values()):
+            return ()
+        name = max(row, key=lambda name: len(str(row[name])), default=None)
+        text = row.get(name)
+        if (
+            not isinstance(text, str)
+            or len(text) <= _CELL
+            or 2 * len(text) <= len("".join(map(str, row.values())))
+        ):
+            return ()
+        texts.setdefault(str(name), []).append(text.strip())
+    only = next(iter(texts.values())) if len(texts) == 1 else []
+    return tuple(Context(text=text_of(text)) for text in only)
 
 
 def _one(value: object, split: Split, depth: int) -> Iterator[Context]:

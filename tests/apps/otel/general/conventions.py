@@ -205,6 +205,18 @@ def documents_as_blocks_of_a_message() -> Trace:
     return trace
 
 
+@shape(Turn(without="guessed"))
+def documents_as_blocks_and_nothing_else() -> Trace:
+    """The same call alone: the documents are said to be such, so that nothing is cut out of the prompt."""
+    documents = [{"type": "document", "source": {"type": "text", "data": text}} for text in PASSAGES]
+    sent = compact([*documents, {"type": "text", "text": QUESTION}])
+    told = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": sent}
+    said = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": ANSWER}
+    trace = Trace("opentelemetry.instrumentation.anthropic")
+    trace.leaf("anthropic.chat", {"llm.request.type": "chat", "gen_ai.request.model": "s", **told, **said})
+    return trace
+
+
 @shape(Turn())
 def step_called_chat_around_a_call() -> Trace:
     """A workflow called `chat` tells the user's message alone; the client below tells what was sent."""

@@ -127,4 +127,20 @@ def crew_of_which_only_the_client_is_seen() -> Trace:
     return trace
 
 
+@shape(Turn(question="Collect facts about chains.", one_text=True))
+def crew_whose_first_task_alone_takes_an_input() -> Trace:
+    """The last task says what to do with the first one's result, not what was asked."""
+    trace = Trace(_SCOPE)
+    first, last = "Collect facts about chains.", "Write one sentence from the facts."
+    tasks = [{"description": "Collect facts about {topic}."}, {"description": last}]
+    came = {"raw": ANSWER, "agent": "Writer", "tasks_output": [_done(first, _FACTS), _done(last, ANSWER)]}
+    told = {"crew_tasks": json.dumps(tasks)}
+    with trace.span("Crew_1.kickoff", {**oi("CHAIN", {"topic": "chains"}, came), **told}):
+        _look_up(trace, first, _FACTS)
+        with trace.span("Writer._execute_core", {**oi("AGENT", None, _done(last, ANSWER)), "task_key": "k"}):
+            facts = f"{_task(last)}\n\nThis is the context you're working with:\n{_FACTS}"
+            trace.leaf("ChatCompletion", oi_model([("user", facts)], ANSWER), scope=_MODEL)
+    return trace
+
+
 SHAPES = [found for found in globals().values() if isinstance(found, Shape)]

@@ -27,6 +27,7 @@ from steelyard.recording.provenance import (
     guessed_question,
     is_intermediate_output,
     is_turn,
+    json_strings,
     notes_on_predecessors,
     plain,
     sentence,
@@ -153,8 +154,9 @@ class LlamaIndexDraft(TurnDraft):
         result = turn.root.result
         answer = reply_of(result)[0] if turn.root.kind == "llm" else answer_of(result)
         if isinstance(steps.returned, Mapping) and answer[:1] == "{":
-            # No name says which part of it was the answer.
-            answer = said_last([text for _, text in strings_in(steps.returned)], steps.calls) or answer
+            # No name says which part of it was the answer; messages are looked at if no other text is it.
+            texts = [text for _, text in strings_in(steps.returned)], list(json_strings(answer))[1:]
+            answer = next(filter(None, (said_last(one, steps.calls) for one in texts)), answer)
         return answer or (answer_of(turn.said) if turn.root.kind == "manual" else "")
 
     def _timings(self, steps: Steps) -> Timings:
@@ -199,7 +201,7 @@ def _is_turn_alone(turn: Turn, steps: Steps, origin: Origin, asked: Asked, answe
     """Whether a call that nothing holds answered out of what was retrieved before it, or of its prompt."""
     if asks_of_reply(asked, steps):
         return False
-    if turn.loose:
+    if turn.loose or turn.taken:
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
     is_answered = bool(origin.contexts and asked.question and answer)
     return is_answered and is_turn(steps.calls, answer=answer)
@@ -225,7 +227,9 @@ def _consume(turn: Turn, steps: Steps, origin: Origin) -> None:
     texts = {one.text for one in origin.contexts}
     shown = [any(one.text in texts for step in run for one in step.contexts or ()) for run in steps.before]
     last = max((at for at, used in enumerate(shown) if used), default=-1)
-    for step in unused(turn)[: last + 1]:
+    # Before what other threads retrieved may stand what another turn's answer waits for.
+    taken = [step for step, used in zip(turn.taken, shown, strict=True) if used] if turn.taken else []
+    for step in taken or unused(turn)[: last + 1]:
         step.used_by = turn.id
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from steelyard.record import Context, text_of
 from steelyard.recording.building import Step, StepKind, is_telling, shown_instead
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import ModelCall, find_passages, plain
+from steelyard.recording.provenance import ModelCall, find_passages, plain, word_count
 from steelyard.recording.reading import asked_in, messages_in
 from steelyard_llamaindex._kinds import is_memory
 from steelyard_llamaindex._turn import Call, Turn, unused
@@ -92,6 +92,8 @@ def _number_or_none(value: Any) -> float | None:
         return None
 
 
+_TELLING = 8
+"""Words that stand in two prompts only if both were given the same passage."""
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
 """What engines over tables tell in a response's metadata: the query that a model wrote, and its rows."""
 _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
@@ -101,7 +103,7 @@ _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat
 def turn_of(turn: Turn) -> Steps:
     """The turn as steps."""
     read = _nodes(turn)
-    before = [list(_retrieved_before(turn, span, read)) for span in unused(turn)]
+    before = _before(turn, read)
     is_searched = any(before) or any(span.kind == "retrieve" for span in turn.steps)
     steps = [*_steps(turn, read), *([] if is_searched else _strays(turn, read))]
     replied = [] if turn.is_alone or is_searched else list(_replied_elsewhere(turn, read))
@@ -135,6 +137,14 @@ def _nodes(turn: Turn) -> Nodes:
     return Nodes([text for call in turn.calls for text in texts_of(call.asked)])
 
 
+def _before(turn: Turn, read: Nodes) -> list[list[Step]]:
+    """What was retrieved before the turn, by run: in its own task or thread, else in others."""
+    before = [list(_retrieved_before(turn, span, read)) for span in unused(turn)]
+    if turn.is_alone and not any(_holds_one(run, read) for run in before):
+        turn.taken, before = _strays_before(turn, read) or ((), before)
+    return before
+
+
 def _retrieved_before(turn: Turn, span: Span, read: Nodes) -> Iterator[Step]:
     """What was retrieved before the turn; of a run that may search by itself, if its prompts hold it."""
     step = _retrieval(span, read)
@@ -142,19 +152,52 @@ def _retrieved_before(turn: Turn, span: Span, read: Nodes) -> Iterator[Step]:
         yield step
 
 
+def _holds_one(run: Iterable[Step], read: Nodes) -> bool:
+    return any(read.holds(one.text) for step in run for one in step.contexts or ())
+
+
 def _strays(turn: Turn, read: Nodes) -> Iterator[Step]:
     """What threads that knew nothing of the turn retrieved during it, as far as its prompts hold it.
 
-    Without ids, scores and what was asked: where two turns hold the same text, they may be another user's.
     Not for a turn that has a retrieval of its own: then that is where its passages come from.
     """
+    for span in _unclaimed(turn):
+        if span.began >= turn.root.began and (step := _stray(span, read)):
+            yield replace(step, given=None)
+
+
+def _strays_before(turn: Turn, read: Nodes) -> tuple[tuple[Span, ...], list[list[Step]]] | None:
+    """The same of a call that no run holds, before it: an event loop has a thread search for it.
+
+    Only what is too long to stand in its prompt by chance; of several that found the same the latest counts.
+    """
+    taken: dict[Span, Step] = {}
+    known: set[str] = set()
+    for span in reversed(list(_unclaimed(turn))):
+        ended = _ended(span)
+        step = _stray(span, read) if ended is not None and ended <= turn.root.began else None
+        texts = {one.text for one in step.contexts or ()} if step else set[str]()
+        if step and not texts <= known and sum(map(word_count, texts)) >= _TELLING:
+            known |= texts
+            taken[span] = step
+    runs = [[step] for step in reversed(taken.values())]
+    return (tuple(reversed(taken)), runs) if runs else None
+
+
+def _unclaimed(turn: Turn) -> Iterator[Span]:
     own = {id(span) for span in turn.loose}
-    for span in turn.strays:
-        if span.began < turn.root.began or id(span) in own or span.used_by not in (None, turn.id):
-            continue
-        step = _retrieval(span, read)
-        if shown := tuple(Context(text=one.text) for one in step.contexts or () if read.holds(one.text)):
-            yield replace(step, given=None, contexts=shown)
+    return (one for one in turn.strays if id(one) not in own and one.used_by in (None, turn.id))
+
+
+def _stray(span: Span, read: Nodes) -> Step | None:
+    """What was retrieved elsewhere, as far as the turn's prompts hold it, the query too.
+
+    Without ids and scores: where two turns hold the same text, they may be another user's.
+    """
+    step = _retrieval(span, read)
+    shown = tuple(Context(text=one.text) for one in step.contexts or () if read.holds(one.text))
+    given = step.given if isinstance(step.given, str) and read.holds(step.given) else None
+    return replace(step, given=given, contexts=shown) if shown else None
 
 
 def _replied_elsewhere(turn: Turn, read: Nodes) -> Iterator[ModelCall]:

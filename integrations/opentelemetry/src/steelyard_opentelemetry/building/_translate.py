@@ -169,6 +169,8 @@ def _beside(step: Step, parsed: ParsedSpan) -> Iterator[Step]:
     if parsed.kind == "llm" and parsed.passing and isinstance(rest := loaded(parsed.passing[0]), Mapping):
         given = {name: value for name, value in rest.items() if name not in _SENT}
         yield Step(kind="chain", given=given, parent=step.parent, at=step.at)
+    if found := [Context(text=text) for one in parsed.messages for text in one.documents]:
+        yield Step(kind="chain", contexts=ranked(unique(found)), parent=step.parent, at=step.at)
     if parsed.noted:
         yield Step(kind="chain", returned=list(parsed.noted), parent=step.parent, at=step.at)
     if parsed.windows:
@@ -218,7 +220,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
 
 
 def _sent_by(parsed: ParsedSpan) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.text} for message in parsed.messages]
+    return [{"role": message.role, "content": message.words} for message in parsed.messages]
 
 
 def _within(turn: Turn, steps: Steps) -> Iterator[tuple[Any, bool]]:
@@ -361,4 +363,4 @@ def _sent(steps: Steps) -> Any:
         return None
     if not any(one.role == "user" for one in first.messages):
         return None  # a prompt of which nobody tells who said what
-    return [{"role": one.role, "content": one.text} for one in first.messages if one.role != "tool"]
+    return [{"role": one.role, "content": one.words} for one in first.messages if one.role != "tool"]

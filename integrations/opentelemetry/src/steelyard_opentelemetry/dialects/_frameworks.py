@@ -187,12 +187,16 @@ def _asked_of_crew(inputs: object) -> str:
 
 
 def _described(tasks: object, inputs: object) -> str:
-    """The description of the last task, with the inputs in their places; nothing where a place stays open."""
-    last = tasks[-1] if isinstance(tasks, list) and tasks else None
-    text = last.get("description") if isinstance(last, Mapping) else None
-    if not isinstance(text, str):
-        return ""
+    """The last task that inputs are put into, else the last; nothing where a place stays open."""
+    told = (
+        (one.get("description") for one in tasks if isinstance(one, Mapping))
+        if isinstance(tasks, list)
+        else ()
+    )
+    texts = [text for text in told if isinstance(text, str)]
     given = inputs if isinstance(inputs, Mapping) else {}
+    filled = [text for text in texts if any(f"{{{name}}}" in text for name in given)]
+    text = next(reversed(filled or texts), "")
     for name, value in given.items():
         text = text.replace(f"{{{name}}}", str(value))
     # A place that stays open shows that the inputs are not on the span, and the question is not known.
