@@ -40,10 +40,10 @@ def all_at_once(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64
     sizes = np.array([[0.02], [0.06], [0.15], [0.4], [0.8]])
     stakes, evidence = np.zeros((5, streams)), np.empty(values.shape)
     for n in range(scores):
-        kept, left = 1 / (1 + n / 2_000), 1 / (1 + (n + 1) / 2_000)
+        kept, left = 1 / (1 + n / 4_000), 1 / (1 + (n + 1) / 4_000)
         excess = values[:, n] - 0.9
         stakes = (stakes + kept - left) * (1 - sizes * excess)
-        evidence[:, n] = (sizes**0.5 * stakes).sum(axis=0) / (sizes**0.5).sum() + left
+        evidence[:, n] = (sizes * stakes).sum(axis=0) / sizes.sum() + left
     return bound(values), 1 - bound(1 - values), evidence
 
 

@@ -17,9 +17,9 @@ _MOST_BET = 0.5  # more would risk all evidence on one score
 # Small bets find small falls, large ones find deep falls sooner; which it will be is not known, nor how far
 # turns of a session are alike: the more they are, the smaller the best bet.
 _BETS = np.array([0.02, 0.06, 0.15, 0.4, 0.8])
-_PARTS = np.sqrt(_BETS) / np.sqrt(_BETS).sum()
-"""Of the stake: the more, the larger the bet, since a deep fall is told sooner than a small one anyway."""
-_HORIZON = 2_000.0  # scores after which half of the stake has been put on a fall
+_PARTS = _BETS / _BETS.sum()
+"""Of the stake: a small bet grows slowly, so that a smaller part delays it by a smaller share of its time."""
+_HORIZON = 4_000.0  # scores after which half of the stake has been put on a fall
 _MOST_LOST = 0.9
 """No session may cost a bet more than this share of what it has become."""
 _NARROWEST = 0.05  # a target nearer to 1 would allow bets without end
@@ -174,7 +174,7 @@ class FallAlarm:
     Ramdas 2024, section 4). A session's next turn replaces its factor, so that sessions may be interleaved
     and nothing waits for their end: as long as turns of a session are alike, not unlike, what an open session
     has said so far is on average no more than what it will have said. Bets of five sizes are opened at every
-    score, sharing a starting stake of 1 by the roots of their sizes and by a prior over when a fall might
+    score, sharing a starting stake of 1 in proportion to their sizes and by a prior over when a fall might
     begin, so that good scores of the past do not hide it (after Shin, Ramdas & Rinaldo, E-detectors, 2023).
     The alarm goes off when the sum reaches 1 / alpha, which by Ville's inequality happens on a healthy stream
     with a probability of at most alpha, ever. `benchmarks/sessions.py` measures it.
@@ -187,7 +187,7 @@ class FallAlarm:
     all turns is taken for sessions of a hundred turns.
     """
 
-    most_doubt: ClassVar[float] = 0.018
+    most_doubt: ClassVar[float] = 0.017
     """No bet is let off more (see `add`): nearly the mean of the worse half of a wave of .03."""
 
     target: float
@@ -227,7 +227,7 @@ class FallAlarm:
             session: The session of the turn, or its user; None or empty for a turn of its own.
             usual: How far the mean usually is above the target's, -.15 to .15, at the time of this turn.
             doubt: By how much below that the mean may be then without a fall, for a bet of 1: what is usual
-                is not known exactly, and the larger a bet, the more such an error would win it; .018 at most.
+                is not known exactly, and the larger a bet, the more such an error would win it; .017 at most.
             design_effect: If nobody knows its session: how many times the variance of a mean of such turns is
                 what it would be if they were independent, as far as is known now.
 
