@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_args
 
+from steelyard._internal.files import replace_file
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.calibration._collect import Judged, Key, Signal, judged_of
 from steelyard.calibration._maps import MAPS, CalibrationMap, Fit
@@ -143,11 +144,7 @@ class Calibration:
             "made_at": self.made_at,
             "maps": [entry.to_dict() for entry in self.entries],
         }
-        place = Path(path)
-        # In the same folder, since only within one file system a file is replaced as a whole.
-        draft = place.with_name(f".{place.name}.{os.getpid()}")
-        draft.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        draft.replace(place)
+        replace_file(path, json.dumps(data, indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard._internal.files import replace_file
 from steelyard._internal.typed import read
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, Provenance, Score
@@ -116,10 +117,7 @@ class FittedScreen:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, which is replaced as a whole."""
         data = {"steelyard_screen": _SCHEMA, "version": self.version, **self._content()}
-        place = Path(path)
-        draft = place.with_name(f".{place.name}.{os.getpid()}")
-        draft.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        draft.replace(place)
+        replace_file(path, json.dumps(data, indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FittedScreen | None:

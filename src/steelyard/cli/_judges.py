@@ -11,7 +11,7 @@ from steelyard.cli._options import BASE_URL, JUDGE, KEY_VARIABLE
 from steelyard.cli._say import counted
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError, MissingDependency
-from steelyard.judge import OpenAIEmbedder, StaticEmbedder, judge_from
+from steelyard.judge import HERE, OpenAIEmbedder, StaticEmbedder, judge_from, kind_of
 from steelyard.judge.dry_run import DryRunJudge
 from steelyard.metrics import Metric, default_metrics, parse_metrics
 from steelyard.questions import Embedder, Judge
@@ -19,7 +19,6 @@ from steelyard.scores import Usage
 
 FREE = "This judge asks nobody: no requests, no tokens, no price."
 _MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
-_HERE = ("local", "pair")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,12 +51,7 @@ class JudgeChoice:
     @classmethod
     def named(cls, judge: str, **options: Any) -> JudgeChoice:
         """The judge that `--judge` and the options beside it name."""
-        kind, _, model = judge.partition(":")
-        kind = {"chat": "openai"}.get(kind, kind)
-        if kind not in (*_HERE, *_MODELS):
-            raise ConfigurationError(
-                f"no judge {judge!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL' and 'pair:FILE'"
-            )
+        kind, model = kind_of(judge)
         chosen = cls(kind=kind, model=model or _MODELS.get(kind, ""), **options)
         if chosen.is_here and (chosen.embedder or chosen.base_url or chosen.key_variable):
             raise ConfigurationError(
@@ -76,7 +70,7 @@ class JudgeChoice:
     @property
     def is_here(self) -> bool:
         """Whether it runs in this process: nothing is sent, and there is no price."""
-        return self.kind in _HERE
+        return self.kind in HERE
 
     def check_agreed(self, yes: bool) -> None:
         """Refuse to ask a judge that costs something if the user has only seen the price."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from steelyard._internal.files import owners_alone
+from steelyard._internal.files import replace_file
 from steelyard._internal.typed import adapter
 from steelyard.errors import InvalidGoldenSet
 from steelyard.record import Context, Record
@@ -244,18 +243,10 @@ class GoldenSet:
         Raises:
             OSError: If it cannot be written.
         """
-        path = Path(path)
         header = {_MARK: GOLDEN_SCHEMA, "name": self.name, "version": self.version, "cases": len(self)}
         lines = [header, *map(case_to_dict, self.cases)]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        # In the same folder: a rename is one step only within a file system.
-        beside = path.with_name(f".{path.name}.new")
-        beside.unlink(missing_ok=True)
-        with open(beside, "x", encoding="utf-8", opener=owners_alone) as file:
-            file.write(text)
-        if path.exists():
-            shutil.copymode(path, beside)
-        beside.replace(path)
+        replace_file(path, text, private=True)
 
     @classmethod
     def load(cls, path: str | Path) -> GoldenSet:

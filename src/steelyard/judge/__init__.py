@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from steelyard._internal.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from steelyard.judge._by_name import HERE as HERE
     from steelyard.judge._by_name import judge_from
+    from steelyard.judge._by_name import kind_of as kind_of
     from steelyard.judge.chat import ChatJudge
     from steelyard.judge.decisions import DecisionsJudge
     from steelyard.judge.embed._minilm import MiniLMEmbedder
@@ -42,6 +44,8 @@ __getattr__, __dir__ = lazy_exports(
         "PairJudge": "steelyard.judge.pair",
         "PairLabels": "steelyard.judge.pair",
         "StaticEmbedder": "steelyard.judge.embed._static",
+        "HERE": "steelyard.judge._by_name",
         "judge_from": "steelyard.judge._by_name",
+        "kind_of": "steelyard.judge._by_name",
     },
 )

@@ -8,14 +8,29 @@ from typing import Any
 from steelyard.errors import ConfigurationError
 from steelyard.questions import Judge
 
-_HERE = ("local", "pair")
+HERE = ("local", "pair")
+"""Kinds of judge that run in this process."""
 _CLASSES = {
     "local": "LocalJudge",
     "openai": "ChatJudge",
-    "chat": "ChatJudge",
     "decisions": "DecisionsJudge",
     "pair": "PairJudge",
 }
+
+
+def kind_of(name: str) -> tuple[str, str]:
+    """The kind of judge that a name stands for, and the model in it, if any.
+
+    Raises:
+        ConfigurationError: If there is no such kind.
+    """
+    kind, _, model = name.partition(":")
+    kind = {"chat": "openai"}.get(kind.strip().lower(), kind.strip().lower())
+    if kind not in _CLASSES:
+        raise ConfigurationError(
+            f"no judge {name!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL' and 'pair:FILE'"
+        )
+    return kind, model.strip()
 
 
 def judge_from(
@@ -49,14 +64,9 @@ def judge_from(
         if model or base_url or api_key or concurrency or options:
             raise ConfigurationError(f"{spec!r} is a judge already; give its options to its own class")
         return spec
-    kind, _, named = spec.partition(":")
-    kind, model = kind.strip().lower(), named.strip() or model
-    given = {"base_url": base_url, "api_key": api_key, "model": model, "concurrency": concurrency}
+    kind, named = kind_of(spec)
+    given = {"base_url": base_url, "api_key": api_key, "model": named or model, "concurrency": concurrency}
     given = {name: value for name, value in given.items() if value is not None} | options
-    if kind not in _CLASSES:
-        raise ConfigurationError(
-            f"no judge {spec!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL' and 'pair:FILE'"
-        )
     try:
         # The package loads what a class needs only now.
         made: Judge = getattr(import_module("steelyard.judge"), _CLASSES[kind])(**_checked(kind, given, spec))
@@ -67,11 +77,11 @@ def judge_from(
 
 def _checked(kind: str, given: dict[str, Any], spec: str) -> dict[str, Any]:
     """The options for a kind of judge; one that runs in this process has no server."""
-    if kind in _HERE:
+    if kind in HERE:
         given = {name: value for name, value in given.items() if name != "concurrency" and value is not None}
         if given.keys() & {"base_url", "api_key"} or (kind == "local" and given):
             raise ConfigurationError(f"judge {spec!r} runs here; leave out its server, key and model")
-    if kind in ("openai", "chat", "pair") and "model" not in given:
+    if kind in ("openai", "pair") and "model" not in given:
         raise ConfigurationError(
             f"judge {spec!r} needs a model, as in 'openai:gpt-4o-mini' and 'pair:FOLDER/model.onnx'"
         )

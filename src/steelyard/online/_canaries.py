@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import random
 import threading
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from steelyard._internal.files import replace_file
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place, error_words
 from steelyard.judge.middleware import uncached
@@ -65,11 +65,8 @@ class Reference:
     def save(self, path: str | Path) -> None:
         """Write it down; where that fails it is learned anew after a restart, and said."""
         data = {"steelyard_canaries": _SCHEMA, **self.__dict__}
-        place = Path(path)
         try:
-            draft = place.with_name(f".{place.name}.{os.getpid()}")
-            draft.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-            draft.replace(place)
+            replace_file(path, json.dumps(data, indent=1) + "\n")
         except OSError as error:
             _log.warning(
                 "canaries cannot be kept in %r: %s; name a file that can be written",
