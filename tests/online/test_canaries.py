@@ -366,6 +366,7 @@ def cause(judge_changed: bool, seed: int) -> str:
     return "judge" if changed else "application"
 
 
+@pytest.mark.timeout(600)
 def test_a_fallen_application_and_a_changed_judge_are_told_apart() -> None:
     right = sum(
         cause(judge_changed, seed) == ("judge" if judge_changed else "application")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, MessageRole
 from llama_index.core.memory import ChatMemoryBuffer, Memory, StaticMemoryBlock
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -233,16 +233,22 @@ def test_agents_side_by_side(receiver: Receiver) -> None:
 
 
 def test_cancelled_run(receiver: Receiver) -> None:
+    class Endless(Scripted):
+        async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+            asked.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
     async def main() -> None:
-        slow = engine("d1", llm=Scripted(slow=5.0))
-        tool = QueryEngineTool.from_defaults(slow, name="docs", description="docs")
+        tool = QueryEngineTool.from_defaults(engine("d1", llm=Endless()), name="docs", description="docs")
         agent = FunctionAgent(tools=[tool], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER]))
         handler = agent.run(user_msg=QUESTION)
-        await asyncio.sleep(0.2)
+        await asyncio.wait_for(asked.wait(), 100)
         await handler.cancel_run()
         with pytest.raises(BaseException):  # noqa: B017 - its class moved between versions
             await handler
 
+    asked = asyncio.Event()
     asyncio.run(main())
     assert (receiver.record.status, receiver.record.question) == ("cancelled", QUESTION)
     assert texts(receiver.record) == [PARIS]
