@@ -140,6 +140,13 @@ def test_a_question_within_words_of_the_application_says_so_although_it_was_look
     assert (asked.question, asked.notes) == (own, ("question_whole_prompt",))
 
 
+def test_the_question_in_a_request_is_what_the_application_looked_up() -> None:
+    request = json.dumps({"conversation": "c9", "text": QUESTION, "locale": "en"})
+    search = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS, id="1"),), at=1, ended=2)
+    turn = Turn(given={"payload": request}, steps=(search, call(HOURS, "From ten to five.", at=3)))
+    assert asked_of(turn, sources_of(turn)).question == QUESTION
+
+
 INVOICE = "Invoice of the customer {} for May. The sum of {} is due on the first of June. {} has the keys."
 MINE, OTHERS = (INVOICE.format(who, 300, who) for who in ("Anders", "Berger"))
 

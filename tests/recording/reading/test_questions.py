@@ -33,6 +33,8 @@ class Bundle:
         ASK,
         {"question": ASK, "chat_history": []},
         {"input": {"question": ASK}},
+        {"args": ["user-7"], "kwargs": {"message": ASK}},
+        {"args": [ASK], "kwargs": {"k": 4}},
         {"index": "VectorStoreIndex(documents=['a text'])", "query": ASK},
         {"kwargs": {"start_event": {"user_msg": ASK}}},
         {"task": ASK, "stream": False},
@@ -52,7 +54,7 @@ class Bundle:
         [Message("Be brief.", "system"), Message(ASK)],
         Bundle(ASK),
     ],
-    ids=range(17),
+    ids=range(19),
 )
 def test_the_question_is_found_in_every_usual_input(value: object) -> None:
     assert asked_in(value) == ASK

@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     has_empty_place,
     holds_passages,
     is_intermediate_output,
+    json_strings,
     labelled_question,
     names_both,
     names_question_within,
@@ -68,7 +69,13 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
-    return _told_by_root(turn, sources, own)
+    return _told_by_root(turn, sources, _looked_up_within(own, sources) or own)
+
+
+def _looked_up_within(own: str, sources: Sources) -> str:
+    """The text of a request in JSON that was looked up under: the application took it out of there."""
+    within = list(json_strings(own))[1:] if own.startswith("{") else []
+    return _queried(within, sources)
 
 
 def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:

@@ -28,7 +28,7 @@ ASKED_NAMES = (
 """Names that applications keep the question under; what says "question" itself comes first."""
 _MESSAGES = ("messages", "input_messages", "chat_messages", "new_message", "conversation", "contents")
 _WRAPPERS = (
-    *("str_or_query_bundle", "query_bundle", "args", "kwargs", "start_event", "ev", "event", "state"),
+    *("str_or_query_bundle", "query_bundle", "kwargs", "args", "start_event", "ev", "event", "state"),
     *("request", "body", "payload", "values", "data", "arguments", "parameters", "params"),
 )
 

@@ -104,6 +104,16 @@ def own_span_below_the_one_that_was_asked() -> Trace:
     return trace
 
 
+@shape(Turn(one_text=True, without="contexts_guessed"))
+def own_span_below_a_servers_that_tells_the_question() -> Trace:
+    """The question is an attribute that the application put onto its web framework's span."""
+    trace = Trace("opentelemetry.instrumentation.fastapi")
+    with trace.span("POST /ask", {"http.request.method": "POST", "app.question": QUESTION}):
+        trace.leaf("build_context", {"svc.out": joined()}, scope="my.service")
+        trace.leaf("chat", chat(prompt(), ANSWER), scope="opentelemetry.instrumentation.genai.openai")
+    return trace
+
+
 @shape(Turn(without="guessed"))
 def own_spans_with_an_event_for_each_hit() -> Trace:
     """A question on a span, a search below it, and an event for each document that it found."""

@@ -323,6 +323,17 @@ def two_questions_in_one_request() -> Trace:
 
 
 @shape(Turn(without="contexts_guessed"))
+def retriever_that_returns_what_a_vector_store_does() -> Trace:
+    """The output is what Chroma returns: a list of documents for each query, beside ids and distances."""
+    found = {"ids": [["a", "b", "c"]], "documents": [list(PASSAGES)], "distances": [[0.1, 0.2, 0.3]]}
+    trace = Trace("openinference.instrumentation")
+    with trace.span("chain", oi("CHAIN", QUESTION, ANSWER)):
+        trace.leaf("search", oi("RETRIEVER", {"query_texts": [QUESTION]}, found))
+        trace.leaf("ChatCompletion", oi_model([("user", prompt())], ANSWER))
+    return trace
+
+
+@shape(Turn(without="contexts_guessed"))
 def decorated_functions() -> Trace:
     """Functions under `@tracer.chain` and a span by hand of the kind RETRIEVER, whose output is texts."""
     trace = Trace("my.service")

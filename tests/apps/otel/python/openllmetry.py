@@ -78,6 +78,25 @@ def openllmetry_vector_store_without_a_workflow() -> Trace:
     return trace
 
 
+@shape(Turn())
+def openllmetry_vector_store_with_texts_in_metadata() -> Trace:
+    """Pinecone: what each hit says stands in its metadata, as Python shows it; a user's id comes first."""
+    hits = [
+        event(
+            "db.query.result", {"db.query.result.id": f"d{n}", "db.query.result.metadata": str({"text": t})}
+        )
+        for n, t in enumerate(PASSAGES)
+    ]
+    told = {"args": ["user-7"], "kwargs": {"message": QUESTION}}
+    asked = {**_entity("workflow", {}, ANSWER), "traceloop.entity.input": json.dumps(told)}
+    trace = Trace("traceloop.tracer")
+    with trace.span("chat.workflow", asked):
+        store = {"db.system": "pinecone"}
+        trace.leaf("pinecone.query", store, scope="opentelemetry.instrumentation.pinecone", events=hits)
+        trace.leaf("openai.chat", _model(prompt()), scope="opentelemetry.instrumentation.openai.v1")
+    return trace
+
+
 @shape(Turn(one_text=True))
 def traceloop_js_workflow() -> Trace:
     """Traceloop for JavaScript: the workflow's input is a list of arguments, its output a text."""

@@ -63,7 +63,9 @@ def _asked_in(node: Node) -> list[str]:
     if node.parsed is not None:
         return [node.parsed.question]
     values = (value for value in node.span.attributes.values() if isinstance(value, str) and value[:1] == "{")
-    return [text for value in values for _, text in strings_in(loaded(value))]
+    # A server's span is no look-up, but it may tell what was asked.
+    said = own_texts(node.span, anywhere=True)
+    return [*said, *(text for value in values for _, text in strings_in(loaded(value)))]
 
 
 def _is_look_up(node: Node, texts: list[str], around: list[str], turn: Turn) -> bool:

@@ -96,9 +96,14 @@ def read(span: Span) -> ParsedSpan | None:
     return _call(said) if said.kind == "llm" else _chain(said)
 
 
-def own_texts(span: Span) -> list[str]:
-    """The texts that an application wrote on a span of its own; none of a client of HTTP or a database."""
-    if not _FOREIGN.isdisjoint(span.attributes):
+def own_texts(span: Span, *, anywhere: bool = False) -> list[str]:
+    """The texts that an application wrote on a span of its own.
+
+    Args:
+        span: The span.
+        anywhere: Whether it may be one of HTTP or a database, too.
+    """
+    if not (anywhere or _FOREIGN.isdisjoint(span.attributes)):
         return []
     every = itertools.chain(
         span.attributes.items(), *(event.attributes.items() for event in span.events if event.attributes)

@@ -15,6 +15,7 @@ from steelyard.recording.reading import (
     PASSAGE_SCORES,
     PASSAGE_TEXTS,
     is_message_mapping,
+    passages_of,
     read_shown,
     text_under,
 )
@@ -143,11 +144,13 @@ def retrieved_in(value: object) -> tuple[Context, ...]:
     known = documents_in(value)
     if known:
         return known
-    value = decode(value)
+    value = whole = decode(value)
     if isinstance(value, Mapping):
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), value)
     items = value if isinstance(value, (list, tuple)) else [value]
-    return tuple(document for item in items if (document := _any(decode(item))))
+    found = tuple(document for item in items if (document := _any(decode(item))))
+    is_told = any(one.text for one in found) or isinstance(value, (str, Broken))
+    return found if is_told else passages_of(whole) or found
 
 
 def windows_in(value: object) -> tuple[Context, ...]:
@@ -221,9 +224,16 @@ def _any(value: object) -> Context | None:
         return Context(text=value.strip()) if value.strip() else None
     if not isinstance(value, Mapping):
         return None
-    text = text_under(value, PASSAGE_TEXTS) or ""
+    text = text_under(value, PASSAGE_TEXTS) or text_under(_metadata(value), PASSAGE_TEXTS) or ""
     found = _context(text, value, score=None)
     return found if found.text or found.id is not None else None
+
+
+def _metadata(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a vector store keeps beside a vector, as JSON or as Python shows it."""
+    told = decode(value.get("metadata"))
+    shown = read_shown(told) if isinstance(told, str) and told.startswith("{") else told
+    return shown if isinstance(shown, Mapping) else {}
 
 
 def _context(text: str, fields: Mapping[str, Any], *, score: object) -> Context:
