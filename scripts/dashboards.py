@@ -20,7 +20,6 @@ from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefre
 TARGET = Path(__file__).parent.parent / "src" / "steelyard" / "dashboards" / "data" / "grafana-steelyard.json"
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${source}")
 _METRIC = '{gen_ai_evaluation_name=~"$metric"}'
-_BY = "by (gen_ai_evaluation_name)"
 _NAME = "{{gen_ai_evaluation_name}}"
 
 

@@ -138,7 +138,6 @@ def test_what_is_in_view_and_whose_turn_it_is_decide_the_answer_of_a_cache() -> 
         assert asked(REQUEST, other) == 2, path
 
 
-NO_OPTIONS = ("name", "judge", "threshold", "cross_encoder", "parts", "shown[0]")
 METRICS = [
     *[kind() for kind in ALL],
     AspectCritique(name="polite", criterion="It is polite."),

@@ -20,12 +20,6 @@ from steelyard.record import Context, Record, TraceRef
 from steelyard.testing import MemorySink
 
 METRICS: list[Metric] = [Faithfulness(claims="sentences"), ContextRelevancy()]
-SUSPICIONS = (
-    None,
-    Suspicion(rate=0.9, min_retrieval_score=0.5),
-    Suspicion(rate=0.5, need_retrieval_score=True),
-)
-ROUTES = ("/ask", "/chat/help", "/CHAT/x")
 CHOICES: dict[str, Any] = {"never": "never", "force": "force", "some": 0.4, "none": None}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import Token
 from time import perf_counter
 from typing import Any
@@ -19,6 +19,7 @@ from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._turn import Place, Turn, current_place
 
 _STREAMED = (Generator, AsyncGenerator)
+_END = object()
 
 
 def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
@@ -160,25 +161,30 @@ def _reset(token: Token[Place | None]) -> None:
         current_place.reset(token)
 
 
+@contextmanager
+def _producing(turns: OpenTurns, turn: Turn) -> Iterator[None]:
+    """What the model does to produce a piece has no parent span: this says whose it is."""
+    token = current_place.set((turn, turn.root))
+    began = perf_counter()
+    try:
+        yield
+    except BaseException as error:
+        turns.fail(turn, error)
+        raise
+    finally:
+        turn.generation += perf_counter() - began
+        _reset(token)
+
+
 def _follow(
     source: Iterator[Any], turns: OpenTurns, turn: Turn, text: Callable[[Any], str]
 ) -> Generator[Any, None, None]:
     pieces = iter(source)
-    place = (turn, turn.root)
     while True:
-        # What the model does to produce a piece has no parent span: this says whose it is.
-        token = current_place.set(place)
-        began = perf_counter()
-        try:
-            piece = next(pieces)
-        except StopIteration:
+        with _producing(turns, turn):
+            piece = next(pieces, _END)
+        if piece is _END:
             break
-        except BaseException as error:
-            turns.fail(turn, error)
-            raise
-        finally:
-            turn.generation += perf_counter() - began
-            _reset(token)
         turn.pieces.append(_heard(turns, piece, text))
         try:
             yield piece
@@ -196,20 +202,12 @@ async def _afollow(
     source: AsyncIterator[Any], turns: OpenTurns, turn: Turn, text: Callable[[Any], str]
 ) -> AsyncGenerator[Any, None]:
     pieces = aiter(source)
-    place = (turn, turn.root)
     while True:
-        token = current_place.set(place)
-        began = perf_counter()
-        try:
-            piece = await anext(pieces)
-        except StopAsyncIteration:
-            break
-        except BaseException as error:
-            turns.fail(turn, error)
-            raise
-        finally:
-            turn.generation += perf_counter() - began
-            _reset(token)
+        with _producing(turns, turn):
+            try:
+                piece = await anext(pieces)
+            except StopAsyncIteration:
+                break
         turn.pieces.append(_heard(turns, piece, text))
         try:
             yield piece
