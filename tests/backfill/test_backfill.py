@@ -252,11 +252,12 @@ def test_a_sink_that_fails_ends_the_run_and_its_turns_are_not_taken_for_done(
 
     class Vendor:
         name = "vendor"
-        fails = True
+        fails = 99
         taken = 0
 
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
             if self.fails and self.taken:
+                self.fails -= 1
                 raise OSError("no")
             self.taken += len(evaluations)
 
@@ -267,9 +268,9 @@ def test_a_sink_that_fails_ends_the_run_and_its_turns_are_not_taken_for_done(
     with pytest.raises(SteelyardError, match="'vendor' does not take results"):
         filled(found, tmp_path / "s.db", sinks=[vendor])
     assert (len(list(read_evaluations(tmp_path / "s.db"))), vendor.taken) == (64, 64)
-    vendor.fails = False
+    vendor.fails = 2  # which the third try gets over
     counts, _, _ = filled(found, tmp_path / "s.db", sinks=[vendor])
-    assert (counts.known, counts.judged, vendor.taken) == (64, 6, 70)
+    assert (counts.known, counts.judged, vendor.taken, vendor.fails) == (64, 6, 70, 0)
 
 
 def test_bad_tables_are_refused_by_name(tmp_path: Path) -> None:

@@ -114,6 +114,20 @@ def test_the_interval_is_narrower_than_that_of_the_labels_alone(
     assert sum(widths) / len(widths) / alone <= most
 
 
+def test_of_turns_that_are_alike_unsure_one_of_each_tenth_comes_first() -> None:
+    judged = [
+        Judged(
+            record_id=str(place),
+            value=place / 20,
+            worst=None,
+            inclusion=0.25 + (place / 20 * (1 - place / 20)) ** 0.5,  # so that all weigh the same
+            claims=0,
+        )
+        for place in range(20)
+    ]
+    assert sorted(int(one.record_id) // 2 for one in next_to_label(judged, limit=10)) == list(range(10))
+
+
 def test_labels_so_far_decide_which_turns_are_unsure() -> None:
     """The judge says .5 where people always say good, and 1 where they are divided."""
     judged = [
@@ -124,6 +138,9 @@ def test_labels_so_far_decide_which_turns_are_unsure() -> None:
     assert chances_by([Labelled(one, True) for one in judged[:50]])(judged[0]) is None, "one class only"
     said = [Labelled(one, one.value == 1.0 or place % 4 == 1) for place, one in enumerate(judged[:40])]
     chance = chances_by(said)
+    fewest = [Labelled(one, place > 1) for place, one in enumerate(judged[:10])]
+    assert chances_by(fewest)(judged[0]) is not None
+    assert chances_by(fewest[1:])(judged[0]) is chances_by([*fewest[1:], fewest[9]])(judged[0]) is None
     low, high = chance(judged[1]), chance(judged[0])
     assert low is not None and high is not None and low < 0.6 < 0.9 < high
     known = [pair.judged.record_id for pair in said]

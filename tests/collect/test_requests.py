@@ -188,7 +188,7 @@ def test_without_the_token_nothing_is_taken(running: Running) -> None:
     assert reply.status_code == 200
     assert running.refused == {"token": 3}
     with pytest.raises(ConfigurationError, match="at least 16 characters"):
-        app(running.collector, token="short")
+        app(running.collector, token="fifteen letters")
 
 
 def test_a_page_that_points_its_own_name_here_is_refused(running: Running) -> None:

@@ -20,7 +20,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.report import print_figures, render_html, report
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
-from steelyard.scores import Evaluation, Score
+from steelyard.scores import Diagnosis, Evaluation, Score
 from steelyard.stats import weighted_mean
 
 DAY = NOON // 86400 * 86400
@@ -71,9 +71,13 @@ def test_the_team_whose_questions_fell_is_named_once(tmp_path: Path) -> None:
         kind = draw.randrange(2)
         bad = draw.random() < (0.6 if kind == 1 and n > 200 else 0.1)
         asked = kinds[kind].format(draw.choice(["one", "two", "three", "four", "five", "six"]))
-        turns.append(turn(n, 0.0 if bad else 1.0, at=NOON + n * 600, question=asked, team=f"t{kind}"))
+        made = turn(n, 0.0 if bad else 1.0, at=NOON + n * 600, question=asked, team=f"t{kind}")
+        turns.append(made.replace(diagnosis=Diagnosis(cause="invented" if bad else None)))
     (only,) = report(results(tmp_path / "s.db", turns)).figures.findings
     assert only.worse and only.names == (("team", "t1"),)
+    assert only.cause is not None
+    cause, before, since = only.cause
+    assert cause == "invented" and before < 0.2 < 0.5 < since
 
 
 def test_clusters_of_real_questions_are_found_again() -> None:

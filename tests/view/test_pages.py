@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -27,6 +28,7 @@ from steelyard.results.labels import Label
 from steelyard.results.queries import Scope
 from steelyard.scores import Diagnosis, Evaluation, Trial, Usage
 from steelyard.view import app
+from steelyard.view.labelling import LabelledResults
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
 PAGES = (
@@ -83,6 +85,49 @@ async def test_two_versions_are_compared_with_an_interval_and_what_moved(db: Pat
     first, *_ = re.findall('<tr><td dir="auto">([^<]+)</td><td dir="auto">faithfulness', page)
     assert first == "About wine?"
     assert re.search("id=r\\d+&amp;show=faithfulness", page)
+
+
+async def test_a_page_holds_fifty_and_says_when_there_are_more(tmp_path: Path) -> None:
+    turns = [turn(n, 1.0, at=NOON + n).replace(session="51" if n > 49 else "50") for n in range(101)]
+    turns += [turn(200 + n, 1.0, at=NOON + n).replace(session=f"s{n}") for n in range(60)]
+    async with client(await asyncio.to_thread(results, tmp_path / "s.db", turns)) as http:
+        shown = [(await http.get("/sessions", params={"page": page})).text for page in (0, 1)]
+        assert [page.count("<tr><td") for page in shown] == [50, 12]
+        assert ["Further sessions" in page for page in shown] == [True, False]
+        whole, cut = [(await http.get("/session", params={"id": name})).text for name in ("50", "51")]
+    assert "(the first ones;" not in whole and "(the first ones;" in cut
+
+
+async def test_the_worst_turn_of_a_session_is_worst_as_its_metric_counts(tmp_path: Path) -> None:
+    turns = [turn(n, value, at=NOON + n).replace(session="s") for n, value in enumerate((0.6, 0.9, 0.7))]
+    bad = [
+        one.replace(scores=tuple(replace(score, direction="lower", passed=False) for score in one.scores))
+        for one in turns
+    ]
+    async with client(await asyncio.to_thread(results, tmp_path / "s.db", bad)) as http:
+        page = (await http.get("/session?id=s")).text
+    assert re.findall('worst turn</b> <a class="open" href="/turn[?]id=(r[0-9])', page) == ["r1"]
+
+
+def test_only_the_latest_turns_are_read_for_labels(db: Path) -> None:
+    found = [one.record_id for one in LabelledResults(str(db), limit=3).evaluations()]
+    assert found == ["r117", "r118", "r119"]
+
+
+@pytest.mark.parametrize(("direction", "worse"), [("higher", "About 1?"), ("lower", "About 0?")])
+def test_what_moved_is_worse_where_its_metric_says_so(
+    tmp_path: Path, direction: Literal["higher", "lower"], worse: str
+) -> None:
+    turns = []
+    for version, values in (("v1", (0.2, 0.8)), ("v2", (0.6, 0.5))):
+        for n, value in enumerate(values * 10, len(turns)):
+            made = turn(n, value, question=f"About {n % 2}?", version=version)
+            turns.append(made.replace(scores=tuple(replace(one, direction=direction) for one in made.scores)))
+    with closing(open_results(results(tmp_path / "s.db", turns))) as reader:
+        _, moved = compare(reader, *(Side(by="version", value=name) for name in ("v1", "v2")))
+    assert {one.question: one.worse for one in moved} == {
+        question: question == worse for question in ("About 0?", "About 1?")
+    }
 
 
 async def test_times_and_groups_of_another_kind_are_compared_by_address(db: Path) -> None:

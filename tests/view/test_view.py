@@ -280,7 +280,10 @@ async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
         assert (await http.get("/api/new")).status_code == 401
         assert (await http.get("/turns/static/")).status_code == 303
         assert (await http.get("/turns", headers={"cookie": f"steelyard_session={TOKEN}"})).status_code == 303
-        assert (await http.post("/login", data={"token": "wrong"})).status_code == 401
+        basic = await http.get("/api/new", headers={"authorization": f"Basic {TOKEN}"})
+        assert basic.status_code == 401
+        for wrong in ({"token": "wrong"}, {"padding": "x" * 5_000, "token": TOKEN}):
+            assert (await http.post("/login", data=wrong)).status_code == 401
         given = await http.post("/login", data={"token": TOKEN})
         cookie = given.headers["set-cookie"]
         assert "HttpOnly" in cookie and "SameSite=lax" in cookie and TOKEN not in cookie
@@ -293,7 +296,7 @@ async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
         assert (await http.get("/turns", headers=bearer)).status_code == 200
         assert (await http.head("/turns", headers=bearer)).status_code == 200
     with pytest.raises(ConfigurationError):
-        app(db, token="short")
+        app(db, token="fifteen letters")
 
 
 async def test_a_label_is_stored_with_who_and_when_and_can_be_taken_back(db: str) -> None:
@@ -354,6 +357,7 @@ async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str)
                 ({**own, "origin": "http://evil.example"}, label()),
                 ({**own, "origin": "http://127.0.0.1:9999"}, label()),
                 ({**own, "origin": "null"}, label()),
+                ({**own, "origin": "http://evil127.0.0.1"}, label()),
                 ({**own, "origin": "http://["}, label()),
             ],
             400: [
@@ -492,11 +496,14 @@ async def test_mounted_in_another_application_its_links_stay_under_the_mount(db:
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    outer = Starlette(routes=[Mount("/results", app=app(db, token=TOKEN, hosts=["rag.example"]))])
+    outer = Starlette(routes=[Mount("/results", app=app(db, token=TOKEN, hosts=["RAG.example"]))])
     transport = httpx.ASGITransport(app=outer)
     async with httpx.AsyncClient(transport=transport, base_url="http://rag.example") as http:
         assert (await http.get("/results/turns")).headers["location"] == "/results/login"
-        assert (await http.get("/results/static/view.js")).status_code == 200
+        script = await http.get("/results/static/view.js")
+        assert script.status_code == 200 and script.headers["cache-control"] != "no-store"
+        assert (await http.delete("/results/turns")).status_code == 401
+        assert (await http.delete("/results/turns", headers={"origin": "http://evil"})).status_code == 403
         given = await http.post("/results/login", data={"token": TOKEN})
         assert given.headers["location"] == "/results/"
         page = await http.get("/results/turns")

@@ -50,9 +50,9 @@ def test_a_server_without_json_mode_is_asked_in_words() -> None:
 def test_a_request_that_is_bad_in_any_form_teaches_nothing() -> None:
     with JudgeServer() as server:
         server.refuse = lambda body: "bad in every way"
-        with pytest.raises(JudgeRejected):
+        with pytest.raises(JudgeRejected) as caught:
             ask(server)
-        assert len(server.received) == 3
+        assert len(server.received) == caught.value.requests == 3
 
     async def main(server: JudgeServer) -> None:
         judge = ChatJudge("m", base_url=server.url)

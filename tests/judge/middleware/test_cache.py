@@ -177,7 +177,14 @@ class TestCache:
 
     def test_a_row_that_is_no_reply_is_asked_anew(self, tmp_path: Path) -> None:
         path = tmp_path / "replies.db"
-        for bad in ('{"q1": ["YesNo", {"value": "yes"}]}', "[]", '{"q1": ["Bomb", {}]}', "not JSON"):
+        improbable = '{"q1": {"value": true, "probability": 7}}'
+        for bad in (
+            '{"q1": ["YesNo", {"value": "yes"}]}',
+            "[]",
+            '{"q1": ["Bomb", {}]}',
+            "not JSON",
+            improbable,
+        ):
             judge = Cache(Busy(), path=path)
             asyncio.run(judge.answer(ONE))
             with closing(sqlite3.connect(path, isolation_level=None)) as connection:

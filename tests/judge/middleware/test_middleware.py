@@ -119,6 +119,20 @@ class TestAdaptiveConcurrency:
 
         asyncio.run(main())
 
+    def test_every_place_that_came_back_is_used_while_others_wait(self) -> None:
+        inner = Busy(*[limited() for _ in range(3)], seconds=0.001)
+        judge = AdaptiveConcurrency(inner, most=4)
+
+        async def main() -> None:
+            for _ in range(3):
+                await ask(judge)
+            assert judge.concurrency == 1
+            inner.peak = 0
+            await ask(judge, 40)
+
+        asyncio.run(main())
+        assert inner.peak == 4
+
     def test_in_one_loop_after_the_other(self) -> None:
         judge = AdaptiveConcurrency(Busy(seconds=0.001), most=1)
         for _ in range(3):
@@ -220,6 +234,22 @@ class TestRateLimit:
             judge = RateLimit(Once(), tokens_per_minute=1500, period=1000)
             async with asyncio.timeout(60):
                 for _ in range(3):
+                    await judge.answer(ONE)
+
+        asyncio.run(main())
+
+    def test_what_several_at_once_were_underestimated_is_charged_for_each(self) -> None:
+        class Dear(Busy):
+            async def answer(self, request: Request) -> Reply:
+                await asyncio.sleep(0)
+                return Reply(answers={}, usage=Usage(requests=1, prompt_tokens=1000))
+
+        async def main() -> None:
+            judge = RateLimit(Dear(), tokens_per_minute=2000, period=10_000)
+            await ask(judge, 2)
+            # Each was estimated at some 200, so that 1,600 are owed and 1,600 left.
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
                     await judge.answer(ONE)
 
         asyncio.run(main())
