@@ -237,6 +237,15 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path: Path) -> None:
     assert "budget" in counts.stopped
 
 
+def test_a_mask_that_gives_no_record_leaves_its_turn_out(tmp_path: Path) -> None:
+    judge, sink = kind_judge(), SQLiteSink(tmp_path / "s.db")
+    mask: Any = dataclasses.asdict
+    options = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], mask=mask).options
+    found = sources(parquet(tmp_path / "t.parquet", rows(3)))
+    counts = asyncio.run(Backfill(found, options=options, results=tmp_path / "s.db").run())
+    assert (counts.left_out, counts.judged, judge.requests) == ({"mask_failed": 3}, 0, [])
+
+
 def test_a_judge_that_answers_nothing_ends_the_run(tmp_path: Path) -> None:
     path = parquet(tmp_path / "t.parquet", rows(200))
     counts, _, _ = filled(sources(path), tmp_path / "s.db", judge=ScriptedJudge(lambda *_: None))

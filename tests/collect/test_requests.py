@@ -10,8 +10,9 @@ import logging
 import sqlite3
 import threading
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -207,6 +208,38 @@ def test_a_full_journal_asks_senders_to_come_back_and_takes_them_later(tmp_path:
         until(lambda: running.journal.bytes == 0)
         assert running.ask(body).status_code == 200
         until(lambda: running.monitor.stats().spooled == 3)
+    finally:
+        running.collector.close()
+        running.monitor.close(0)
+
+
+def test_requests_side_by_side_do_not_pass_the_bound_of_the_journal_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted with what waits and what is being stored, also for a sender that has gone away meanwhile."""
+    running = Running(tmp_path, max_bytes=250)
+    begun, go_on, add = threading.Event(), threading.Event(), running.journal.add
+
+    def slowly(exports: Sequence[Mapping[str, bytes]]) -> None:
+        begun.set()
+        go_on.wait(60)
+        add(exports)
+
+    async def main() -> list[None | BaseException]:
+        export = SimpleNamespace(pieces={"a": b"x" * 100}, spans=1, log_records=0, refused=0)
+        first = asyncio.create_task(running.collector.store(export))
+        await asyncio.to_thread(begun.wait, 60)
+        others = [asyncio.create_task(running.collector.store(export)) for _ in range(3)]
+        await asyncio.sleep(0)
+        first.cancel()
+        go_on.set()
+        return await asyncio.gather(first, *others, return_exceptions=True)
+
+    monkeypatch.setattr(running.journal, "add", slowly)
+    try:
+        found = [type(one).__name__ for one in asyncio.run(asyncio.wait_for(main(), 60))]
+        assert found == ["CancelledError", "NoneType", "JournalFull", "JournalFull"]
+        assert running.journal.bytes == 200
     finally:
         running.collector.close()
         running.monitor.close(0)

@@ -118,7 +118,7 @@ def test_only_the_latest_turns_are_read_for_labels(db: Path) -> None:
 def test_what_moved_is_worse_where_its_metric_says_so(
     tmp_path: Path, direction: Literal["higher", "lower"], worse: str
 ) -> None:
-    turns = []
+    turns: list[Evaluation] = []
     for version, values in (("v1", (0.2, 0.8)), ("v2", (0.6, 0.5))):
         for n, value in enumerate(values * 10, len(turns)):
             made = turn(n, value, question=f"About {n % 2}?", version=version)

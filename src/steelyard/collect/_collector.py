@@ -83,6 +83,7 @@ class Collector:
         self._journal = journal
         self._monitor = monitor
         self._waiting: list[tuple[Mapping[str, bytes], asyncio.Future[None]]] = []
+        self._on_the_way = 0
         self._committing: asyncio.Task[None] | None = None
         self._executor = DaemonExecutor(1, name="steelyard-journal")
         self._read = 0
@@ -115,6 +116,7 @@ class Collector:
         if export.pieces:
             stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((export.pieces, stored))
+            self._on_the_way += size
             # One task for all: whatever comes while it commits goes into its next commit.
             if self._committing is None:
                 self._committing = asyncio.create_task(self._commit())
@@ -123,10 +125,6 @@ class Collector:
         self._counts["spans"] += export.spans
         self._counts["log_records"] += export.log_records
         self._counts["refused_spans" if signal == "traces" else "refused_log_records"] += export.refused
-
-    @property
-    def _on_the_way(self) -> int:
-        return sum(len(body) for pieces, _ in self._waiting for body in pieces.values())
 
     async def _commit(self) -> None:
         """Store what waits: whatever comes during one commit shares the next."""
@@ -139,6 +137,8 @@ class Collector:
                     await asyncio.wrap_future(adding)
                 except Exception as error:  # noqa: BLE001 - told to each sender
                     problem = error
+                finally:
+                    self._on_the_way -= sum(len(body) for pieces, _ in batch for body in pieces.values())
                 for _, stored in batch:
                     if stored.done():
                         continue  # its sender has gone away
