@@ -24,6 +24,14 @@ class Page:
     body: str
 
 
+@dataclass
+class Note:
+    """One whose fields have names that nothing else has."""
+
+    heading: str
+    words: str
+
+
 TEXTUAL: dict[str, Callable[[Sequence[str]], Any]] = {
     "text": "\n".join,
     "joined": JOINERS["dashes"],
@@ -32,6 +40,9 @@ TEXTUAL: dict[str, Callable[[Sequence[str]], Any]] = {
     "json": json.dumps,
     "json_objects": lambda found: json.dumps(
         {"results": [{"id": at, "content": text} for at, text in enumerate(found)]}
+    ),
+    "json_asked": lambda found: json.dumps(
+        {"query": "what is asked for here", "results": [{"title": "A page", "content": t} for t in found]}
     ),
     "json_nested": lambda found: json.dumps({"hits": {"hits": [{"_source": {"body": t}} for t in found]}}),
     "objects": lambda found: [{"title": f"Page {at}", "snippet": text} for at, text in enumerate(found)],
@@ -42,6 +53,7 @@ TEXTUAL: dict[str, Callable[[Sequence[str]], Any]] = {
 RESULTS: dict[str, Callable[[Sequence[str]], Any]] = {
     **TEXTUAL,
     "model": lambda found: [Page(f"Page {at}", text) for at, text in enumerate(found)],
+    "own": lambda found: [Note(f"Page {at}", text) for at, text in enumerate(found)],
     "blocks": lambda found: [{"type": "text", "text": text} for text in found],
 }
 """All forms that need no framework."""

@@ -92,6 +92,27 @@ def test_a_block_of_text_that_holds_passages_is_divided() -> None:
     assert found == [HOURS, TICKETS]
 
 
+ROW = "[('Gone with the Wind in Colour', 402)]"
+OWN = [f"Note(headline='Hours', words={HOURS!r})", f"Note(headline='Tickets', words={TICKETS!r})"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        (ROW, [ROW]),
+        (f"[{', '.join(OWN)}]", [HOURS, TICKETS]),
+        (f"[({HOURS!r}, 0.91), ({TICKETS!r}, 0.52)]", [HOURS, TICKETS]),
+        (json.dumps({"query": QUESTION, "results": [{"title": "Hours", "content": HOURS}]}), [HOURS]),
+    ],
+    ids=["row-with-a-number", "records-of-its-own", "passages-with-scores", "one-hit-with-its-query"],
+)
+def test_a_tools_list_is_divided_into_passages_and_a_tables_row_is_not(
+    returned: str, expected: list[str]
+) -> None:
+    tool = Step(kind="tool", name="keep", given={"q": QUESTION}, returned=returned, at=1)
+    assert evidence(tool, call(f"{QUESTION}\n{returned}", "From ten to five.", at=2)) == expected
+
+
 def test_of_a_list_of_mappings_the_column_that_says_most_is_the_passages() -> None:
     rows = [
         {"title": "Opening hours of the museum", "body": HOURS},

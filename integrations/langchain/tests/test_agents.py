@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain.agents import create_agent
+from langchain.agents import AgentState, create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.tools import StructuredTool, ToolException, create_retriever_tool, tool
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import (
+    InjectedToolCallId,
+    StructuredTool,
+    ToolException,
+    create_retriever_tool,
+    tool,
+)
 from langchain_parts import (
     BERLIN,
     PARIS,
@@ -440,3 +446,21 @@ def test_a_teams_last_word_on_an_answer_is_not_the_answer(
     assert made.answer == answer
     assert any("verdict" in note for note in made.notes) == (answer != approves)
     assert len(made.contexts) == 3
+
+
+def test_a_tool_that_keeps_what_it_was_told_in_the_state_brings_nothing(
+    receiver: Receiver, config: Any
+) -> None:
+    class Kept(AgentState[Any]):
+        steps: list[str]
+
+    @tool
+    def plan(steps: list[str], tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Keep a plan."""
+        told = ToolMessage(f"Updated the list of steps to {steps}", tool_call_id=tool_call_id)
+        return Command(update={"steps": steps, "messages": [told]})
+
+    steps = ["look up the capital of France", "write one sentence about it"]
+    model = says(calls("plan", 1, steps=steps), calls("search", 2, query="capital"), ANSWER)
+    create_agent(model, [plan, search], state_schema=Kept).invoke(user(), config)
+    assert texts(receiver.record.contexts) == [PARIS.page_content]

@@ -18,7 +18,14 @@ from steelyard.recording.provenance import (
     plain_line,
     word_count,
 )
-from steelyard.recording.reading import attribute, is_question, messages_in, passages_of
+from steelyard.recording.reading import (
+    attribute,
+    is_question,
+    messages_in,
+    passages_of,
+    read_shown,
+    strings_in,
+)
 
 MOSTLY = 0.5
 """From this share on a text counts as being in another one."""
@@ -74,7 +81,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
         return ()
     rows = _rows(whole) if said is not None else _rows(to_json_value(value))
     is_text = len(rows) == 1 and rows[0].id is None
-    if is_text and _says_more(whole, rows[0].text):
+    if is_text and _says_more(whole, rows[0].text) and not _is_hit(value):
         return (Context(text=whole.strip(), rank=0),)
     if is_text and said is None:
         return parts_of(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
@@ -87,6 +94,13 @@ def _rows(value: object) -> list[Context]:
     return [one for one in passages_of(value) if one.text.strip()]
 
 
+def _is_hit(value: Any) -> bool:
+    """Whether a value lists mappings, one of which has its one text: what a search found, if only once."""
+    shown = read_shown(value) if isinstance(value, str) else value
+    parts = shown.values() if isinstance(shown, Mapping) else (shown,)
+    return any(isinstance(part, list) and any(isinstance(one, Mapping) for one in part) for part in parts)
+
+
 def _says_more(whole: str, text: str) -> bool:
     """Whether a value as JSON, or JSON in it, says anything beside its one text."""
     for part in islice(json_strings(whole), 1, None):
@@ -97,8 +111,10 @@ def _says_more(whole: str, text: str) -> bool:
 
 def _are_passages(rows: Sequence[Context], whole: str) -> bool:
     """Whether the parts of a value are passages, rather than cells of a table or fields of a status."""
-    if len(rows) == 1:
-        return rows[0].id is not None or len(rows[0].text) > len(whole) / 2
+    if len(rows) == 1 and rows[0].id is not None:
+        return True
+    if len(rows) == 1 and len(rows[0].text) <= len(whole) / 2 and not _is_hit(whole):
+        return False
     return bool(rows) and all(is_telling(one.text) or is_printed(one.text) for one in rows)
 
 
@@ -133,15 +149,16 @@ def shown_instead(text: str, metadata: Any, holds: Callable[[str], bool]) -> str
     return text
 
 
-def said_by_command(returned: Any) -> tuple[Any, bool]:
-    """What a tool says that returned a graph's command, and whether the command only hands the turn over.
+def said_by_command(returned: Any, given: Any = None) -> tuple[Any, bool]:
+    """What a tool says that returned a graph's command, and whether that brings nothing.
 
     Args:
         returned: What the tool returned: an object, or the mapping that its JSON holds.
+        given: What the tool was told.
 
     Returns:
         The message to the model that the command adds, else what was returned; and whether it goes on to
-        another agent and tells a model no more than that.
+        another agent, or keeps in the state what the tool was told, and tells a model no more than that.
     """
     is_mapping = isinstance(returned, Mapping)
     if is_mapping and not returned.keys() >= _COMMAND:
@@ -150,7 +167,25 @@ def said_by_command(returned: Any) -> tuple[Any, bool]:
     messages = update.get("messages") if isinstance(update, Mapping) else None
     told = (one for one in messages or () if (read := messages_in(one)) and read[0].role == "tool")
     said = next(told, returned)
-    return said, _only_goes_on(goto, said)
+    return said, _only_goes_on(goto, said) or (messages is not None and _only_keeps(update, said, given))
+
+
+def _only_keeps(update: Mapping[str, Any], said: Any, given: Any) -> bool:
+    """Whether a command puts into the state what the tool was told, and says little beside that."""
+    kept = {text.strip() for name in update for text in _texts_of(update[name]) if name != "messages"}
+    told = {text.strip() for text in _texts_of(given)}
+    if not kept or not kept <= told:
+        return False
+    rest = whole = " ".join(message.text for message in messages_in(said))
+    for text in sorted(kept, key=len, reverse=True):
+        rest = rest.replace(text, " ")
+    # Names of fields are repeated for each entry.
+    beside = {part.strip(f"{_EMPTY},:") for part in rest.split()} - {""}
+    return 2 * len(beside) <= word_count(whole) and not any(map(str.isdigit, rest))
+
+
+def _texts_of(value: Any) -> Iterable[str]:
+    return (text for _, text in strings_in(value))
 
 
 def _only_goes_on(goto: Any, said: Any) -> bool:

@@ -62,6 +62,8 @@ _DEPTH = 8
 _SCALARS = (str, int, float, type(None))
 _CELL = 20
 """Characters of the cells of a row; a passage has more."""
+_CELL_WORDS = 12
+_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
 _INSIDE = (
     *("kwargs", "node", "text_resource", "_source", "payload", "properties", "entity", "document", "content"),
     *("fields", "metadata", "chunk"),
@@ -122,6 +124,8 @@ def _listed(values: Sequence[Any], split: Split, depth: int) -> tuple[Context, .
     pair = _pair(values)
     if pair is not None:
         return (pair,)
+    if _is_row(values):
+        return ()
     if len(values) == 1:
         return contexts_in(values[0], split, depth - 1) or _column(values)
     return tuple(found for value in values for found in _one(value, split, depth)) or _column(values)
@@ -159,9 +163,20 @@ def _one(value: object, split: Split, depth: int) -> Iterator[Context]:
         yield from found if is_several else (Context(text=text_of(value.strip())),)
 
 
+def _is_row(values: Sequence[Any]) -> bool:
+    """Whether a list is a row of a table: a number beside names, of which none is a sentence."""
+    texts = [one for one in values if isinstance(one, str)]
+    is_flat = all(one is None or isinstance(one, (str, bool)) or number_of(one) is not None for one in values)
+    return is_flat and 0 < len(texts) < len(values) and all(map(_is_cell, texts))
+
+
+def _is_cell(text: str) -> bool:
+    return len(text.split()) <= _CELL_WORDS and not text.rstrip().endswith(_ENDS)
+
+
 def _pair(values: Sequence[Any]) -> Context | None:
     """A passage and its score, as searches return them."""
-    if len(values) != 2 or (score := number_of(values[1])) is None:
+    if len(values) != 2 or (score := number_of(values[1])) is None or _is_row(values):
         return None
     first = values[0]
     one = _context(first) if isinstance(first, Mapping) else None
