@@ -57,6 +57,14 @@ def names(receiver: Receiver) -> list[list[str]]:
     return [[name for note in one for name in (WRITTEN, SHOWN) if note.startswith(name)] for one in said]
 
 
+def test_a_check_of_what_an_earlier_run_answered_says_so(receiver: Receiver) -> None:
+    answer = answering("The Seine does.").invoke({"question": RIVER, "pairs": ""})
+    check = ChatPromptTemplate.from_template("Mark from 0 to 1: {question}\n{answer}\n{context}")
+    given = {"question": RIVER, "answer": answer, "context": SEINE.page_content}
+    (check | says('{"faithfulness": 0.9, "comment": "It says what the context says."}')).invoke(given)
+    assert names(receiver) == [[], [SHOWN]]
+
+
 @pytest.mark.parametrize("lead", ["", "1. ", "- ", "Sub-question: "])
 def test_questions_that_a_model_wrote_before_are_noted(receiver: Receiver, lead: str) -> None:
     written = writer(f"{lead}{PEOPLE}\n{lead}{RIVER}").invoke({"question": WHOLE})

@@ -150,6 +150,14 @@ def test_answers_are_turns_however_short(prompt: str, reply: str) -> None:
 def test_what_retrieved_is_a_turn_and_so_is_what_called_no_model() -> None:
     call = ModelCall(prompts=(GRADER,), reply="yes")
     assert is_turn([call], answer="yes", retrieved=True)
+
+
+def test_a_run_that_rewrites_on_the_way_and_says_its_question_back_is_a_turn() -> None:
+    asked = "How does a steelyard weigh?"
+    ask = ModelCall(prompts=(f"Rephrase as a standalone question: {asked}",), reply="How do steelyards work?")
+    echo = ModelCall(prompts=(asked,), reply=asked, started=1)
+    assert is_turn([ask, echo], answer=asked)
+    assert not is_turn([ask], answer=ask.reply)
     assert is_turn([], answer="yes")
 
 

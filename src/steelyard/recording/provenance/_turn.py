@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from steelyard.recording.provenance._calls import ModelCall, is_intermediate_output, is_score
+from steelyard.recording.provenance._calls import (
+    ModelCall,
+    calls_behind,
+    is_intermediate_output,
+    is_score,
+)
 from steelyard.recording.provenance._notes import sentence
 from steelyard.recording.provenance._words import holds_replies, plain, plain_line, word_count, words
 from steelyard.recording.reading._questions import is_question
@@ -32,6 +37,7 @@ def notes_on_predecessors(
     *,
     found: Iterable[str],
     in_conversation: bool,
+    given: Iterable[str] = (),
 ) -> list[str]:
     """Say that a turn's question, or a part of its prompt, was written by a model in an earlier run.
 
@@ -41,6 +47,7 @@ def notes_on_predecessors(
         earlier: Calls of the latest runs before it in the same task or thread, ended when it began.
         found: The passages that it retrieved; what stands there was not passed on.
         in_conversation: Whether its prompts hold an earlier exchange, where earlier replies belong.
+        given: Texts that it was given as they stand, each by itself: an answer that it is about, say.
     """
     if not earlier:
         return []
@@ -51,7 +58,9 @@ def notes_on_predecessors(
         return notes
     prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
     is_shown = _is_shown(earlier, prompt, known=[question, *found]) and not holds_replies(prompt)
-    return [*notes, _SHOWN] if is_shown else notes
+    replied = {call.reply.strip() for call in earlier if word_count(call.reply) > 1} - {question.strip()}
+    is_given = not replied.isdisjoint(given)
+    return [*notes, _SHOWN] if is_shown or is_given else notes
 
 
 def _wrote(call: ModelCall, asked: str) -> bool:
@@ -132,20 +141,30 @@ def is_turn(
     replies = [answer] if answer.strip() else _said(calls)
     if replies and all(map(is_score, replies)):
         return False  # grading, in whatever language it was asked for
-    return not _helps(calls, replies, queries)
+    if _helps(calls, replies):
+        return False
+    if not _writes_queries(replies, _instructions(calls), queries):
+        return True
+    # What a root rewrites on the way says nothing of the call that answers, even with the question itself.
+    made = [calls[at] for at in calls_behind(calls, answer).made]
+    return bool(made) and not _writes_queries(replies, _instructions(made), queries)
 
 
-def _helps(calls: Sequence[ModelCall], replies: Sequence[str], queries: Sequence[str]) -> bool:
-    """Whether a root's prompts and replies show it to grade, to route or to write queries."""
-    # The first calls say what a root is for; an agent's later prompts repeat all before them.
-    prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
+def _instructions(calls: Sequence[ModelCall]) -> str:
+    """What the first calls were sent: an agent's later prompts repeat all before them."""
+    return "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
+
+
+def _helps(calls: Sequence[ModelCall], replies: Sequence[str]) -> bool:
+    """Whether a root's prompts and replies show it to grade or to route."""
+    prompt = _instructions(calls)
     if is_intermediate_output(replies) or _is_form(calls) or all(map(_SCORES.fullmatch, replies)):
         if any(pattern.search(prompt) for pattern in (_ROUTING, _GRADING, _WRITING)):
             return True
     # Looking at the replies first is faster: answers are no labels and no queries.
     elif all(_is_choice(reply, prompt) for reply in replies) and _ROUTING.search(prompt):
         return True
-    return _writes_queries(replies, prompt, queries)
+    return False
 
 
 def _said(calls: Sequence[ModelCall]) -> list[str]:
