@@ -176,6 +176,29 @@ def test_threads_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
     assert receiver.records == []
 
 
+@pytest.mark.parametrize("way", ["pool", "gather"])
+def test_what_workers_and_tasks_found_for_the_code_around_a_call_counts_for_it(
+    receiver: Receiver, way: str
+) -> None:
+    shelves = [Shelf(documents=[PARIS]), Shelf(documents=[FRANCE])]
+
+    async def gathered() -> list[list[Document]]:
+        return await asyncio.gather(*(shelf.ainvoke("capital") for shelf in shelves))
+
+    for question in (QUESTION, "Which city is it?"):
+        if way == "gather":
+            found = asyncio.run(gathered())
+        else:
+            with ThreadPoolExecutor(2) as pool:
+                found = list(pool.map(lambda shelf: shelf.invoke("capital"), shelves))
+        shown = "\n".join(one.page_content for each in found for one in each)
+        says("Paris.").invoke(f"Context: {shown}\n\nQuestion: {question}")
+    for record, question in zip(receiver.records, (QUESTION, "Which city is it?"), strict=True):
+        assert (record.question, record.contexts_source) == (question, "in_prompt")
+        assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
+        assert record.notes[0] == SEPARATE
+
+
 def test_what_a_pool_found_for_one_turn_tells_nothing_of_it_to_another(receiver: Receiver) -> None:
     """Two tenants hold the same text under ids of their own, and ask at the same time."""
     both = threading.Barrier(2)

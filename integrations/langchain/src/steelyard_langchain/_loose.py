@@ -124,7 +124,7 @@ class OrphanRuns:
             if turn.predecessors:
                 turn.predecessors[-1].call = model
         if model is not None or turn.earlier is not None:
-            self.strays.append(Stray(turn.started, model, turn.earlier))
+            self.strays.append(Stray(turn.started, model, turn.earlier, turn.thread, turn.nearby))
 
 
 def _is_small(prompt: Any) -> bool:

@@ -11,6 +11,7 @@ import time
 from asyncio import CancelledError
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from threading import get_ident
 from typing import Any, Literal
 from uuid import UUID
 
@@ -178,7 +179,7 @@ class OpenTurns:
         if (around := self._around(run_id)) is not None:
             return around
         turn = Turn(run_id)
-        turn.loose = True
+        turn.loose, turn.thread = True, get_ident()
         self._loose.begin(turn, finds=finds, follows=not finds)
         self.runs[turn.key] = turn
         self.open(turn)

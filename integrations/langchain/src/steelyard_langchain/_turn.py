@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from threading import main_thread
 from types import FrameType
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -169,6 +170,19 @@ class Stray(NamedTuple):
     """What it asked a model last."""
     earlier: Earlier | None
     """What it looked up."""
+    thread: int | None
+    """The thread of a look-up that no chain is around."""
+    nearby: tuple[Earlier, ...]
+    """What was looked up before it in its task or thread."""
+
+    def is_elsewhere(self, turn: Turn) -> bool:
+        """Whether code around a look-up and a call, which no chain is around, had a worker or a task look up.
+
+        A worker is another thread than the main one. A task sees what its maker saw when it was made.
+        """
+        if self.thread is None or self.thread == turn.thread:
+            return self.thread is not None and self.nearby == turn.nearby
+        return self.thread != main_thread().ident
 
 
 class Turn:
@@ -191,7 +205,7 @@ class Turn:
             "started_at",
             "strays",
         ),
-        *("status", "tags", "texts", "tools"),
+        *("status", "tags", "texts", "thread", "tools"),
     )
 
     def __init__(
@@ -238,6 +252,8 @@ class Turn:
         """Record fields that a `record` block was given; they win over what was seen."""
         self.loose = False
         """Whether its root is a model, retriever or tool that ran outside of any chain."""
+        self.thread: int | None = None
+        """The thread of such a root."""
         self.earlier: Earlier | None = None
         """What calls after it in its task or thread will see of it."""
         self.nearby: tuple[Earlier, ...] = ()

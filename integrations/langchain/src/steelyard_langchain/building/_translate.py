@@ -14,6 +14,9 @@ from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
 from steelyard_langchain.building._view import TurnPart, call_of, searched
 
+_MOST_STRAYS = 32
+"""Look-ups of other tasks and threads whose texts are looked for in the prompt of a call by itself."""
+
 
 def _stray_replies(turn: OpenTurn, steps: Sequence[Step]) -> Iterator[ModelCall]:
     """The model calls during a turn whose replies its later prompts hold: a model's words, and no passages.
@@ -34,12 +37,16 @@ def _ended_since(turn: OpenTurn) -> list[tuple[float, ModelCall]]:
 
 
 def _stray_look_ups(turn: OpenTurn) -> Iterator[Earlier]:
-    """What was looked up during a turn, but not in its task or thread, and no answer has used yet."""
-    for stray in turn.strays:
+    """What was looked up during a turn, but not in its task or thread, and no answer has used yet.
+
+    For a model that was called by itself: what workers and tasks looked up before it.
+    """
+    for stray in turn.strays[-_MOST_STRAYS:] if turn.loose else turn.strays:
         earlier = stray.earlier
         if stray.model or earlier is None or not earlier.ready or earlier.used_by not in (None, turn.key):
             continue
-        if stray.started >= turn.started and earlier not in turn.nearby:
+        is_near = stray.is_elsewhere(turn) if turn.loose else stray.started >= turn.started
+        if is_near and earlier not in turn.nearby:
             yield earlier
 
 
@@ -69,8 +76,11 @@ def turn_of(view: TurnPart) -> Turn:
     steps += _steps(view, view.turn, [*view.retrievals, *view.tools, *view.all_models], view.results)
     nearby, replied = [look_ups(view, one) for one in view.nearby], list[ModelCall]()
     if view.chain is None and view.turn.strays and not _looks_up(view, nearby):
-        steps += _searched_elsewhere(view)
-        if not view.turn.loose:
+        found = _searched_elsewhere(view)
+        if view.turn.loose:
+            nearby += [found] * bool(found)
+        else:
+            steps += found
             replied = list(_stray_replies(view.turn, steps))
         steps.sort(key=lambda step: step.at)
     resumed = [*(getattr(before.inputs, "resume", None) for before in view.history), view.resumed_with]
@@ -149,7 +159,7 @@ def _step(view: TurnPart, run: Retrieval | Model | Tool) -> Step:
             ended=run.ended,
             failed=run.failed,
         )
-    returned, hands_over = said_by_command(run.output)
+    returned, hands_over = said_by_command(run.output, run.inputs)
     return Step(
         kind="tool",
         name=run.name or "",
