@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
@@ -155,3 +156,87 @@ def test_an_answer_that_asks_back_is_the_answer(receiver: Receiver, config: Any)
     chain = RunnablePassthrough.assign(plan=plan).assign(words=reply | StrOutputParser())
     chain.invoke({"question": "When is it open?", "docs": [PARIS]}, config)
     assert receiver.record.answer == "Which of the museums do you mean?"
+
+
+def test_the_answer_in_a_state_of_odd_names_is_the_text_that_code_made_of_the_last_reply(
+    receiver: Receiver, config: Any
+) -> None:
+    passage = PARIS.page_content
+    write = (
+        ChatPromptTemplate.from_template("{found}\nSummarise what it says on {topic}")
+        | says("<think>Short.</think>The city of Paris is the capital of France since long ago.")
+        | (lambda said: f"## Summary\n{said.content.partition('</think>')[2]}\n### Sources\n* shelf")
+    )
+    asks = itemgetter("topic") | says('{"query": "capital of France"}') | StrOutputParser()
+    chain = RunnablePassthrough.assign(search=asks, found=given(passage)).assign(report=write)
+    shown = chain.invoke({"topic": QUESTION}, config)["report"]
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, shown)
+    assert texts(receiver.record.contexts) == [passage]
+
+
+def test_passages_under_a_name_that_answers_have_too_are_not_the_answer(
+    receiver: Receiver, config: Any
+) -> None:
+    write = ChatPromptTemplate.from_template("{content}\n{task}") | says("It is Paris.") | StrOutputParser()
+    chain = RunnablePassthrough.assign(content=given([PARIS.page_content])).assign(draft=write)
+    chain.invoke({"task": QUESTION}, config)
+    assert (receiver.record.answer, texts(receiver.record.contexts)) == ("It is Paris.", [PARIS.page_content])
+
+
+def test_a_status_of_a_word_is_not_the_answer_that_a_model_gave(receiver: Receiver, config: Any) -> None:
+    shelf = Shelf(by_word={"capital": [PARIS]})
+    ask: Any = RunnableLambda(lambda x: shelf.invoke(x["user_input"])) | joined | says("It is Paris.")
+    chain = RunnablePassthrough.assign(status=ask | (lambda _: "done"))
+    chain.invoke({"user_input": QUESTION}, config)
+    assert (receiver.record.answer, texts(receiver.record.contexts)) == ("It is Paris.", [PARIS.page_content])
+    assert any(note.startswith("answer: ") for note in receiver.record.notes)
+
+
+def test_exchanges_that_a_step_writes_down_under_labels_of_its_own_are_no_passages(
+    receiver: Receiver, config: Any
+) -> None:
+    said = ["Paris is where the government of France has its seat.", "Its river is the Seine."]
+    ask: Any = (
+        RunnablePassthrough.assign(
+            earlier=lambda x: "\n".join(
+                f"Visitor said: {v}\nWe said: {w}" for v, w in map(dict.values, x["past"])
+            ),
+            found=given(PARIS.page_content),
+        )
+        | ChatPromptTemplate.from_template(
+            "[KNOWLEDGE]\n{found}\n[EARLIER]\n{earlier}\n[VISITOR]\n{utterance}"
+        )
+        | says(*said)
+    )
+    ask.invoke({"utterance": QUESTION, "past": []}, config)
+    ask.invoke({"utterance": "And its river?", "past": [{"visitor": QUESTION, "we": said[0]}]}, config)
+    assert [texts(record.contexts) for record in receiver.records] == [[PARIS.page_content]] * 2
+
+
+def test_a_function_that_returns_its_answer_beside_what_it_found_is_a_turn(
+    receiver: Receiver, config: Any
+) -> None:
+    shelf, model = Shelf(by_word={"capital": [PARIS]}), says("It is Paris.")
+
+    def ask(question: str) -> tuple[str, list[Document]]:
+        found = shelf.invoke(question)
+        return str(model.invoke(f"{joined(found)}\n{question}").content), found
+
+    RunnableLambda(ask).invoke(QUESTION, config)
+    assert (receiver.record.answer, texts(receiver.record.contexts)) == ("It is Paris.", [PARIS.page_content])
+
+
+def test_of_an_input_of_odd_names_the_only_text_that_is_no_code_is_the_question(
+    receiver: Receiver, config: Any
+) -> None:
+    """The query that a model wrote for a search is not the answer, whatever stands beside it."""
+    shelf = Shelf(by_word={"government": [PARIS]})
+    asks = itemgetter("ticket") | says("seat of government, France") | StrOutputParser()
+    write = ChatPromptTemplate.from_template("{customer} writes: {ticket}\n{found}") | says("It is Paris.")
+    found = RunnablePassthrough.assign(search=asks).assign(found=lambda x: joined(shelf.invoke(x["search"])))
+    chain = found.assign(reply_text=write | StrOutputParser())
+    chain.invoke({"ticket": QUESTION, "customer": "C-20931"}, config)
+    record = receiver.record
+    assert (record.question, record.answer) == (QUESTION, "It is Paris.")
+    assert [note.partition(":")[0] for note in record.notes] == ["question_guessed"]
+    assert texts(record.contexts) == [PARIS.page_content]

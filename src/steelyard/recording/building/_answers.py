@@ -9,6 +9,7 @@ from typing import Any
 from steelyard.recording.building._parts import MOSTLY
 from steelyard.recording.provenance import (
     ModelCall,
+    calls_behind,
     find_passages,
     is_history,
     is_intermediate_output,
@@ -40,19 +41,29 @@ def _made_of_all(texts: Sequence[str]) -> str:
 
 def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     makers = {said.strip(): call for call in calls for one in call.replies for said in json_strings(one)}
-    said = [text for text in texts if text.strip() in makers]
+    exact = {text: makers[text.strip()] for text in texts if text.strip() in makers}
     # A call that only routes did not answer, whatever it left in the state.
-    said = [text for text in said if _may_answer(text, makers[text.strip()])]
-    most = max(map(len, said), default=0)
-    able = [text for text in said if len(text) >= most * _MUCH_SHORTER]
-    last = max(able, key=lambda text: makers[text.strip()].started, default="")
-    maker = makers.get(last.strip())
-    others = [(text, makers[text.strip()]) for text in said if text != last]
+    made = {text: by for text, by in exact.items() if _may_answer(text, by)} or _made_by_code(texts, calls)
+    most = max(map(len, made), default=0)
+    able = [text for text in made if len(text) >= most * _MUCH_SHORTER]
+    last = max(able, key=lambda text: made[text].started, default="")
+    maker = made.get(last)
+    others = [(text, by) for text, by in made.items() if text != last]
     # What one call said beside it is another field of a form.
     hang_together = all(
         by is not maker and (_is_shown(text, maker) or _is_shown(last, by)) for text, by in others
     )
     return last if hang_together else ""
+
+
+def _made_by_code(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, ModelCall]:
+    """The texts that code made of what a model said, each with the last call that it is made of.
+
+    What that call was shown was there before, however much of it the reply repeats.
+    """
+    behind = {text: calls_behind(calls, text).made for text in texts}
+    made = {text: calls[at[-1]] for text, at in behind.items() if at}
+    return {text: by for text, by in made.items() if not _is_shown(text, by) and _may_answer(text, by)}
 
 
 def _may_answer(text: str, maker: ModelCall) -> bool:

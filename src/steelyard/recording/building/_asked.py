@@ -66,6 +66,8 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
         own = asked_in(told)
         return Asked(question=own, standalone=_standalone(turn, own) if own else None)
     own = asked_in(turn.given) or _only_text(turn) or _queried(turn.given, sources) or _remembered(turn)
+    if not own and (own := _only_words(turn)):
+        return Asked(question=own, standalone=_standalone(turn, own), notes=("question_guessed",))
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
@@ -128,6 +130,17 @@ def _only_text(turn: Turn) -> str:
     texts = list(dict.fromkeys(filter(None, every)))
     if len(texts) > 1:
         texts = _said_by_user(texts, turn)
+    if len(texts) != 1 or word_count(texts[0]) > _MOST:
+        return ""
+    asked = plain(texts[0])
+    return texts[0] if any(asked in plain(text) for call in turn.calls for text in call.prompts) else ""
+
+
+def _only_words(turn: Turn) -> str:
+    """The only text of the input that says something, beside names and codes, if a model was asked it."""
+    said = set(earlier_messages(turn.given))
+    every = {one.text.strip() for one in leaves_in(turn.given) if not one.table} - said
+    texts = [text for text in every if is_telling(text) or is_question(text)]
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
     asked = plain(texts[0])

@@ -232,10 +232,9 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
         return False
     texts = [one.text for one in sources.found]
     if not answer:
-        if isinstance(turn.returned, list) or state_of(turn.returned) is None:
-            return isinstance(turn.returned, list) or has_documents(turn.returned)
-        # What a state holds beside the documents may be an answer that cannot be read.
-        return has_documents(turn.returned) and not _is_shown(texts, turn)
+        # What stands beside documents may be an answer that cannot be read.
+        is_list = isinstance(turn.returned, list)
+        return is_list or (has_documents(turn.returned) and not _is_shown(texts, turn))
     if not texts or _is_replied(answer, turn) or _is_shown(texts, turn):
         return False
     return any(one.seen >= _MOSTLY for one in find_passages([answer], texts))

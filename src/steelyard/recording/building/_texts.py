@@ -132,8 +132,11 @@ def _unspoken(texts: Sequence[Text], turn: Turn) -> list[Text]:
     """
     if not turn.earlier:
         return list(texts)
-    spoken = {one.row for one in texts if one.row is not None and is_written(one.text, turn.earlier)}
-    return [one for one in texts if one.row is None or one.row not in spoken]
+    rows = {one.row for one in texts if one.row is not None and is_written(one.text, turn.earlier)}
+    spoken = [(one, plain(one.text)) for one in texts if one.row in rows]
+    left = [one for one in texts if one.row not in rows]
+    # A step that writes the exchanges down puts labels before them.
+    return [one for one in left if not _only_labels(one, spoken)] if spoken else left
 
 
 def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:

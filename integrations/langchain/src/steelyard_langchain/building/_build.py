@@ -19,6 +19,7 @@ from steelyard.recording.building import (
     asks_of_reply,
     decide,
     edited,
+    is_telling,
     only_searches,
     since_last_asked,
     sources_of,
@@ -42,6 +43,7 @@ from steelyard_langchain.building._extract import (
     filled_form,
     pick,
     text_in,
+    without_queries,
 )
 from steelyard_langchain.building._notes import notes_of
 from steelyard_langchain.building._translate import look_ups, turn_of
@@ -129,7 +131,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         # Fields taken out of a text, or a plan: nothing was looked up, and nobody is answered.
         if form and not (sources.looked_up or sources.documents):
             return None
-        answer = form or _last_reply(view, steps, sources)
+        answer, view.is_whole_form = form or _last_reply(view, steps, sources), bool(form)
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
         status = "interrupted"
     if not _is_turn(view, steps, sources, answer, status, options):
@@ -263,7 +265,7 @@ def _brought(view: TurnPart, earlier: Earlier, texts: Collection[str]) -> bool:
 
 
 def _last_reply(view: TurnPart, steps: Steps, sources: Sources) -> str:
-    """What a model said last, if a run that looked something up returned nothing but what it was given.
+    """What a model said last, if a run that looked something up returned no text beside what it was given.
 
     Its answer left in another way: written to a stream, say.
     """
@@ -273,7 +275,7 @@ def _last_reply(view: TurnPart, steps: Steps, sources: Sources) -> str:
     last = steps.calls[-1]
     if last.arguments or is_intermediate_output(last.replies):
         return ""
-    if any(text not in given for _, text in strings_in(view.outputs)):
+    if any(text not in given and is_telling(text) for _, text in strings_in(view.outputs)):
         return ""
     view.is_last_reply = bool(last.reply.strip())
     return last.reply.strip()
@@ -333,7 +335,8 @@ def _is_step(view: TurnPart, answer: str) -> bool:
 def _answer(view: TurnPart, steps: Steps, options: Options) -> str:
     if view.error is not None:
         return ""
-    answer = answer_of(view.outputs, view.inputs, options.answer_key, calls=steps.calls)
+    calls = without_queries(steps.calls, [one.given for one in steps.retrievals])
+    answer = answer_of(view.outputs, view.inputs, options.answer_key, calls=calls)
     if not answer and view.turn.given is not None and steps.calls:
         answer = steps.calls[-1].reply
     return edited(answer, steps.said, view.outputs)

@@ -12,7 +12,12 @@ from typing import Any
 
 from steelyard.record import text_of, to_json_value
 from steelyard.recording.building import before_verdict, is_telling, revised, said_last
-from steelyard.recording.provenance import ModelCall, strip_code_fence
+from steelyard.recording.provenance import (
+    ModelCall,
+    calls_behind,
+    is_intermediate_output,
+    strip_code_fence,
+)
 from steelyard.recording.reading import ANSWERS, state_of, strings_in
 from steelyard_langchain._options import Key
 
@@ -74,7 +79,9 @@ def _mapping(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-ANSWER_KEYS = ("structured_response", *ANSWERS, "text", "content")
+_ANYTHING = ("text", "content")
+"""What applications call their answer, and also their passages."""
+ANSWER_KEYS = ("structured_response", *ANSWERS, *_ANYTHING)
 _FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
     "user": "human",
@@ -118,8 +125,8 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
         return text_in(pick(outputs, key))
     if isinstance(outputs, str) or is_message(outputs):
         return text_in(outputs) or _in_form(outputs)
-    state = state_of(outputs)
-    if state is not None and (text := _named_answer(state, inputs)):
+    state = _fields_of(outputs)
+    if state is not None and (text := _named_answer(state, inputs, calls)):
         return revised(text, [value for value in state.values() if isinstance(value, str)], calls)
     messages = messages_in(outputs)
     if messages:
@@ -127,6 +134,20 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
     if state is None:
         return text_in(outputs)
     return _unnamed_answer(state, inputs, calls)
+
+
+def without_queries(calls: Sequence[ModelCall], queries: Iterable[Any]) -> list[ModelCall]:
+    """The model calls without those that replied with what was looked up then; the last one may answer."""
+    asked = {query.strip() for query in queries if isinstance(query, str)}
+    last = len(calls) - 1
+    return [call for at, call in enumerate(calls) if at == last or call.reply.strip() not in asked]
+
+
+def _fields_of(outputs: Any) -> Mapping[str, Any] | None:
+    """The fields of a state, or of what a function returned at once: its answer, and what it found."""
+    if isinstance(outputs, tuple) and not hasattr(outputs, "_fields"):
+        return {str(at): one for at, one in enumerate(outputs)}
+    return state_of(outputs)
 
 
 def _unnamed_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCall]) -> str:
@@ -148,12 +169,13 @@ def _only_form(state: Mapping[str, Any]) -> str:
     return said[0] if len(said) == 1 else ""
 
 
-def _named_answer(state: Mapping[str, Any], inputs: Any) -> str:
+def _named_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCall] = ()) -> str:
     """What stands under an answer's name in a mapping, and did not before."""
     given = state_of(inputs) or {}
     for name in ANSWER_KEYS:
         text = _said(state.get(name))
-        if text.strip() and not (name in given and text == text_in(given[name])):
+        is_known = name not in _ANYTHING or not calls or calls_behind(calls, text).known
+        if text.strip() and is_known and not (name in given and text == text_in(given[name])):
             return text
     return ""
 
@@ -224,13 +246,21 @@ def _only_text(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCall]
     given = state_of(inputs) or {}
     known = {value for value in (inputs, *given.values()) if isinstance(value, str)}
     every = [value for value in state.values() if isinstance(value, str)]
-    texts = [value for value in every if value not in known]
+    texts = list(dict.fromkeys(value for value in every if value not in known))
     if len(texts) > 1:
         return text_of(said_last(texts, calls))
     if not texts:
         # An answer may repeat what was there before; a model's reply then holds it, in whatever form.
         texts = [text for text in every if any(text in call.reply for call in calls)]
-    return text_of(texts[0]) if len(texts) == 1 else ""
+    return text_of(texts[0]) if len(texts) == 1 and not _is_status(texts[0], calls) else ""
+
+
+def _is_status(text: str, calls: Sequence[ModelCall]) -> bool:
+    """Whether a word or two of code's own, which no model said, stand in place of what was said last."""
+    if is_telling(text) or not calls or is_intermediate_output(calls[-1].replies):
+        return False
+    word = text.strip(" .!").lower()
+    return bool(calls[-1].reply) and not any(word in reply.lower() for c in calls for reply in c.replies)
 
 
 def ends_in_tool_call(outputs: Any) -> bool:
@@ -256,8 +286,17 @@ def is_message(value: object) -> bool:
     if isinstance(value, Mapping):
         return "content" in value and ("role" in value or "type" in value)
     if isinstance(value, tuple):
-        return len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], (str, list))
+        return len(value) == 2 and _is_role(value[0]) and _is_content(value[1])
     return hasattr(value, "content") and isinstance(getattr(value, "type", None), str)
+
+
+def _is_role(value: object) -> bool:
+    return isinstance(value, str) and len(value.split()) == 1
+
+
+def _is_content(value: object) -> bool:
+    is_blocks = isinstance(value, list) and all(isinstance(one, (str, Mapping)) for one in value)
+    return isinstance(value, str) or is_blocks
 
 
 def role_of(message: Any) -> str:

@@ -6,15 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.record import Status, text_of
-from steelyard.recording.building import Asked, Sources, is_conversation
+from steelyard.recording.building import Asked, Sources, is_conversation, is_telling
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import Origin, notes_on_predecessors, sentence
+from steelyard.recording.reading import strings_in
 from steelyard_langchain._options import Options
 from steelyard_langchain.building._extract import replies_in, verdict_after
 from steelyard_langchain.building._view import TurnPart, calls_of
 
 _NO_MODEL = "no model run was seen in this turn"
 _LAST_REPLY = "answer: the output tells none; the last reply of a model is taken; set answer_key"
+_WHOLE_FORM = (
+    "answer: all that a model filled in, since no field of it is named as an answer is; set answer_key"
+)
 _FOUND_NOTHING = "what was looked up found nothing that reached the prompt"
 _ELSEWHERE = (
     "the prompt holds replies of runs in other threads, whose passages are not known here; "
@@ -69,6 +73,8 @@ def _lacks(view: TurnPart, question: str, answer: str, status: Status) -> Iterat
         yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
     if view.is_last_reply:
         yield _LAST_REPLY
+    if view.is_whole_form and sum(is_telling(text) for _, text in strings_in(view.outputs)) > 1:
+        yield _WHOLE_FORM
     if answer and given is None:
         yield from _on_answer(view.outputs, answer)
 
@@ -88,7 +94,13 @@ def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, question: s
         view.earlier_calls,
         found=[context.text for context in sources.found],
         in_conversation=is_conversation(steps, steps.models),
+        given=_texts_of(view.inputs),
     )
+
+
+def _texts_of(inputs: Any) -> list[str]:
+    fields = inputs.values() if isinstance(inputs, Mapping) else ()
+    return [one.strip() for one in fields if isinstance(one, str)]
 
 
 def _doubts(view: TurnPart, sources: Sources, origin: Origin, options: Options) -> list[str]:

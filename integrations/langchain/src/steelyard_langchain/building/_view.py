@@ -133,6 +133,8 @@ class TurnPart:
         self.predecessors: tuple[Predecessor, ...] = ()
         self.is_last_reply = False
         """Whether the answer is only what a model said last, since the run returned none."""
+        self.is_whole_form = False
+        """Whether the answer is a form, of which any field may be what the user was shown."""
         if chain is None:
             self.status = turn.status
             self.history = turn.history
