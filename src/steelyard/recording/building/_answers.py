@@ -40,10 +40,7 @@ def _made_of_all(texts: Sequence[str]) -> str:
 
 
 def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
-    makers = {said.strip(): call for call in calls for one in call.replies for said in json_strings(one)}
-    exact = {text: makers[text.strip()] for text in texts if text.strip() in makers}
-    # A call that only routes did not answer, whatever it left in the state.
-    made = {text: by for text, by in exact.items() if _may_answer(text, by)} or _made_by_code(texts, calls)
+    made = _said(texts, calls) or _made_by_code(texts, calls)
     most = max(map(len, made), default=0)
     able = [text for text in made if len(text) >= most * _MUCH_SHORTER]
     last = max(able, key=lambda text: made[text].started, default="")
@@ -54,6 +51,16 @@ def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
         by is not maker and (_is_shown(text, maker) or _is_shown(last, by)) for text, by in others
     )
     return last if hang_together else ""
+
+
+def _said(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, ModelCall]:
+    """The texts that a model said, whole or in a form, each with the last call that did.
+
+    A call that only routes did not answer, whatever it left in the state.
+    """
+    makers = {said.strip(): call for call in calls for one in call.replies for said in json_strings(one)}
+    exact = {text: makers[text.strip()] for text in texts if text.strip() in makers}
+    return {text: by for text, by in exact.items() if _may_answer(text, by)}
 
 
 def _made_by_code(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, ModelCall]:

@@ -73,14 +73,15 @@ def _lacks(view: TurnPart, question: str, answer: str, status: Status) -> Iterat
         yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
     if view.is_last_reply:
         yield _LAST_REPLY
-    if view.is_whole_form and sum(is_telling(text) for _, text in strings_in(view.outputs)) > 1:
-        yield _WHOLE_FORM
     if answer and given is None:
-        yield from _on_answer(view.outputs, answer)
+        yield from _on_answer(view, answer)
 
 
-def _on_answer(outputs: Any, answer: str) -> Iterator[str]:
-    """What stands beside the answer, and could be taken for it."""
+def _on_answer(view: TurnPart, answer: str) -> Iterator[str]:
+    """What stands beside the answer, or is a part of it, and could be taken for it."""
+    outputs = view.outputs
+    if view.is_whole_form and sum(is_telling(text) for _, text in strings_in(outputs)) > 1:
+        yield _WHOLE_FORM
     if verdict_after(outputs, answer):
         yield "answer: the last reply is a verdict on this one; set answer_key if it is the answer"
     if (several := replies_in(outputs)) > 1:
