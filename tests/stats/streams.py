@@ -198,7 +198,7 @@ class _Order:
         alone = np.maximum(self.alone, units._SMALL)[:, None]
         alike = self.products[:, : len(lag)] / alone * self.n / (self.n - lag)
         found = 1 + np.cumsum(2 * alike, axis=1)
-        ends = lag >= units._WINDOW * found
+        ends = lag >= np.maximum(units._WINDOW * found, min(self.n // units._SLOWLY, units._MIXED))
         ends[:, -1] = True
         at = ends.argmax(axis=1)[:, None]
         return np.clip(np.take_along_axis(found, at, 1)[:, 0], 1.0, units._MOST_ALIKE)

@@ -10,7 +10,7 @@ import pytest
 
 from stats.session_parts import Traffic
 from steelyard._internal.typed import adapter, read
-from steelyard.stats import ConfidenceSequence, FallAlarm, ewma
+from steelyard.stats import ConfidenceSequence, FallAlarm, Neighbours, ewma
 
 
 def all_at_once(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], ...]:
@@ -145,6 +145,21 @@ def test_turns_of_a_session_count_together(traffic: Traffic) -> None:
         left += not low <= 0.9 <= high
     assert false <= 4  # 5 % of 20 is 1; more than 4 come once in 400 such tests
     assert left <= 4
+
+
+def test_short_sessions_that_come_mixed_are_seen_in_the_order_of_turns() -> None:
+    """Their likeness lies at distances behind the first few."""
+    found = {}
+    for traffic in (Traffic(), Traffic(size=3, alike=0.3, interleaved=True)):
+        effects = []
+        for seed in range(4):
+            order = Neighbours()
+            for value in traffic.stream(np.random.default_rng(seed), 4_000).values.tolist():
+                order.add(value)
+            effects.append(order.design_effect)
+        found[traffic.size] = np.mean(effects)
+    assert found[1] < 1.2
+    assert found[3] > 1.3
 
 
 def test_odd_sessions_are_defined() -> None:

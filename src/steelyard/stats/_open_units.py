@@ -15,6 +15,10 @@ from steelyard.stats._estimate import Estimate, Weighed
 _LAGS = 96
 _WINDOW = 5.0
 """Correlations are added up over so many times as many turns as their sum says (Sokal's window)."""
+_SLOWLY = 100
+"""Turns for each distance that is added whatever the sum says: of few turns, the sum of many is noise."""
+_MIXED = 24
+"""No more are: noise grows with them, and makes alarms late."""
 _FEWEST = 100
 """Of fewer turns nobody knows how alike they are, and what stands first is taken."""
 _MOST_ALIKE = 12.0
@@ -23,7 +27,7 @@ _STEP = 8
 """It is estimated anew every 8 turns."""
 _KEPT = 1 - 1 / 256
 """Deviations are from the mean of late, in which an older turn counts less: a new level is no likeness."""
-_REMEMBERED = 1 - 1 / 1024
+_REMEMBERED = 1 - 1 / 4096
 """What one turn more leaves of the products of earlier ones, so that a change in the past is forgotten."""
 _SMALL = 1e-9  # equal values differ from their mean by rounding alone
 
@@ -33,8 +37,10 @@ class Neighbours:
     """The design effect of turns that follow each other: how much more their mean varies than if independent.
 
     1 + 2 sum of the correlations of turns that are j apart, for j up to the first that is `_WINDOW` times the
-    sum so far (Madras & Sokal, Journal of Statistical Physics 50, 1988, appendix C). Sessions whose
-    turns come among hundreds of others are not seen.
+    sum so far (Madras & Sokal, Journal of Statistical Physics 50, 1988, appendix C). Turns of sessions that
+    come mixed are a little alike at many distances, before which such a window closes: at least one distance
+    is added for every hundred turns, up to 24. Sessions whose turns come among hundreds of others are not
+    seen.
     """
 
     weight: float = 0.0
@@ -73,7 +79,8 @@ class Neighbours:
         if self.alone <= _SMALL:
             return 1.0
         found, lag = 1.0, 0
-        while lag < min(self.turns // 3, _LAGS) and (not lag or lag < _WINDOW * found):
+        least = min(self.turns // _SLOWLY, _MIXED)
+        while lag < min(self.turns // 3, _LAGS) and lag < max(_WINDOW * found, least):
             lag += 1
             found += 2 * self.products[lag - 1] / self.alone * self.turns / (self.turns - lag)
         return min(max(found, 1.0), _MOST_ALIKE)
