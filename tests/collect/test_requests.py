@@ -386,6 +386,27 @@ def test_pieces_of_a_settled_trace_that_came_later_stay_in_the_journal(tmp_path:
     journal.close()
 
 
+def test_a_piece_that_is_read_while_its_trace_is_settled_stays_in_the_journal(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its turn is not stored yet: a crash would lose it."""
+    held: set[str] = set()
+    journal, after = running.journal, running.journal.after
+    monkeypatch.setattr(running.collector.reader, "take", lambda body, now: held.update(body.decode()))
+    monkeypatch.setattr(running.collector.reader, "holds", held.__contains__)
+
+    def with_one_that_comes_later(seq: int) -> list[tuple[int, str, bytes]]:
+        if seq and len(journal) < 3 and not held:
+            journal.add([{"a": b"a"}])
+        return after(seq)
+
+    monkeypatch.setattr(journal, "after", with_one_that_comes_later)
+    journal.add([{"a": b"", "b": b""}])
+    running.collector.start()
+    until(lambda: len(journal) == 1 and held == {"a"})
+    assert [(trace, body) for _, trace, body in after(0)] == [("a", b"a")]
+
+
 def test_nothing_of_settled_spans_stays_in_the_journal(tmp_path: Path) -> None:
     """Whether they are short or lie in pages of their own."""
     journal = SpanJournal(tmp_path / "spans")

@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from otel_parts import ANSWER, BEGIN, QUESTION, TEXTS, documents, is_right, messages, oi, prompt
@@ -85,6 +86,12 @@ def test_every_part_of_a_span_is_read() -> None:
     assert span.attributes == {"a": 1, "b": 0.5, "c": True, "d": ["x", 2], "e": {"f": "g"}}
     assert span.events[0].attributes == {"exception.type": "ValueError"}
     assert span.scope == "openinference.instrumentation.langchain"
+
+
+@pytest.mark.parametrize(("flags", "remote"), [(0x300, True), (0x100, False), (0x200, False), (0xFF, False)])
+def test_a_parent_is_in_another_process_where_both_flags_say_so(flags: int, remote: bool) -> None:
+    (span,) = read_otlp([line(item("ask", flags=flags))]).spans
+    assert span.remote_parent is remote
 
 
 def test_ids_may_be_base64_and_upper_case() -> None:

@@ -47,6 +47,13 @@ def test_a_server_without_json_mode_is_asked_in_words() -> None:
     assert reply.answers["q1"] == YesNo(value=False)
 
 
+@pytest.mark.parametrize("said", [" True", "YES", "false ", "No"])
+def test_a_verdict_in_words_is_what_it_says(said: str) -> None:
+    with JudgeServer(lambda got: f'{{"q1": {{"context": 0, "verdict": "{said}"}}}}') as server:
+        reply = ask(server)
+    assert reply.answers["q1"] == YesNo(value=said.strip().lower() in ("true", "yes"))
+
+
 def test_a_request_that_is_bad_in_any_form_teaches_nothing() -> None:
     with JudgeServer() as server:
         server.refuse = lambda body: "bad in every way"
