@@ -32,8 +32,10 @@ STAYS = sys.argv[-1] == "stay"
 class Slow(SQLiteSink):
     """Takes its time, so that turns are pending when the signal comes."""
 
+    pause = 0.2
+
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(self.pause)
         await super().write(evaluations)
 
 
@@ -112,6 +114,7 @@ def pools() -> None:
 
 def billiard_pools() -> None:
     billiard = importlib.import_module("billiard")
+    Slow.pause = 3  # its workers wait for a second before they end
     with billiard.Pool(CHILDREN) as pool:
         pool.map(work, range(CHILDREN))
         pool.close()
