@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -297,6 +298,17 @@ async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
         assert (await http.head("/turns", headers=bearer)).status_code == 200
     with pytest.raises(ConfigurationError):
         app(db, token="fifteen letters")
+
+
+async def test_a_body_that_never_comes_is_not_waited_for(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.view._guard._SECONDS_FOR_A_BODY", 0.05)
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"token="
+        await asyncio.Event().wait()
+
+    async with client(db, token=TOKEN) as http, asyncio.timeout(60):
+        assert (await http.post("/login", content=endless())).status_code == 401
 
 
 async def test_a_label_is_stored_with_who_and_when_and_can_be_taken_back(db: str) -> None:
