@@ -13,6 +13,7 @@ from llama_index.core.base.llms.types import ChatMessage, CompletionResponse
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -157,6 +158,19 @@ def test_what_a_thread_found_for_the_event_loop_belongs_to_the_call_that_shows_i
     ]
     assert (texts(first), texts(second)) == ([found], [found])
     assert {(turn.evidence, turn.contexts[0].score) for turn in (first, second)} == {("known", None)}
+
+
+def test_nodes_that_a_thread_found_belong_to_the_synthesizer_that_is_given_them(receiver: Receiver) -> None:
+    found = "The lighthouse of Skarholm was built in 1868 and its lens came from Paris."
+
+    async def answers() -> None:
+        kept = Kept(NodeWithScore(node=TextNode(text=found), score=0.5))
+        nodes = await asyncio.to_thread(kept.retrieve, "lens of the lighthouse")
+        await get_response_synthesizer(llm=Scripted()).asynthesize("Tell me about the lens", nodes=nodes)
+
+    asyncio.run(answers())
+    turn = receiver.record
+    assert (turn.question, texts(turn), turn.evidence) == ("Tell me about the lens", [found], "known")
 
 
 def test_nodes_of_an_engine_that_says_nothing_belong_to_the_call_after_it(receiver: Receiver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
@@ -227,7 +228,10 @@ def separate(choices: Choices) -> Application:
     template = prompt_template(choices)
 
     async def answer(turn: Turn) -> str:
-        found = look.retrieve(turn.question)
+        if choices["searching"] == "thread" and turn.shown:
+            found = await asyncio.to_thread(look.retrieve, turn.question)
+        else:
+            found = look.retrieve(turn.question)
         for each in keep:
             found = each.postprocess_nodes(found, query_str=turn.question)
         if template is None:

@@ -30,6 +30,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "hops": ("1", "2", "3"),
         "history": ("none", "stored", "sent", "memory"),
         "outside": ("no", "yes"),
+        "searching": ("here", "thread"),
         "start_key": ("query", "question", "user_msg", "topic", "request"),
         "way": ("invoke", "ainvoke", "stream", "astream"),
         "together": ("one_thread", "gather", "pool"),

@@ -185,7 +185,7 @@ class Turn:
     @property
     def is_alone(self) -> bool:
         """Whether it is a call that no run holds."""
-        return self.root.kind == "llm" or (self.root.kind == "synthesis" and bool(self.loose))
+        return self.root.kind == "llm" or (self.root.kind == "synthesis" and bool(self.loose or self.taken))
 
 
 Place = tuple[Turn, Step]

@@ -96,7 +96,8 @@ class LlamaIndexDraft(TurnDraft):
         sources = sources_of(steps, tool_contexts=self._options.tool_contexts)
         asked = asked_of(steps, sources)
         question = str(given.get("question") or asked.question)
-        origin = decide(steps, sources, answer=answer, question=question)
+        doubtful = "question" not in given and "question_guessed" in asked.notes
+        origin = decide(steps, sources, answer=answer, question=question, doubtful=doubtful)
         if answer == NO_ANSWER and turn.failure is None and origin.contexts_source != "in_prompt":
             # Whatever was retrieved was left out on the way: too unlike the question, say.
             origin = replace(origin, contexts=(), retrieved=unique(sources.found), notes=())
@@ -185,7 +186,7 @@ def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: 
     """Whether anything was answered out of what was looked up, given or shown."""
     if turn.given is not None:
         return True
-    if turn.root.kind == "synthesis" and not turn.loose:
+    if turn.root.kind == "synthesis" and not (turn.loose or turn.taken):
         # What has no question mark is mostly an instruction for an index: a summary of each document.
         return is_question(asked.question)
     if turn.is_alone:

@@ -76,6 +76,10 @@ class Nodes:
         form = plain(text)
         return any(text in prompt for prompt in self._prompts) or any(form in one for one in self._plain)
 
+    def shows(self, text: str) -> bool:
+        """The same, whatever the prompt did to the text: escaped, say."""
+        return self.holds(text) or any(one.seen >= _WHOLLY for one in find_passages([text], self._prompts))
+
     @cached_property
     def _plain(self) -> list[str]:
         return [plain(prompt) for prompt in self._prompts]
@@ -92,6 +96,7 @@ def _number_or_none(value: Any) -> float | None:
         return None
 
 
+_WHOLLY = 0.9
 _TELLING = 8
 """Words that stand in two prompts only if both were given the same passage."""
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
@@ -140,7 +145,7 @@ def _nodes(turn: Turn) -> Nodes:
 def _before(turn: Turn, read: Nodes) -> list[list[Step]]:
     """What was retrieved before the turn, by run: in its own task or thread, else in others."""
     before = [list(_retrieved_before(turn, span, read)) for span in unused(turn)]
-    if turn.is_alone and not any(_holds_one(run, read) for run in before):
+    if turn.root.kind in ("llm", "synthesis") and not any(_holds_one(run, read) for run in before):
         turn.taken, before = _strays_before(turn, read) or ((), before)
     return before
 
@@ -195,7 +200,7 @@ def _stray(span: Span, read: Nodes) -> Step | None:
     Without ids and scores: where two turns hold the same text, they may be another user's.
     """
     step = _retrieval(span, read)
-    shown = tuple(Context(text=one.text) for one in step.contexts or () if read.holds(one.text))
+    shown = tuple(Context(text=one.text) for one in step.contexts or () if read.shows(one.text))
     given = step.given if isinstance(step.given, str) and read.holds(step.given) else None
     return replace(step, given=given, contexts=shown) if shown else None
 
