@@ -97,6 +97,8 @@ def _number_or_none(value: Any) -> float | None:
 
 
 _WHOLLY = 0.9
+_MOST_ASKED = 20
+"""Words of a question; a longer one may be a prompt."""
 _TELLING = 8
 """Words that stand in two prompts only if both were given the same passage."""
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
@@ -145,8 +147,15 @@ def _nodes(turn: Turn) -> Nodes:
 def _before(turn: Turn, read: Nodes) -> list[list[Step]]:
     """What was retrieved before the turn, by run: in its own task or thread, else in others."""
     before = [list(_retrieved_before(turn, span, read)) for span in unused(turn)]
-    if turn.root.kind in ("llm", "synthesis") and not any(_holds_one(run, read) for run in before):
-        turn.taken, before = _strays_before(turn, read) or ((), before)
+    if any(_holds_one(run, read) for run in before):
+        return before
+    if turn.root.kind in ("query", "chat"):
+        # What is in the prompts may be an earlier turn's; what the engine was given is not.
+        asked = asked_in(turn.root.asked)
+        read = Nodes([asked] if word_count(asked) > _MOST_ASKED else [])
+    elif turn.root.kind not in ("llm", "synthesis"):
+        return before
+    turn.taken, before = _strays_before(turn, read) or ((), before)
     return before
 
 
