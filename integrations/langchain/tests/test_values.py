@@ -62,6 +62,19 @@ def test_a_short_result_of_a_tool_stands_beside_a_long_one(receiver: Receiver, c
     assert texts(receiver.record.contexts) == [schema, "[(8,)]"]
 
 
+def test_a_short_row_beside_long_ones_is_a_passage(receiver: Receiver, config: Any) -> None:
+    model = says("From nine to five.")
+    said = [
+        "Open nine to five",
+        PARIS.page_content,
+        "\u5df4\u9ece\u662f\u6cd5\u56fd\u7684\u9996\u90fd\u3002" * 9 + "\u2014",
+    ]
+    rows = json.dumps({"count": 3, "rows": list(enumerate(said))})
+    ask: Any = RunnableLambda(lambda asked: model.invoke([("user", asked), *_told("rows", rows)]))
+    ask.invoke("When are you open?", config)
+    assert texts(receiver.record.contexts) == said
+
+
 def _told(tool: str, result: str) -> list[Any]:
     called = {"name": tool, "args": {}, "id": tool, "type": "tool_call"}
     return [AIMessage("", tool_calls=[called]), {"role": "tool", "content": result, "tool_call_id": tool}]
@@ -87,6 +100,13 @@ def test_an_answer_in_a_form_beside_its_documents(receiver: Receiver, config: An
     chain = RunnableParallel(docs=itemgetter("q") | Shelf(), q=itemgetter("q")).assign(out=form)
     chain.invoke({"q": QUESTION}, config)
     assert receiver.record.answer == "It is Paris."
+
+
+def test_a_short_answer_out_of_a_form_that_escapes_it(receiver: Receiver, config: Any) -> None:
+    form = ChatPromptTemplate.from_template("{docs}\n{q}") | says(json.dumps({"befund": "\u00dcber neun"}))
+    chain = RunnableParallel(docs=itemgetter("q") | Shelf(), q=itemgetter("q"))
+    (chain | form | JsonOutputParser()).invoke({"q": QUESTION}, config)
+    assert receiver.record.answer == "\u00dcber neun"
 
 
 def test_a_label_that_routes_is_not_the_answer(receiver: Receiver, config: Any) -> None:

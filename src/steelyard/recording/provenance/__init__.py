@@ -57,6 +57,7 @@ from steelyard.recording.provenance._words import is_history as is_history
 from steelyard.recording.provenance._words import names_speaker as names_speaker
 from steelyard.recording.provenance._words import plain as plain
 from steelyard.recording.provenance._words import plain_line as plain_line
+from steelyard.recording.provenance._words import unescaped as unescaped
 from steelyard.recording.provenance._words import word_count as word_count
 from steelyard.recording.provenance.matching import MOST_PASSAGES as MOST_PASSAGES
 from steelyard.recording.provenance.matching import MOST_PROMPT as MOST_PROMPT

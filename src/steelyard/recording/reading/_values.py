@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -63,6 +64,7 @@ _SCALARS = (str, int, float, type(None))
 _CELL = 20
 """Characters of the cells of a row; a passage has more."""
 _CELL_WORDS = 12
+_LONGEST_CELL = 100
 _ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
 _INSIDE = (
     *("kwargs", "node", "text_resource", "_source", "payload", "properties", "entity", "document", "content"),
@@ -128,7 +130,19 @@ def _listed(values: Sequence[Any], split: Split, depth: int) -> tuple[Context, .
         return ()
     if len(values) == 1:
         return contexts_in(values[0], split, depth - 1) or _column(values)
-    return tuple(found for value in values for found in _one(value, split, depth)) or _column(values)
+    found = [tuple(_one(value, split, depth)) for value in values]
+    if any(found):
+        # Beside passages a short row is one of them.
+        found = [one or _cells(value) for one, value in zip(found, values, strict=True)]
+    return tuple(itertools.chain.from_iterable(found)) or _column(values)
+
+
+def _cells(value: object) -> tuple[Context, ...]:
+    """The longest text of a row; none of anything else."""
+    if not isinstance(value, (list, tuple)) or not _is_row(value):
+        return ()
+    longest = max((one for one in value if isinstance(one, str)), key=len).strip()
+    return (Context(text=text_of(longest)),) if longest else ()
 
 
 def _column(values: Sequence[Any]) -> tuple[Context, ...]:
@@ -171,7 +185,9 @@ def _is_row(values: Sequence[Any]) -> bool:
 
 
 def _is_cell(text: str) -> bool:
-    return len(text.split()) <= _CELL_WORDS and not text.rstrip().endswith(_ENDS)
+    # Languages without spaces have few words by these.
+    is_short = len(text.split()) <= _CELL_WORDS and len(text) <= _LONGEST_CELL
+    return is_short and "\n" not in text and not text.rstrip().endswith(_ENDS)
 
 
 def _pair(values: Sequence[Any]) -> Context | None:

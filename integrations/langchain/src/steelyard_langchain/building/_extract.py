@@ -17,6 +17,7 @@ from steelyard.recording.provenance import (
     calls_behind,
     is_intermediate_output,
     strip_code_fence,
+    unescaped,
 )
 from steelyard.recording.reading import ANSWERS, state_of, strings_in
 from steelyard_langchain._options import Key
@@ -260,7 +261,8 @@ def _is_status(text: str, calls: Sequence[ModelCall]) -> bool:
     if is_telling(text) or not calls or is_intermediate_output(calls[-1].replies):
         return False
     word = text.strip(" .!").lower()
-    return bool(calls[-1].reply) and not any(word in reply.lower() for c in calls for reply in c.replies)
+    replies = (unescaped(reply).lower() for call in calls for reply in call.replies)
+    return bool(calls[-1].reply) and not any(word in reply for reply in replies)
 
 
 def ends_in_tool_call(outputs: Any) -> bool:
@@ -291,7 +293,7 @@ def is_message(value: object) -> bool:
 
 
 def _is_role(value: object) -> bool:
-    return isinstance(value, str) and len(value.split()) == 1
+    return isinstance(value, str) and value.isascii() and value.isidentifier()
 
 
 def _is_content(value: object) -> bool:
