@@ -109,6 +109,14 @@ def test_a_short_answer_out_of_a_form_that_escapes_it(receiver: Receiver, config
     assert receiver.record.answer == "\u00dcber neun"
 
 
+def test_a_query_beside_the_form_of_an_answer_is_not_the_answer(receiver: Receiver, config: Any) -> None:
+    query = ChatPromptTemplate.from_template("Rewrite: {q}") | says("capital of France") | StrOutputParser()
+    form = ChatPromptTemplate.from_template("{query}\n{q}") | says('{"reply": "I do not know."}')
+    chain = RunnablePassthrough.assign(query=query).assign(made=form | JsonOutputParser())
+    chain.invoke({"q": QUESTION}, config)
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, "I do not know.")
+
+
 def test_a_label_that_routes_is_not_the_answer(receiver: Receiver, config: Any) -> None:
     label = ChatPromptTemplate.from_template("Classify as support, sales or spam:\n{email}") | says("support")
     reply = ChatPromptTemplate.from_template("Reply to this.\n{email}\nArticles:\n{kb}") | says(

@@ -155,6 +155,7 @@ def _column(values: Sequence[Any]) -> tuple[Context, ...]:
         text = row.get(name)
         if (
             not isinstance(text, str)
+            or _is_code(text)
             or len(text) <= _CELL
             or 2 * len(text) <= len("".join(map(str, row.values())))
         ):
@@ -162,6 +163,11 @@ def _column(values: Sequence[Any]) -> tuple[Context, ...]:
         texts.setdefault(str(name), []).append(text.strip())
     only = next(iter(texts.values())) if len(texts) == 1 else []
     return tuple(Context(text=text_of(text)) for text in only)
+
+
+def _is_code(text: str) -> bool:
+    """Whether a text is an id, an address or a name rather than words."""
+    return text.isascii() and not any(map(str.isspace, text.strip()))
 
 
 def _one(value: object, split: Split, depth: int) -> Iterator[Context]:

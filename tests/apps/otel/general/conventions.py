@@ -181,6 +181,22 @@ def genai_parts_that_are_not_words() -> Trace:
     return trace
 
 
+@shape(Turn())
+def genai_agent_that_is_given_a_state() -> Trace:
+    """LangChain's agents tell their whole input as JSON, in a message of the user's."""
+    state = compact({"input": QUESTION, "chat_history": []})
+    asked = [{"role": "user", "parts": [{"type": "text", "content": state}]}]
+    replied = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}]
+    told = {"gen_ai.input.messages": compact(asked), "gen_ai.output.messages": compact(replied)}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+    tool |= {"gen_ai.tool.call.arguments": compact({"query": QUERY})}
+    trace = Trace("opentelemetry.instrumentation.genai.langchain")
+    with trace.span("invoke_agent mechanic", {"gen_ai.operation.name": "invoke_agent", **told}):
+        trace.leaf("execute_tool search_manual", {**tool, "gen_ai.tool.call.result": compact(PASSAGES)})
+        trace.leaf("chat small-model", {**chat(prompt(), ANSWER), **_without_input(told)})
+    return trace
+
+
 def _without_input(told: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in told.items() if key != "gen_ai.input.messages"}
 

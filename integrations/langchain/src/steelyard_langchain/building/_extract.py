@@ -16,6 +16,7 @@ from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,
     is_intermediate_output,
+    json_strings,
     strip_code_fence,
     unescaped,
 )
@@ -244,16 +245,33 @@ def _in_form(message: Any) -> str:
 
 def _only_text(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCall]) -> str:
     """The one text in a mapping that was not there before, or the one of them that models said last."""
-    given = state_of(inputs) or {}
-    known = {value for value in (inputs, *given.values()) if isinstance(value, str)}
     every = [value for value in state.values() if isinstance(value, str)]
-    texts = list(dict.fromkeys(value for value in every if value not in known))
+    texts = _unknown(state, every, inputs, calls)
     if len(texts) > 1:
         return text_of(said_last(texts, calls))
     if not texts:
         # An answer may repeat what was there before; a model's reply then holds it, in whatever form.
         texts = [text for text in every if any(text in call.reply for call in calls)]
     return text_of(texts[0]) if len(texts) == 1 and not _is_status(texts[0], calls) else ""
+
+
+def _unknown(
+    state: Mapping[str, Any], every: Iterable[str], inputs: Any, calls: Sequence[ModelCall]
+) -> list[str]:
+    """Those of a state's texts that were not there before, each once."""
+    given = state_of(inputs) or {}
+    known = {value for value in (inputs, *given.values()) if isinstance(value, str)}
+    texts = [text for text in every if text not in known]
+    # What was written on the way may stand beside the answer's form.
+    within = [text for text in _said_within(state, calls) if text not in known] if texts else []
+    return list(dict.fromkeys((*texts, *within)))
+
+
+def _said_within(state: Mapping[str, Any], calls: Sequence[ModelCall]) -> list[str]:
+    """The texts in the mappings of a state that a model said, whole or in a form."""
+    said = {one.strip() for call in calls for reply in call.replies for one in json_strings(reply)}
+    inner = (value for value in state.values() if isinstance(value, Mapping))
+    return [text for value in inner for _, text in strings_in(value) if text.strip() in said]
 
 
 def _is_status(text: str, calls: Sequence[ModelCall]) -> bool:

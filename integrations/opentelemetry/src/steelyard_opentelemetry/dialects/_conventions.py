@@ -220,6 +220,13 @@ GENAI = Dialect(
             opened=_runs.out_of_message,
             unless=("error.type",),
         ),
+        # What agents are given was typed, but LangChain's are given a state as JSON.
+        SpanRule(
+            kind="agent",
+            scopes=("opentelemetry.instrumentation.genai.langchain",),
+            where={OPERATION: ("invoke_agent",)},
+            **{**_STEP_OF_MODEL, "question": _runs.asked_in_state},
+        ),
         SpanRule(kind="agent", where={OPERATION: ("invoke_agent",)}, **_STEP_OF_MODEL),
         # What LlamaIndex's workflows are given was typed; a graph's state is written as JSON.
         SpanRule(
