@@ -37,8 +37,8 @@ _FORKING = (
     "executor fork",
     "executor spawn",
     "pool",
-    "pool of billiard",
 )
+_BILLIARD = "pool of billiard"
 _SERVERS = {
     "gunicorn": ["gunicorn", "-w", "2", "online.processes.forking_hosts:wsgi", "-b"],
     "gunicorn with preload": [
@@ -53,7 +53,7 @@ _SERVERS = {
     "uvicorn with workers": ["uvicorn", "--workers", "2", "online.processes.forking_hosts:asgi", "--port"],
 }
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_FAST = {"os.fork", "os.fork from a thread", "pool of billiard", "gunicorn with preload", "uvicorn"}
+_FAST = {"os.fork", "os.fork from a thread", _BILLIARD, "gunicorn with preload", "uvicorn"}
 
 
 def _cases(names: tuple[str, ...]) -> list[object]:
@@ -106,7 +106,7 @@ def check_all_are_there(folder: Path, output: str) -> None:
 
 
 @pytest.mark.parametrize("spool", [False, True], ids=["memory", "spool"])
-@pytest.mark.parametrize("host", _cases(_FORKING))
+@pytest.mark.parametrize("host", _cases((*_FORKING, _BILLIARD)))
 def test_what_parents_and_children_take_is_written(host: str, spool: bool, tmp_path: Path) -> None:
     with running(tmp_path, str(_HERE / "forking_hosts.py"), host, "leave", spool=spool) as process:
         output, _ = process.communicate(timeout=250)
@@ -115,6 +115,7 @@ def test_what_parents_and_children_take_is_written(host: str, spool: bool, tmp_p
     check_all_are_there(tmp_path, output)
 
 
+# A pool of billiard's may hang by itself then: a worker that is killed can hold the lock of the results' queue.
 @pytest.mark.parametrize("number", _SIGNALS)
 @pytest.mark.parametrize("host", _cases(_FORKING))
 def test_a_signal_loses_no_turn(host: str, number: signal.Signals, tmp_path: Path) -> None:
