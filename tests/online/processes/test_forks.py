@@ -115,7 +115,7 @@ def test_what_parents_and_children_take_is_written(host: str, spool: bool, tmp_p
     check_all_are_there(tmp_path, output)
 
 
-# A pool of billiard's may hang by itself then: a worker that is killed can hold the lock of the results' queue.
+# A pool of billiard's may hang by itself then: a killed worker can hold the lock of the results' queue.
 @pytest.mark.parametrize("number", _SIGNALS)
 @pytest.mark.parametrize("host", _cases(_FORKING))
 def test_a_signal_loses_no_turn(host: str, number: signal.Signals, tmp_path: Path) -> None:
