@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 from llama_index.core.base.llms.types import CompletionResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
-from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Receiver, Scripted, engine, texts
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Fixed, Receiver, Scripted, engine, texts
 
 from steelyard_llamaindex import _attach
 
@@ -194,3 +195,29 @@ def test_a_thousand_streams_nobody_reads(receiver: Receiver, count: int) -> None
     assert turns.left == []
     assert receiver.drafts == []
     assert alive() == before
+
+
+@pytest.mark.parametrize("kind", ["generator", "asynchronous generator"])
+def test_stream_of_a_model_in_a_workflows_response(receiver: Receiver, kind: str) -> None:
+    """A response of the synchronous class may hold an asynchronous stream: the reader gets just that."""
+
+    class Answers(Workflow):
+        @step
+        async def answer(self, event: StartEvent) -> StopEvent:
+            found = Fixed("d1").retrieve(event.query)
+            prompt = f"{found[0].text}\n\n{event.query}"
+            if kind == "generator":
+                pieces: Any = Scripted().stream_complete(prompt)
+            else:
+                pieces = await Scripted().astream_complete(prompt)
+            return StopEvent(result=StreamingResponse(response_gen=pieces))
+
+    async def main() -> str:
+        response: Any = await Answers().run(query=QUESTION)
+        if kind == "generator":
+            return "".join(piece.delta for piece in response.response_gen)
+        return "".join([piece.delta async for piece in response.response_gen])
+
+    assert asyncio.run(main()) == ANSWER
+    assert (receiver.record.answer, receiver.record.status) == (ANSWER, "ok")
+    assert receiver.record.question == QUESTION

@@ -8,7 +8,7 @@ that no run holds cannot be replaced, so that its turn follows the model's event
 from __future__ import annotations
 
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Token
 from time import perf_counter
@@ -55,8 +55,7 @@ def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
         turn.streaming = False
         return False
     turns.release(turn)
-    follow = _follow if stream == "sync" else _afollow
-    response.response_gen = follow(source, turns, turn, _itself)
+    response.response_gen = _followed(source, turns, turn)
     return True
 
 
@@ -115,8 +114,9 @@ def _defer_raw(turns: OpenTurns, turn: Turn, stopped: Any) -> bool:
 
 
 def _followed(source: Any, turns: OpenTurns, turn: Turn) -> Any:
-    follow = _afollow if isinstance(source, AsyncGenerator) else _follow
-    return follow(source, turns, turn, _piece)
+    """The stream as it is read: its own kind decides, since a response may hold either."""
+    follow = _afollow if hasattr(source, "__aiter__") else _follow
+    return follow(source, turns, turn)
 
 
 def _defer_chat(turns: OpenTurns, turn: Turn, response: Any) -> bool:
@@ -126,31 +126,25 @@ def _defer_chat(turns: OpenTurns, turn: Turn, response: Any) -> bool:
     # Without a writer the user reads the model's own stream.
     turns.release(turn)
     if response.chat_stream is not None:
-        response.chat_stream = _follow(response.chat_stream, turns, turn, _delta)
+        response.chat_stream = _followed(response.chat_stream, turns, turn)
     elif response.achat_stream is not None:
-        response.achat_stream = _afollow(response.achat_stream, turns, turn, _delta)
+        response.achat_stream = _followed(response.achat_stream, turns, turn)
     else:
         turn.said = response.response
         turns.finish(turn)
     return True
 
 
-def _itself(piece: Any) -> str:
-    return piece if isinstance(piece, str) else ""
-
-
-def _delta(piece: Any) -> str:
-    return _itself(getattr(piece, "delta", ""))
-
-
 def _piece(piece: Any) -> str:
-    return piece if isinstance(piece, str) else _delta(piece)
+    """The text of a piece: itself, or what a model's piece adds."""
+    text = piece if isinstance(piece, str) else getattr(piece, "delta", "")
+    return text if isinstance(text, str) else ""
 
 
-def _heard(turns: OpenTurns, piece: Any, text: Callable[[Any], str]) -> str:
+def _heard(turns: OpenTurns, piece: Any) -> str:
     """The text of a piece, which may be an object of the application's own and raise anything."""
     try:
-        return text(piece)
+        return _piece(piece)
     except Exception as error:  # noqa: BLE001 - the reader gets the piece all the same
         turns.complain("stream", error)
         return ""
@@ -176,16 +170,14 @@ def _producing(turns: OpenTurns, turn: Turn) -> Iterator[None]:
         _reset(token)
 
 
-def _follow(
-    source: Iterator[Any], turns: OpenTurns, turn: Turn, text: Callable[[Any], str]
-) -> Generator[Any, None, None]:
+def _follow(source: Iterator[Any], turns: OpenTurns, turn: Turn) -> Generator[Any, None, None]:
     pieces = iter(source)
     while True:
         with _producing(turns, turn):
             piece = next(pieces, _END)
         if piece is _END:
             break
-        turn.pieces.append(_heard(turns, piece, text))
+        turn.pieces.append(_heard(turns, piece))
         try:
             yield piece
         # Whatever ends the reader, its `close` and a cancelled task included.
@@ -198,9 +190,7 @@ def _follow(
     turns.finish(turn)
 
 
-async def _afollow(
-    source: AsyncIterator[Any], turns: OpenTurns, turn: Turn, text: Callable[[Any], str]
-) -> AsyncGenerator[Any, None]:
+async def _afollow(source: AsyncIterator[Any], turns: OpenTurns, turn: Turn) -> AsyncGenerator[Any, None]:
     pieces = aiter(source)
     while True:
         with _producing(turns, turn):
@@ -208,7 +198,7 @@ async def _afollow(
                 piece = await anext(pieces)
             except StopAsyncIteration:
                 break
-        turn.pieces.append(_heard(turns, piece, text))
+        turn.pieces.append(_heard(turns, piece))
         try:
             yield piece
         except BaseException:

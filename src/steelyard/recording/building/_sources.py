@@ -7,7 +7,7 @@ answer counts, what only a model wrote does not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -370,8 +370,11 @@ def _are_words(value: Any) -> bool:
 
 
 def _is_record(value: Any) -> bool:
-    is_structure = isinstance(value, (list, tuple)) or state_of(value) is not None
-    if not is_structure or has_documents(value) or messages_in(value):
+    state = {} if isinstance(value, (list, tuple)) else state_of(value)
+    if state is None or has_documents(value) or messages_in(value):
+        return False
+    # A response that holds a stream reads it when it is printed, and the stream is the user's.
+    if any(isinstance(one, (Iterator, AsyncIterator)) for one in state.values()):
         return False
     # A text that says something is looked for by itself.
     return not any(is_telling(text) for _, text in strings_in(value))
