@@ -7,7 +7,6 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain.agents import AgentState, create_agent
-from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import (
@@ -32,7 +31,6 @@ from langchain_parts import (
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel
 
 from steelyard_langchain import CallbackHandler
 
@@ -121,19 +119,6 @@ def test_where_tools_are_named_no_other_counts_by_its_name(receiver: Receiver) -
     assert receiver.record.contexts == ()
 
 
-def test_a_searching_tool_that_asks_a_model_returns_a_reply_and_not_a_passage(
-    receiver: Receiver, config: Any
-) -> None:
-    @tool
-    def search_expert(query: str) -> str:
-        """Asks an expert."""
-        return str(says("The expert says that it is Paris.").invoke(query).content)
-
-    agent = create_agent(says(calls("search_expert", query="capital"), ANSWER), [search_expert])
-    agent.invoke(user(), config)
-    assert receiver.record.contexts == ()
-
-
 @pytest.mark.parametrize("named", [(), ("search_index",)])
 def test_an_error_of_a_searching_tool_is_not_a_passage(receiver: Receiver, named: Any) -> None:
     @tool
@@ -145,16 +130,6 @@ def test_an_error_of_a_searching_tool_is_not_a_passage(receiver: Receiver, named
     agent = create_agent(says(calls("search_index", query="capital"), ANSWER), [search_index])
     agent.invoke(user(), using(CallbackHandler(receiver, tool_contexts=named)))
     assert receiver.record.contexts == ()
-
-
-def test_tools_in_parallel(receiver: Receiver, config: Any) -> None:
-    both = calls("search", 1, query="capital of France")
-    both.tool_calls.append(calls("search", 2, query="river").tool_calls[0])
-    agent = create_agent(says(both, ANSWER), [retriever_tool("content_and_artifact")])
-    asyncio.run(agent.ainvoke(user(), config))
-    record = receiver.record
-    assert set(texts(record.contexts)) == {PARIS.page_content, BERLIN.page_content, SEINE.page_content}
-    assert record.answer == ANSWER
 
 
 def test_a_thread_is_cut_at_the_users_last_words(receiver: Receiver, config: Any) -> None:
@@ -385,29 +360,6 @@ def test_a_tool_that_answers_directly(receiver: Receiver, config: Any) -> None:
 
     create_agent(says(calls("final", query="x")), [final]).invoke(user(QUESTION), config)
     assert receiver.record.answer == "Straight from the tool."
-
-
-class City(BaseModel):
-    """A city."""
-
-    answer: str
-    country: str
-
-
-def test_a_structured_response_is_the_answer(receiver: Receiver, config: Any) -> None:
-    model = says(calls("City", answer="Paris.", country="France"))
-    create_agent(model, [search], response_format=ToolStrategy(City)).invoke(user(QUESTION), config)
-    assert (receiver.record.question, receiver.record.answer) == (QUESTION, "Paris.")
-
-
-def test_subgraphs_belong_to_their_root(receiver: Receiver, config: Any) -> None:
-    agent = create_agent(searching(), [retriever_tool("content")])
-    builder = StateGraph(MessagesState)
-    builder.add_node("agent", agent)
-    builder.add_edge(START, "agent")
-    builder.compile().invoke(user(), config)
-    assert (receiver.record.question, receiver.record.answer) == (ASKED, ANSWER)
-    assert len(receiver.record.contexts) == 3
 
 
 def team(*, approves: str, by: str) -> Any:

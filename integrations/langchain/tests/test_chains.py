@@ -7,14 +7,6 @@ from typing import Any
 
 import pytest
 from dirty_equals import IsFloat
-from langchain_classic.chains import (
-    ConversationalRetrievalChain,
-    RetrievalQA,
-    create_history_aware_retriever,
-    create_retrieval_chain,
-)
-from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-from langchain_classic.chains.summarize import load_summarize_chain
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
     EnsembleRetriever,
@@ -23,7 +15,6 @@ from langchain_classic.retrievers import (
 from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.output_parsers import StrOutputParser
@@ -34,12 +25,10 @@ from langchain_core.runnables import (
     RunnablePassthrough,
     RunnableWithMessageHistory,
 )
-from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import (
     BERLIN,
     FRANCE,
     PARIS,
-    PROMPT,
     QUESTION,
     SEINE,
     Broken,
@@ -88,12 +77,6 @@ def test_lcel_with_a_string(receiver: Receiver, config: Any) -> None:
     assert record.timings.generation == IsFloat(gt=0, lt=record.timings.total or 0)
 
 
-def test_lcel_with_a_mapping(receiver: Receiver, config: Any) -> None:
-    chain = RunnablePassthrough.assign(context=lambda given: joined([PARIS])) | PROMPT | says("Paris.")
-    chain.invoke({"question": QUESTION}, config)
-    assert (receiver.record.question, receiver.record.answer) == (QUESTION, "Paris.")
-
-
 @pytest.mark.parametrize(
     "messages",
     [
@@ -110,52 +93,6 @@ def test_lcel_with_messages(receiver: Receiver, config: Any, messages: Any) -> N
     (RunnableLambda(lambda given: given) | model).invoke(messages, config)
     assert [record.question for record in receiver.records] == [QUESTION, QUESTION]
     assert [record.answer for record in receiver.records] == ["Paris.", "Paris."]
-
-
-def test_create_retrieval_chain(receiver: Receiver, config: Any) -> None:
-    prompt = ChatPromptTemplate.from_template("{context}\n{input}")
-    chain = create_retrieval_chain(Shelf(), create_stuff_documents_chain(says("Paris."), prompt))
-    chain.invoke({"input": QUESTION}, config)
-    record = receiver.record
-    assert (record.question, record.answer) == (QUESTION, "Paris.")
-    assert texts(record.contexts) == THREE
-    assert record.metadata == {"run_name": "retrieval_chain"}
-
-
-def test_retrieval_qa(receiver: Receiver, config: Any) -> None:
-    chain = RetrievalQA.from_chain_type(says("Paris."), retriever=Shelf(), return_source_documents=True)
-    chain.invoke({"query": QUESTION}, config)
-    record = receiver.record
-    assert (record.question, record.answer) == (QUESTION, "Paris.")
-    assert texts(record.contexts) == THREE
-
-
-def test_conversational_retrieval_chain_keeps_both_questions(receiver: Receiver, config: Any) -> None:
-    model = says("What is the capital of Germany?", "Berlin.")
-    chain = ConversationalRetrievalChain.from_llm(model, Shelf())
-    chain.invoke({"question": "And Germany?", "chat_history": [(QUESTION, "Paris.")]}, config)
-    record = receiver.record
-    assert record.question == "And Germany?"
-    assert record.standalone_question == "What is the capital of Germany?"
-    assert record.asked == "What is the capital of Germany?"
-    assert record.answer == "Berlin."
-    assert record.contexts_source == "in_prompt"
-
-
-def test_history_aware_retriever_keeps_both_questions(receiver: Receiver, config: Any) -> None:
-    rephrase = ChatPromptTemplate.from_messages([MessagesPlaceholder("chat_history"), ("user", "{input}")])
-    retriever = create_history_aware_retriever(says("What is the capital of Germany?"), Shelf(), rephrase)
-    answer = create_stuff_documents_chain(
-        says("Berlin."), ChatPromptTemplate.from_template("{context}\n{input}")
-    )
-    history = [HumanMessage(QUESTION), AIMessage("Paris.")]
-    create_retrieval_chain(retriever, answer).invoke(
-        {"input": "And Germany?", "chat_history": history}, config
-    )
-    record = receiver.record
-    assert record.question == "And Germany?"
-    assert record.standalone_question == "What is the capital of Germany?"
-    assert {context.query for context in record.contexts} == {"What is the capital of Germany?"}
 
 
 def test_a_rewritten_query_outside_a_conversation_is_no_question(receiver: Receiver, config: Any) -> None:
@@ -268,26 +205,6 @@ def test_a_check_after_the_answer_does_not_hide_what_it_came_from(receiver: Rece
     (lcel(retriever=Shelf() | (lambda found: found[:1])) | checked).invoke(QUESTION, config)
     assert receiver.record.answer == "PARIS IS THE CAPITAL."
     assert texts(receiver.record.contexts) == [PARIS.page_content]
-
-
-def test_similarity_search_without_a_retriever_run(receiver: Receiver, config: Any) -> None:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents([PARIS, BERLIN])
-    lcel(retriever=RunnableLambda(lambda q: store.similarity_search(q, k=2))).invoke(QUESTION, config)
-    record = receiver.record
-    assert set(texts(record.contexts)) == {PARIS.page_content, BERLIN.page_content}
-    assert record.contexts_source == "in_prompt"
-
-
-@pytest.mark.parametrize("kind", ["map_reduce", "refine"])
-def test_documents_read_one_by_one_all_count(receiver: Receiver, config: Any, kind: str) -> None:
-    model = says("A summary of the first.", "A summary of the second.", "All in all.")
-    load_summarize_chain(model, chain_type=kind).invoke({"input_documents": [PARIS, BERLIN]}, config)
-    record = receiver.record
-    last = "All in all." if kind == "map_reduce" else "A summary of the second."
-    assert record.answer == last
-    assert texts(record.contexts) == [PARIS.page_content, BERLIN.page_content]
-    assert record.contexts_source == "in_prompt"
 
 
 def test_fallback_answers(receiver: Receiver, config: Any) -> None:

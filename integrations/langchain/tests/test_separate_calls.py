@@ -108,14 +108,6 @@ def test_a_model_that_calls_a_tool_has_not_answered(receiver: Receiver) -> None:
     assert receiver.drafts == []
 
 
-def test_a_grader_between_the_search_and_the_answer_is_not_a_turn(receiver: Receiver) -> None:
-    found = Shelf().invoke("capital of France")
-    for one in found:
-        says("yes").invoke(f"You are a grader. Is this relevant? Answer yes or no. {one.page_content}")
-    says("Paris.").invoke(f"Context: {found[0].page_content}\nQuestion: {QUESTION}")
-    assert receiver.record.answer == "Paris."
-
-
 def test_what_was_looked_up_for_an_earlier_question_of_a_conversation_does_not_count(
     receiver: Receiver,
 ) -> None:
@@ -136,20 +128,6 @@ def test_tool_messages_of_an_earlier_question_do_not_make_a_turn(receiver: Recei
     before: list[Any] = [HumanMessage("Rain?"), AIMessage("", tool_calls=[call]), told, AIMessage("Yes.")]
     says("You are welcome.").invoke([*before, HumanMessage("Thank you!")])
     assert receiver.records == []
-
-
-def test_tasks_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
-    async def serve(document: Any, answer: str) -> None:
-        found = await Shelf(documents=[document]).ainvoke("the same words")
-        await asyncio.sleep(0)
-        await says(answer).ainvoke(f"{found[0].page_content} {FRANCE.page_content}\nQuestion: {answer}?")
-
-    async def both() -> None:
-        await asyncio.gather(serve(PARIS, "Paris it is"), serve(FRANCE, "France it is"))
-
-    asyncio.run(both())
-    found = {record.answer: texts(record.contexts) for record in receiver.records}
-    assert found == {"Paris it is": [PARIS.page_content], "France it is": [FRANCE.page_content]}
 
 
 def test_a_chain_given_a_prompt_with_passages_in_it_is_told_what_was_searched(receiver: Receiver) -> None:
@@ -306,12 +284,6 @@ def test_an_answer_whose_words_a_last_step_changes_is_a_turn(receiver: Receiver)
     chain = prompt | says("The passage names Paris.") | (lambda reply: PARIS.page_content.upper())
     chain.invoke("capital")
     assert receiver.record.answer == PARIS.page_content.upper()
-
-
-def test_a_streamed_reply_is_a_turn_once_it_is_complete(receiver: Receiver) -> None:
-    Shelf(documents=[PARIS]).invoke("capital")
-    list(says("Paris it is.").stream(f"{PARIS.page_content}\nQuestion: {QUESTION}"))
-    assert receiver.record.answer == "Paris it is."
 
 
 def test_a_search_that_failed_leaves_nothing_behind(receiver: Receiver, attached: CallbackHandler) -> None:

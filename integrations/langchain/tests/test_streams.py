@@ -18,28 +18,6 @@ from steelyard_langchain import CallbackHandler
 ANSWER = "Paris is the capital."
 
 
-def test_stream(receiver: Receiver, config: Any) -> None:
-    assert "".join(lcel().stream(QUESTION, config)) == ANSWER
-    record = receiver.record
-    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
-    assert record.contexts_source == "in_prompt"
-
-
-def test_ainvoke(receiver: Receiver, config: Any) -> None:
-    asyncio.run(lcel().ainvoke(QUESTION, config))
-    assert (receiver.record.question, receiver.record.answer) == (QUESTION, ANSWER)
-
-
-def test_astream(receiver: Receiver, config: Any) -> None:
-    async def consume() -> str:
-        return "".join([piece async for piece in lcel().astream(QUESTION, config)])
-
-    assert asyncio.run(consume()) == ANSWER
-    record = receiver.record
-    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
-    assert len(record.contexts) == 3
-
-
 def test_astream_events_v2(receiver: Receiver, config: Any) -> None:
     async def consume() -> int:
         return len([event async for event in lcel().astream_events(QUESTION, config, version="v2")])
@@ -47,18 +25,6 @@ def test_astream_events_v2(receiver: Receiver, config: Any) -> None:
     assert asyncio.run(consume()) > 10
     record = receiver.record
     assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
-
-
-def test_a_stream_of_mappings(receiver: Receiver, config: Any) -> None:
-    from langchain_classic.chains import create_retrieval_chain
-    from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-    from langchain_core.prompts import ChatPromptTemplate
-
-    prompt = ChatPromptTemplate.from_template("{context}\n{input}")
-    chain = create_retrieval_chain(Shelf(), create_stuff_documents_chain(says(ANSWER), prompt))
-    assert len(list(chain.stream({"input": QUESTION}, config))) > 3
-    record = receiver.record
-    assert (record.question, record.answer) == (QUESTION, ANSWER)
 
 
 class State(TypedDict, total=False):

@@ -4,16 +4,15 @@ import asyncio
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, MessageRole
-from llama_index.core.memory import ChatMemoryBuffer, Memory, StaticMemoryBlock
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llamaindex_parts import (
     ANSWER,
     BERLIN,
-    CORE,
     FRANCE,
     PARIS,
     QUESTION,
@@ -102,54 +101,6 @@ def test_questions_as_messages(receiver: Receiver, form: str) -> None:
     assert receiver.record.question == QUESTION
 
 
-def test_react_agent(receiver: Receiver) -> None:
-    script = iter(
-        [
-            'Thought: I need the documents.\nAction: docs\nAction Input: {"input": "capital of France"}',
-            f"Thought: I can answer.\nAnswer: {ANSWER}",
-        ]
-    )
-    agent = ReActAgent(tools=[query_tool("docs", "d1")], llm=Scripted(say=lambda prompt: next(script)))
-    assert ask(agent) == ANSWER
-    record = receiver.record
-    assert (record.question, record.answer, texts(record)) == (QUESTION, ANSWER, [PARIS])
-
-
-def test_agent_workflow_with_a_handoff(receiver: Receiver) -> None:
-    first = FunctionAgent(
-        name="first",
-        description="hands over",
-        tools=[query_tool("cities", "d1")],
-        can_handoff_to=["second"],
-        llm=Caller(
-            script=[("cities", {"input": "capital"}), ("handoff", {"to_agent": "second", "reason": "more"})]
-        ),
-    )
-    second = FunctionAgent(
-        name="second",
-        description="answers",
-        tools=[retriever_tool("countries", "d2")],
-        llm=Caller(script=["", "", ("countries", {"input": "country"}), ANSWER]),
-    )
-    workflow = AgentWorkflow(agents=[first, second], root_agent="first")
-    assert ask(workflow) == ANSWER
-    record = receiver.record
-    assert (record.question, record.answer) == (QUESTION, ANSWER)
-    assert texts(record) == [PARIS, FRANCE]
-    assert record.id.startswith("AgentWorkflow.run-")
-
-
-@pytest.mark.skipif(CORE < (0, 14, 22), reason="before, the function ran outside of its context")
-def test_function_tool_that_retrieves_and_returns_text(receiver: Receiver) -> None:
-    def search(query: str) -> str:
-        """Search."""
-        return "\n".join(each.text for each in Fixed("d1", "d2").retrieve(query))
-
-    tool = FunctionTool.from_defaults(search)
-    ask(FunctionAgent(tools=[tool], llm=Caller(script=[("search", {"query": "capital"}), ANSWER])))
-    assert texts(receiver.record) == [PARIS, FRANCE]
-
-
 def test_only_the_text_of_named_tools_counts_if_any_is_named() -> None:
     def web(query: str) -> str:
         """Search the web."""
@@ -204,19 +155,6 @@ def test_two_turns_of_one_conversation(receiver: Receiver) -> None:
     first, second = receiver.records
     assert (texts(first), first.answer) == ([PARIS], ANSWER)
     assert (second.question, texts(second), second.answer) == ("Thank you!", [], "You are welcome.")
-
-
-def test_what_a_memory_was_set_up_with_is_no_passage(receiver: Receiver) -> None:
-    about: Any = "The desk belongs to the ministry of maps."  # the field's type leaves texts out
-    house = StaticMemoryBlock(name="house", static_content=about)
-    memory = Memory.from_defaults(session_id="m1", memory_blocks=[house])
-    tools: list[Any] = [retriever_tool("docs", "d1")]
-    llm = Caller(script=[("docs", {"input": "capital"}), ANSWER, "You are welcome, any time."])
-    for question in (QUESTION, "Thank you!"):
-        ask(FunctionAgent(tools=tools, llm=llm), user_msg=question, memory=memory)
-    first, second = receiver.records
-    assert (texts(first), first.notes) == ([PARIS], ())
-    assert (texts(second), second.evidence) == ([], None)
 
 
 def test_agents_side_by_side(receiver: Receiver) -> None:

@@ -78,16 +78,6 @@ def run(asked: Any, asynchronous: bool) -> str:
 
 
 @pytest.mark.parametrize("asynchronous", BOTH)
-def test_router(receiver: Receiver, asynchronous: bool) -> None:
-    tools = [tool("cities", "d1"), tool("countries", "d2")]
-    run(RouterQueryEngine(Chooses(1), tools, llm=Scripted()), asynchronous)
-    record = receiver.record
-    assert (record.question, record.answer) == (QUESTION, ANSWER)
-    assert texts(record) == [FRANCE]
-    assert record.id.startswith("RouterQueryEngine.")
-
-
-@pytest.mark.parametrize("asynchronous", BOTH)
 def test_router_over_several_engines(receiver: Receiver, asynchronous: bool) -> None:
     tools = [tool("cities", "d1", "d3"), tool("countries", "d2")]
     summarizer = get_response_synthesizer(llm=Scripted(), response_mode=cast(Any, "tree_summarize"))

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from dirty_equals import IsFloat, IsPositive, IsStr
-from llama_index.core import MockEmbedding
-from llama_index.core.evaluation import FaithfulnessEvaluator, RelevancyEvaluator
-from llama_index.core.postprocessor import MetadataReplacementPostProcessor, SimilarityPostprocessor
+from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import CitationQueryEngine, CustomQueryEngine, RetrieverQueryEngine
+from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -82,18 +79,6 @@ def test_reranked_contexts_are_what_the_model_saw(receiver: Receiver) -> None:
         (FRANCE, True),
         (BERLIN, True),
     ]
-
-
-def test_postprocessor_that_rewrites(receiver: Receiver) -> None:
-    class Windows(BaseRetriever):
-        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-            window = TextNode(id_="s1", text="Paris.", metadata={"window": "Before. Paris. After."})
-            window.excluded_llm_metadata_keys = ["window"]
-            return [NodeWithScore(node=window, score=0.5)]
-
-    replace = MetadataReplacementPostProcessor(target_metadata_key="window")
-    engine(retriever=Windows(), postprocessors=[replace]).query(QUESTION)
-    assert texts(receiver.record) == ["Before. Paris. After."]
 
 
 @pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize", "accumulate"])
@@ -178,22 +163,6 @@ def test_structured_answers_are_json(receiver: Receiver) -> None:
     assert receiver.record.answer == str(response) == '{"name":"Paris"}'
 
 
-def test_custom_query_engine(receiver: Receiver) -> None:
-    class Own(CustomQueryEngine):
-        retriever: Any
-        model: Any
-
-        def custom_query(self, query_str: str) -> str:
-            found = self.retriever.retrieve(query_str)
-            return str(self.model.complete(f"{query_str}\n{found[0].text}"))
-
-    Own(retriever=Fixed(), model=Scripted()).query(QUESTION)
-    record = receiver.record
-    assert (record.question, record.answer) == (QUESTION, ANSWER)
-    assert texts(record) == [PARIS]
-    assert len(record.retrieved) == 3
-
-
 def test_the_same_passage_twice_is_one_context(receiver: Receiver) -> None:
     engine("d1", "d1", "d2").query(QUESTION)
     assert texts(receiver.record) == [PARIS, FRANCE]
@@ -223,16 +192,3 @@ def test_engine_from_parts_called_by_hand(receiver: Receiver) -> None:
     assert (record.question, record.answer) == (QUESTION, str(response))
     assert (texts(record), record.contexts_source) == ([PARIS, FRANCE], "in_prompt")
     assert [note for note in record.notes if "record(question)" in note] == list(record.notes)
-
-
-@pytest.mark.parametrize("evaluator", [FaithfulnessEvaluator, RelevancyEvaluator])
-def test_what_an_evaluator_asks_is_not_a_turn(
-    receiver: Receiver, evaluator: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("llama_index.core.Settings._embed_model", MockEmbedding(embed_dim=2))
-    response = engine().query(QUESTION)
-    result = evaluator(llm=Scripted(say=lambda prompt: "YES")).evaluate_response(
-        query=QUESTION, response=response
-    )
-    assert result.passing
-    assert [record.question for record in receiver.records] == [QUESTION]
