@@ -184,6 +184,12 @@ def _learnt(
         for one, score, judged, kept in zip(rows, scores, dear, where, strict=True)
         if kept and score.value is not None and np.isfinite(judged)
     ]
+    cheap, fitted = _by_others(turns)
+    return Case(f"{name}, learnt", np.array([turn.judged for turn in turns]), cheap, fitted=fitted)
+
+
+def _by_others(turns: list[Turn]) -> tuple[_Array, npt.NDArray[np.bool_]]:
+    """What is expected of each answer by a map of 200 over other documents, and whether there was one."""
     draw = np.random.default_rng(0)
     fold = _of_documents(turns, lambda count: draw.permutation(count) % 10)
     cheap, fitted = np.array([turn.found["value"] for turn in turns]), np.zeros(len(turns), bool)
@@ -191,14 +197,14 @@ def _learnt(
         others = np.flatnonzero(fold != number)
         # Of fewer than 200 some are seen twice; cross-validation keeps them in one fold. What is refused is
         # drawn again: half of the answers by a map and half by the value would tell of neither.
-        drawn = (draw.choice(others, 200, replace=len(others) < 200) for _ in range(5))
+        drawn = (draw.choice(others, 200, replace=len(others) < 200).tolist() for _ in range(5))
         made = (fit_screen([turns[at].lesson for at in lessons]) for lessons in drawn)
         known = next((one for one in made if one is not None), None)
         if known is None:
             continue
         for at in np.flatnonzero(fold == number):
             cheap[at], fitted[at] = known.expected(turns[at].found), True
-    return Case(f"{name}, learnt", np.array([turn.judged for turn in turns]), cheap, fitted=fitted)
+    return cheap, fitted
 
 
 class Turn:
@@ -243,11 +249,13 @@ def learnt(folder: Path) -> None:
     """
     labelled = [json.loads(line) for line in (folder / "grounding_dev.jsonl").open()]
     judged = [json.loads(line) for line in (folder / "halubench_judged.jsonl").open()]
+    ragtruth = [one for one in judged if one["subset"] == "RAGTruth"]
     for name, rows, label, count in (
         ("more than 30 words", [one for one in labelled if len(one["answer"].split()) > 30], _labelled, 200),
         ("up to 30 words", [one for one in labelled if len(one["answer"].split()) <= 30], _labelled, 200),
         # These are few, so that the map is made of fewer than a Monitor waits for.
-        ("RAGTruth", [one for one in judged if one["subset"] == "RAGTruth"], _supported, 100),
+        ("RAGTruth", ragtruth, _supported, 100),
+        ("RAGTruth, gpt-4o's verdicts", ragtruth, lambda one: _verdict(one, "base_gpt-4o_numsamples1"), 100),
     ):
         scores = asyncio.run(local_scores(rows))
         turns = [
@@ -270,8 +278,22 @@ def learnt(folder: Path) -> None:
             )
         print(
             f"{name}: {len(turns)} answers, {_DRAWS} draws of {count}: AUROC {np.mean(before):.3f} before, "
-            f"{np.mean(after):.3f} after; refused {refused} times"
+            f"{np.mean(after):.3f} after; refused {refused} times; {_known_to(turns)}"
         )
+
+
+def _known_to(turns: list[Turn]) -> str:
+    """95 % intervals of AUROC and of the calls a screen leaves, if documents were drawn again."""
+    said, judged = _by_others(turns)[0], np.array([turn.judged for turn in turns])
+    codes = _of_documents(turns, lambda count: np.arange(count))
+    of_one = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
+    draw, areas, calls = np.random.default_rng(1), [], []
+    for _ in range(1000):
+        rows = np.concatenate([of_one[at] for at in draw.integers(0, len(of_one), len(of_one))])
+        areas.append(auroc(said[rows].tolist(), (judged[rows] >= 0.5).tolist()).value)
+        calls.append(1 - np.corrcoef(said[rows], judged[rows])[0, 1] ** 2)
+    (low, high), (least, most) = (np.percentile(one, (2.5, 97.5)) for one in (areas, calls))
+    return f"over the documents AUROC {low:.2f} to {high:.2f}, 1 - r2 {least:.2f} to {most:.2f}"
 
 
 _DRAWS = 60
