@@ -22,7 +22,8 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 from apps.app import App, Framework
 from apps.corpus import apps_of
-from apps.recorders import Receiver, check_shown
+from apps.recorders import check_shown
+from fakes.receiver import Receiver
 from steelyard.record import record_to_dict
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
@@ -64,7 +65,7 @@ def main(kind: str, framework: Framework) -> None:
     warnings.simplefilter("ignore")
     logging.disable()
     receiver, seen, provider = Receiver(), TracesSeen(), TracerProvider()
-    processor = EvaluationSpanProcessor(receiver, quiet=0.1, ttl=5.0)
+    processor = EvaluationSpanProcessor(receiver, quiet=2.0, ttl=5.0)
     provider.add_span_processor(seen)
     provider.add_span_processor(processor)
     failed: dict[str, str] = {}
@@ -79,7 +80,7 @@ def main(kind: str, framework: Framework) -> None:
                 failed[seen.running] = f"{type(error).__name__}: {error}"
     processor.shutdown()
     records, causes = defaultdict(list), defaultdict(list)
-    for record in receiver.records():
+    for record in receiver.records:
         records[seen.owner.get(record.trace_id or "", "")].append(record_to_dict(record))
     for diagnosis in processor.diagnoses:
         causes[seen.owner.get(diagnosis.trace_id, "")].append(str(diagnosis))

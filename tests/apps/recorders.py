@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 from apps.app import App, Field, Truth
 from apps.island import MARKS
+from fakes.receiver import Receiver
 from steelyard.record import Record
-from steelyard.recording import Draft
 
 OWN = {"langchain": ("handler", "attach"), "llamaindex": ("instrument",)}
 INSTRUMENTORS = ("openinference", "openllmetry")
@@ -19,20 +19,12 @@ BLOCK = "block"
 _WHOLE = 0.95
 
 
-class Receiver:
-    """Stands where a Monitor stands."""
+class Watched(Receiver):
+    """A receiver that is told what is not recorded, too."""
 
     def __init__(self) -> None:
-        self.turns: list[Record | Draft] = []
+        super().__init__()
         self.diagnoses: list[str] = []
-
-    def submit(self, turn: Record | Draft, /) -> None:
-        self.turns.append(turn)
-
-    def records(self) -> list[Record]:
-        """What was handed over, built."""
-        built = [turn if isinstance(turn, Record) else turn.build() for turn in self.turns]
-        return [record for record in built if record is not None]
 
 
 def recorders_of(app: App) -> tuple[str, ...]:
@@ -42,13 +34,13 @@ def recorders_of(app: App) -> tuple[str, ...]:
 
 def run_own(app: App, way: str, recorder: str) -> tuple[list[Record], list[str]]:
     """Run under a recorder of the framework's own kind, in this process: the records, and what it says."""
-    receiver = Receiver()
+    receiver = Watched()
     run = _run_langchain if app.framework == "langchain" else _run_llamaindex
     check_shown(app, run(app, way, recorder, receiver))
-    return receiver.records(), receiver.diagnoses
+    return receiver.records, receiver.diagnoses
 
 
-def _run_llamaindex(app: App, way: str, recorder: str, receiver: Receiver) -> Any:
+def _run_llamaindex(app: App, way: str, recorder: str, receiver: Watched) -> Any:
     from steelyard_llamaindex import instrument, record, uninstrument
 
     instrument(receiver)
@@ -65,7 +57,7 @@ def _run_llamaindex(app: App, way: str, recorder: str, receiver: Receiver) -> An
         uninstrument()
 
 
-def _run_langchain(app: App, way: str, recorder: str, receiver: Receiver) -> Any:
+def _run_langchain(app: App, way: str, recorder: str, receiver: Watched) -> Any:
     from steelyard_langchain import CallbackHandler, attach, detach, record
 
     if recorder == "handler":
@@ -85,8 +77,8 @@ def _run_langchain(app: App, way: str, recorder: str, receiver: Receiver) -> Any
         _diagnose(handler.stats, receiver)
 
 
-def _diagnose(stats: Callable[[], dict[str, int]], receiver: Receiver) -> None:
-    receiver.records()  # what is no turn is counted when it is built
+def _diagnose(stats: Callable[[], dict[str, int]], receiver: Watched) -> None:
+    _ = receiver.records  # what is no turn is counted when it is built
     if stats()["without_root"]:
         receiver.diagnoses.append(f"{stats()['without_root']} runs outside of any chain are not recorded")
 

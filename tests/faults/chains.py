@@ -5,40 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from llama_index.core import PromptTemplate, QueryBundle
-from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
-from llama_index.core.llms.callbacks import llm_completion_callback
-from llama_index.core.llms.custom import CustomLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever as LlamaRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
+from fakes.langchain_models import SpeakingModel
+from fakes.llamaindex_models import CompletionModel
+from fakes.receiver import Receiver
 from faults.faults import Setting
 from steelyard.record import Record
-from steelyard.recording import Draft
 from steelyard_langchain import CallbackHandler
 from steelyard_llamaindex import instrument, uninstrument
-
-
-class Kept(list[Record]):
-    """Stands where a Monitor stands."""
-
-    def submit(self, turn: Record | Draft, /) -> None:
-        record = turn if isinstance(turn, Record) else turn.build()
-        if record is not None:
-            self.append(record)
-
 
 # LangChain: an index, a retriever that reranks what it brings, a prompt, a chat model.
 
@@ -67,24 +54,13 @@ class Reranker(BaseRetriever):
         return list(self.setting.rerank(found))
 
 
-class Model(BaseChatModel):
+class Model(SpeakingModel):
     """Says what a function of its prompt says."""
 
     reply: Callable[[str], str]
 
-    @property
-    def _llm_type(self) -> str:
-        return "faults"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **_: Any,
-    ) -> ChatResult:
-        said = self.reply("\n\n".join(message.text for message in messages))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(said))])
+    def reply_to(self, messages: list[BaseMessage], manager: Any) -> AIMessage:
+        return AIMessage(self.reply("\n\n".join(message.text for message in messages)))
 
 
 _PROMPT = ChatPromptTemplate.from_messages(
@@ -97,7 +73,7 @@ _PROMPT = ChatPromptTemplate.from_messages(
 
 def langchain(setting: Setting) -> Record:
     """One turn of a chain of LangChain, as its callback handler records it."""
-    kept = Kept()
+    kept = Receiver()
     retriever = Reranker(inner=Index(setting=setting), setting=setting)
 
     def joined(found: list[Document]) -> str:
@@ -110,8 +86,7 @@ def langchain(setting: Setting) -> Record:
         | StrOutputParser()
     )
     chain.invoke(setting.case.question, config={"callbacks": [CallbackHandler(kept)]})
-    (record,) = kept
-    return record
+    return kept.record
 
 
 # LlamaIndex: a query engine with a postprocessor.
@@ -143,27 +118,18 @@ class Keeps(BaseNodePostprocessor):
         return list(self.setting.rerank(nodes))
 
 
-class Completes(CustomLLM):
+class Completes(CompletionModel):
     """Says what a function of its prompt says."""
 
     setting: Any
 
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata()
-
-    @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        return CompletionResponse(text=self.setting.reply(prompt))
-
-    @llm_completion_callback()
-    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
-        raise NotImplementedError
+    def says(self, prompt: str) -> str:
+        return str(self.setting.reply(prompt))
 
 
 def llamaindex(setting: Setting) -> Record:
     """One turn of a query engine of LlamaIndex, as the instrumentation records it."""
-    kept = Kept()
+    kept = Receiver()
 
     def fitted(**given: Any) -> str:
         return setting.shown(_texts(setting, given["context_str"]))
@@ -185,8 +151,7 @@ def llamaindex(setting: Setting) -> Record:
         engine.query(setting.case.question)
     finally:
         uninstrument()
-    (record,) = kept
-    return record
+    return kept.record
 
 
 def _texts(setting: Setting, joined: str) -> Sequence[str]:

@@ -13,7 +13,8 @@ from llama_index.core.llms import ChatMessage
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 
-from faults.chains import Completes, Index, Kept, Model, Nodes
+from fakes.receiver import Receiver
+from faults.chains import Completes, Index, Model, Nodes
 from faults.faults import Setting
 from steelyard.record import Record
 from steelyard_langchain import CallbackHandler
@@ -37,7 +38,7 @@ class State(TypedDict, total=False):
 
 def langgraph(setting: Setting) -> Record:
     """One turn of a graph that retrieves, ranks in a plain function, and generates."""
-    kept, index, model = Kept(), Index(setting=setting), Model(reply=setting.reply)
+    kept, index, model = Receiver(), Index(setting=setting), Model(reply=setting.reply)
 
     def retrieve(state: State, config: RunnableConfig) -> State:
         return {"documents": index.invoke(state["question"], config)}
@@ -56,8 +57,7 @@ def langgraph(setting: Setting) -> Record:
     for one, next_one in ((START, "retrieve"), ("retrieve", "rank"), ("rank", "generate"), ("generate", END)):
         graph.add_edge(one, next_one)
     graph.compile().invoke({"question": setting.case.question}, config={"callbacks": [CallbackHandler(kept)]})
-    (record,) = kept
-    return record
+    return kept.record
 
 
 class Found(Event):
@@ -101,7 +101,7 @@ class Flow(Workflow):
 
 def workflow(setting: Setting) -> Record:
     """One turn of a workflow of LlamaIndex."""
-    kept = Kept()
+    kept = Receiver()
 
     async def run() -> Any:
         return await Flow(setting).run(query=setting.case.question)
@@ -111,5 +111,4 @@ def workflow(setting: Setting) -> Record:
         asyncio.run(run())
     finally:
         uninstrument()
-    (record,) = kept
-    return record
+    return kept.record

@@ -12,25 +12,8 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from steelyard.record import Record
-from steelyard.recording import Draft
+from fakes.receiver import Receiver
 from steelyard_langchain import CallbackHandler
-
-
-class Receiver:
-    """A target that keeps what it is given, to be built when a test asks for it."""
-
-    def __init__(self) -> None:
-        self.drafts: list[Any] = []
-
-    def submit(self, turn: Record | Draft) -> None:
-        self.drafts.append(turn)
-
-    @property
-    def draft(self) -> Any:
-        """The only turn."""
-        (one,) = self.drafts
-        return one
 
 
 class Shelf(BaseRetriever):
@@ -62,7 +45,7 @@ def from_shelf(question: str, passages: Sequence[str], template: str, reply: str
         | StrOutputParser()
     )
     chain.invoke(question, config={"callbacks": [CallbackHandler(received)]})
-    return received.draft
+    return received.drafts[0]
 
 
 def from_nowhere(question: str, prompt: str, reply: str, *, build: bool = True) -> Any:
@@ -70,4 +53,4 @@ def from_nowhere(question: str, prompt: str, reply: str, *, build: bool = True) 
     received = Receiver()
     chain: Any = RunnableLambda(lambda _: model(reply).invoke(prompt).content)
     chain.invoke(question, config={"callbacks": [CallbackHandler(received)]})
-    return received.draft.build() if build else received.draft
+    return received.record if build else received.drafts[0]

@@ -6,21 +6,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.record import Record
-from steelyard.recording import Draft, session_of
-
-
-class Receiver:
-    def __init__(self) -> None:
-        self.turns: list[Record | Draft] = []
-
-    def submit(self, turn: Record | Draft, /) -> None:
-        self.turns.append(turn)
-
-    @property
-    def sessions(self) -> list[str | None]:
-        built = (turn if isinstance(turn, Record) else turn.build() for turn in self.turns)
-        return [record.session for record in built if record is not None]
+from fakes.receiver import Receiver
+from steelyard.recording import session_of
 
 
 @pytest.mark.parametrize(
@@ -49,7 +36,7 @@ def test_a_thread_of_langchain_is_the_session() -> None:
     for thread in ("a", "b"):
         config: Any = {"callbacks": [CallbackHandler(receiver)], "metadata": {"thread_id": thread}}
         chain.invoke({"question": "How many hills has Rome?"}, config)
-    assert receiver.sessions == ["a", "b"]
+    assert [record.session for record in receiver.records] == ["a", "b"]
 
 
 def test_the_memory_of_a_chat_engine_is_the_session() -> None:
@@ -65,4 +52,4 @@ def test_the_memory_of_a_chat_engine_is_the_session() -> None:
         SimpleChatEngine(llm=MockLLM(), memory=memory, prefix_messages=[]).chat("How many hills has Rome?")
     finally:
         uninstrument()
-    assert receiver.sessions == ["kitchen"]
+    assert receiver.record.session == "kitchen"

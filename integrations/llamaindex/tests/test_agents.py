@@ -130,7 +130,7 @@ def test_tool_that_fails_is_noted(receiver: Receiver) -> None:
 
 def test_model_that_fails(receiver: Receiver) -> None:
     class Fails(Caller):
-        def _next(self, messages: Any) -> Any:
+        def replies(self, messages: Any) -> Any:
             raise ConnectionError("429")
 
     agent = FunctionAgent(tools=[query_tool("docs")], llm=Fails(script=[]))

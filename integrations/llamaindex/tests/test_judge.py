@@ -46,7 +46,7 @@ class Chats(Caller):
 
     raw: Any = None
 
-    def _next(self, messages: Any) -> ChatResponse:
+    def replies(self, messages: Any) -> ChatResponse:
         asked = "\n".join(message.content for message in messages)
         message = ChatMessage(role=MessageRole.ASSISTANT, content=judging(asked))
         beside = {} if self.raw else {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from apps.island import PASSAGES, embed
+from fakes.langchain_models import SpeakingModel
 
 Reply = str | AIMessage | Exception
 
@@ -25,22 +24,12 @@ PROMPTS: list[tuple[str, str]] = []
 """Every prompt that any model was sent, with its reply: what really happened."""
 
 
-class Model(BaseChatModel):
-    """Replies as the first rule says whose words all stand in the prompt. Streams by word."""
+class Model(SpeakingModel):
+    """Replies as the first rule says whose words all stand in the prompt."""
 
     rules: list[Any]
 
-    @property
-    def _llm_type(self) -> str:
-        return "rules"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        return self
-
-    def get_num_tokens(self, text: str) -> int:
-        return len(text.split())
-
-    def _reply(self, messages: list[BaseMessage]) -> AIMessage:
+    def reply_to(self, messages: list[BaseMessage], manager: Any) -> AIMessage:
         prompt = "\n".join(str(message.content) for message in messages)
         reply: Reply = next(reply for words, reply in self.rules if all(word in prompt for word in words))
         if isinstance(reply, Exception):
@@ -48,30 +37,6 @@ class Model(BaseChatModel):
         made = AIMessage(content=reply) if isinstance(reply, str) else reply.model_copy()
         PROMPTS.append((prompt, f"{made.content}{[call['args'] for call in made.tool_calls] or ''}"))
         return made
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self._reply(messages))])
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        message = self._reply(messages)
-        if message.tool_calls:
-            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=message.tool_calls))
-            return
-        for piece in str(message.content).splitlines(keepends=True):
-            for at, word in enumerate(piece.split(" ")):
-                yield ChatGenerationChunk(message=AIMessageChunk(content=word if at == 0 else f" {word}"))
 
 
 def model(*rules: tuple[str, Reply] | tuple[tuple[str, ...], Reply], otherwise: Reply = "Yes.") -> Model:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Span as LiveSpan
 from opentelemetry.trace import set_span_in_context
 
+from fakes.receiver import Receiver
 from steelyard.record import Record
-from steelyard.recording import Draft
 from steelyard_opentelemetry import Diagnosis, EvaluationSpanProcessor, Span
 
 
@@ -21,18 +21,6 @@ class Told:
 
     records: Sequence[Record]
     diagnoses: Sequence[Diagnosis]
-
-
-@dataclass
-class _Receiver:
-    """Stands where a Monitor would."""
-
-    records: list[Record] = field(default_factory=list)
-
-    def submit(self, turn: Record | Draft, /) -> None:
-        record = turn if isinstance(turn, Record) else turn.build()
-        if record is not None:
-            self.records.append(record)
 
 
 def as_otlp(spans: Sequence[Span]) -> dict[str, Any]:
@@ -71,7 +59,7 @@ def _value(value: object) -> dict[str, Any]:
 
 def through_processor(spans: Sequence[Span]) -> Told:
     """Start and end the spans with the SDK, in the order of their times."""
-    receiver = _Receiver()
+    receiver = Receiver()
     processor = EvaluationSpanProcessor(receiver, quiet=60)
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(processor)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables.config import var_child_runnable_config
 
+from fakes.langchain_models import SpeakingModel
 from generator.texts import place
 from generator.turns import NOW, TURNS, Turn
 
@@ -30,7 +29,7 @@ def _calls(tool: str, args: dict[str, str], turn: Turn, at: int) -> AIMessage:
     return AIMessage("", tool_calls=[{**call, "type": "tool_call"}])
 
 
-class Speaker(BaseChatModel):
+class Speaker(SpeakingModel):
     """Replies as its role does: `answer`, `rewrite`, `queries`, `grade`, `route`, `check`, `agent`, ..."""
 
     role: str
@@ -47,17 +46,7 @@ class Speaker(BaseChatModel):
     structured: str = ""
     """The key under which the answer is said as JSON; plain text if empty."""
 
-    @property
-    def _llm_type(self) -> str:
-        return "generated"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        return self
-
-    def get_num_tokens(self, text: str) -> int:
-        return len(text.split())
-
-    def _reply(self, messages: list[BaseMessage], manager: Any) -> AIMessage:
+    def reply_to(self, messages: list[BaseMessage], manager: Any) -> AIMessage:
         turn, prompt = now(manager), "\n\n".join(message.text for message in messages)
         if self.role in ("agent", "expert"):
             return self._act(turn, messages, prompt)
@@ -113,26 +102,14 @@ class Speaker(BaseChatModel):
             return AIMessage((self._relay if self.role == "expert" else self._answer)(turn, prompt))
         return _calls(self.tool, {"query": turn.queries[looked]}, turn, looked)
 
-    def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self._reply(messages, run_manager))])
+    def pieces(self, text: str) -> list[str]:
+        return [text[at : at + 40] for at in range(0, len(text), 40)]
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         await asyncio.sleep(0)  # let the other tenant in
         return self._generate(messages, stop, run_manager)
-
-    def _stream(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Iterator[ChatGenerationChunk]:
-        message = self._reply(messages, run_manager)
-        if message.tool_calls:
-            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=message.tool_calls))
-            return
-        for at in range(0, len(message.text), 40):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=message.text[at : at + 40]))
 
     async def _astream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any

@@ -3,52 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from steelyard.record import Record
-from steelyard.recording import Draft
+from fakes.langchain_models import SpeakingModel
+from fakes.receiver import Receiver as Receiver
 
 PARIS = Document(id="d1", page_content="Paris is the capital of France.", metadata={"score": 0.91})
 FRANCE = Document(id="d2", page_content="France is a country in Europe.", metadata={"score": 0.55})
 BERLIN = Document(id="d3", page_content="Berlin is the capital of Germany.", metadata={"score": 0.31})
 SEINE = Document(id="d4", page_content="The Seine flows through Paris.", metadata={"score": 0.77})
 QUESTION = "What is the capital of France?"
-
-
-class Receiver:
-    """Takes turns as a Monitor does: builds their Records later, not on the host's thread of work."""
-
-    def __init__(self) -> None:
-        self.drafts: list[Draft | Record] = []
-        self._built: dict[int, Record | None] = {}
-
-    def submit(self, turn: Record | Draft) -> None:
-        self.drafts.append(turn)
-
-    @property
-    def records(self) -> list[Record]:
-        """Everything submitted that is a turn, in order."""
-        for at, draft in enumerate(self.drafts):
-            if at not in self._built:
-                self._built[at] = draft if isinstance(draft, Record) else draft.build()
-        return [record for at in range(len(self.drafts)) if (record := self._built[at]) is not None]
-
-    @property
-    def record(self) -> Record:
-        """The only one."""
-        (record,) = self.records
-        return record
 
 
 class Shelf(BaseRetriever):
@@ -77,55 +50,20 @@ class Broken(BaseRetriever):
         raise ConnectionError("no route to the index")
 
 
-class Scripted(BaseChatModel):
-    """Replies from a list, the last one over and over; raises an exception in it. Streams by word."""
+class Scripted(SpeakingModel):
+    """Replies from a list, the last one over and over; raises an exception in it."""
 
     replies: list[Any]
     asked: list[list[BaseMessage]] = []
     seconds: float = 0.0
 
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        return self
-
-    def get_num_tokens(self, text: str) -> int:
-        return len(text.split())
-
-    def _next(self, messages: list[BaseMessage]) -> AIMessage:
+    def reply_to(self, messages: list[BaseMessage], manager: Any) -> AIMessage:
         self.asked.append(messages)
         time.sleep(self.seconds)
         reply = self.replies[min(len(self.asked), len(self.replies)) - 1]
         if isinstance(reply, BaseException):
             raise reply
         return reply.model_copy() if isinstance(reply, AIMessage) else AIMessage(content=reply)
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self._next(messages))])
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        message = self._next(messages)
-        if message.tool_calls:
-            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=message.tool_calls))
-            return
-        words = str(message.content).split(" ")
-        for at, word in enumerate(words):
-            piece = word if at == len(words) - 1 else word + " "
-            yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
 
 
 def says(*replies: Any) -> Scripted:
