@@ -29,7 +29,7 @@ from steelyard.calibration import Calibration, Fit, Key, fit
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.online import Price
 from steelyard.questions import Question, Reply, Request, YesNo
-from steelyard.record import Context, Record
+from steelyard.record import Context, Record, Timings
 from steelyard.scores import Evaluation, Usage
 from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard.testing import MemorySink, ScriptedJudge
@@ -205,8 +205,10 @@ def test_a_run_hashes_users_and_keeps_ids_and_no_content(mask: Any, tmp_path: Pa
     made = Monitor(
         metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], mask=mask, user_key="k" * 16, store_content=False
     ).options
-    asyncio.run(Backfill(stored(asked_by_ann()), options=made, results=db).run())
+    at = Timings(started_at=NOON)
+    asyncio.run(Backfill(stored(asked_by_ann().replace(timings=at)), options=made, results=db).run())
     (found,) = read_evaluations(db)
+    assert found.at == NOON
     assert (found.record_id, found.record) == ("own 0", None)
     assert found.user is not None and found.user.startswith("user-")
     assert not any(verdict.about for score in found.scores for verdict in score.verdicts)
@@ -246,11 +248,16 @@ def test_a_mask_that_gives_no_record_leaves_its_turn_out(tmp_path: Path) -> None
     assert (counts.left_out, counts.judged, judge.requests) == ({"mask_failed": 3}, 0, [])
 
 
-def test_a_judge_that_answers_nothing_ends_the_run(tmp_path: Path) -> None:
-    path = parquet(tmp_path / "t.parquet", rows(200))
-    counts, _, _ = filled(sources(path), tmp_path / "s.db", judge=ScriptedJudge(lambda *_: None))
-    assert counts.judged < 60
-    assert "answered nothing" in counts.stopped
+@pytest.mark.parametrize("good", [0, 1])
+def test_a_judge_that_answers_nothing_from_the_first_on_ends_the_run(tmp_path: Path, good: int) -> None:
+    path = parquet(tmp_path / "t.parquet", rows(100))
+    left = [YesNo(value=True, probability=0.9)] * good
+    judge = ScriptedJudge(lambda *_: left.pop() if left else None)
+    counts, _, _ = filled(sources(path), tmp_path / "s.db", judge=judge)
+    if good:
+        assert (counts.judged, counts.stopped) == (100, "")
+    else:
+        assert counts.judged < 60 and "answered nothing" in counts.stopped
 
 
 def test_a_sink_that_fails_ends_the_run_and_its_turns_are_not_taken_for_done(
@@ -262,7 +269,7 @@ def test_a_sink_that_fails_ends_the_run_and_its_turns_are_not_taken_for_done(
     class Vendor:
         name = "vendor"
         fails = 99
-        taken = 0
+        taken = closed = 0
 
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
             if self.fails and self.taken:
@@ -271,12 +278,12 @@ def test_a_sink_that_fails_ends_the_run_and_its_turns_are_not_taken_for_done(
             self.taken += len(evaluations)
 
         async def aclose(self) -> None:
-            pass
+            self.closed += 1
 
     vendor = Vendor()
     with pytest.raises(SteelyardError, match="'vendor' does not take results"):
         filled(found, tmp_path / "s.db", sinks=[vendor])
-    assert (len(list(read_evaluations(tmp_path / "s.db"))), vendor.taken) == (64, 64)
+    assert (len(list(read_evaluations(tmp_path / "s.db"))), vendor.taken, vendor.closed) == (64, 64, 1)
     vendor.fails = 2  # which the third try gets over
     counts, _, _ = filled(found, tmp_path / "s.db", sinks=[vendor])
     assert (counts.known, counts.judged, vendor.taken, vendor.fails) == (64, 6, 70, 0)

@@ -13,13 +13,14 @@ import pytest
 
 APP = """
 import sys
+import threading
 
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import RunnableLambda
 
 
 class Shelf(BaseRetriever):
@@ -29,12 +30,21 @@ class Shelf(BaseRetriever):
 
 if __name__ == "__main__":
     chain = (
-        {"context": Shelf() | (lambda found: found[0].page_content), "question": RunnablePassthrough()}
+        RunnableLambda(lambda asked: {"context": Shelf().invoke(asked)[0].page_content, "question": asked})
         | ChatPromptTemplate.from_template("{context} {question}")
         | FakeListChatModel(responses=["Paris is the capital of France."])
         | StrOutputParser()
     )
-    print(sys.argv, chain.invoke("What is the capital of France?"))
+
+    def ask():
+        if sys.argv[1] == "--later":
+            threading.main_thread().join()
+        print(sys.argv, chain.invoke("What is the capital of France?"))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    if sys.argv[1] != "--later":
+        asking.join()
     sys.exit(int(sys.argv[-1]))
 """
 
@@ -44,13 +54,14 @@ def steelyard(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150, check=False)
 
 
-@pytest.mark.parametrize("how", ["script", "module"])
-def test_a_program_is_recorded_and_judged(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("option", ["--port", "--later"])
+@pytest.mark.parametrize("program", [["app.py"], ["-m", "app"]])
+def test_a_program_is_recorded_and_judged(tmp_path: Path, program: list[str], option: str) -> None:
+    """Threads that outlast it as well."""
     (tmp_path / "app.py").write_text(APP)
-    program = ["app.py"] if how == "script" else ["-m", "app"]
-    ran = steelyard(tmp_path, "run", *program, "--port", "3")
+    ran = steelyard(tmp_path, "run", *program, option, "3")
     assert ran.returncode == 3, ran.stderr
-    assert "'--port', '3'] Paris is the capital of France." in ran.stdout
+    assert f"'{option}', '3'] Paris is the capital of France." in ran.stdout
     with closing(sqlite3.connect(tmp_path / "steelyard.db")) as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         dump = "\n".join(database.iterdump())

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic
@@ -143,24 +143,26 @@ class Backfill:
         calibration = self._options.calibration
         batch: list[Evaluation] = []
         each = self._judged()
-        try:
-            async with aclosing(each):
-                async for judged in each:
-                    evaluation = judged if calibration is None else calibration.apply(judged)
-                    self._note(evaluation)
-                    batch.append(evaluation)
-                    advance(evaluation)
-                    if len(batch) >= _WRITTEN_AT_ONCE:
-                        some, batch = batch, []
-                        await self._write(some)
-                    if self._is_hopeless():
-                        self._stopped = f"the judge answered nothing for the first {_HOPELESS} turns"
-                        break
-        finally:
-            if batch:
-                await self._write(batch)
-            for sink in self._sinks:
-                await sink.aclose()
+        async with AsyncExitStack() as closing:
+            # Each is closed, whatever writing or closing another one ends with.
+            for sink in reversed(self._sinks):
+                closing.push_async_callback(sink.aclose)
+            try:
+                async with aclosing(each):
+                    async for judged in each:
+                        evaluation = judged if calibration is None else calibration.apply(judged)
+                        self._note(evaluation)
+                        batch.append(evaluation)
+                        advance(evaluation)
+                        if len(batch) >= _WRITTEN_AT_ONCE:
+                            some, batch = batch, []
+                            await self._write(some)
+                        if self._is_hopeless():
+                            self._stopped = f"the judge answered nothing for the first {_HOPELESS} turns"
+                            break
+            finally:
+                if batch:
+                    await self._write(batch)
         return self.counts
 
     async def _judged(self) -> AsyncGenerator[Evaluation, None]:

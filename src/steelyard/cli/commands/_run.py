@@ -94,8 +94,6 @@ def run(options: RunOptions) -> int:
         raise ConfigurationError(
             "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"
         )
-    try:
-        program.become()
-    finally:
-        monitor.close()
+    # Threads of the program may outlast it: what is pending is judged at exit, after them.
+    program.become()
     return 0
