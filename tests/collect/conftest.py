@@ -14,5 +14,4 @@ from collect.running import Running
 def running(tmp_path: Path) -> Iterator[Running]:
     made = Running(tmp_path)
     yield made
-    made.collector.close()
-    made.monitor.close(0)
+    made.close()

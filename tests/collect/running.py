@@ -29,6 +29,7 @@ class Running:
         self.collector = Collector(
             journal=self.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=self.monitor
         )
+        self._left: int | None = None
 
     def ask(
         self,
@@ -48,6 +49,13 @@ class Running:
                 )
 
         return asyncio.run(send())
+
+    def close(self) -> int:
+        """End it, once; how many pieces are left in the journal."""
+        if self._left is None:
+            self._left = self.collector.close(60)
+            self.monitor.close(0)
+        return self._left
 
     @property
     def refused(self) -> dict[str, int]:

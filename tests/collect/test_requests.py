@@ -45,6 +45,7 @@ from steelyard_opentelemetry.received import ReceivedSpans
 from waiting import until
 
 TOKEN = "a-token-that-is-long-enough"
+SHOWN = f"Here you are: {ANSWER}"
 
 
 def test_gzip_and_deflate_are_unpacked(running: Running) -> None:
@@ -209,8 +210,7 @@ def test_a_full_journal_asks_senders_to_come_back_and_takes_them_later(tmp_path:
         assert running.ask(body).status_code == 200
         until(lambda: running.monitor.stats().spooled == 3)
     finally:
-        running.collector.close()
-        running.monitor.close(0)
+        running.close()
 
 
 def test_requests_side_by_side_do_not_pass_the_bound_of_the_journal_together(
@@ -241,8 +241,7 @@ def test_requests_side_by_side_do_not_pass_the_bound_of_the_journal_together(
         assert found == ["CancelledError", "NoneType", "JournalFull", "JournalFull"]
         assert running.journal.bytes == 200
     finally:
-        running.collector.close()
-        running.monitor.close(0)
+        running.close()
 
 
 async def beside_half_sent(
@@ -322,8 +321,7 @@ def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(
         assert 0 < monitor.stats().spooled < 40
         until(lambda: len(running.journal) == 40 - monitor.stats().spooled)
     finally:
-        running.collector.close()
-        monitor.close(0)
+        running.close()
 
 
 def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_full(
@@ -346,27 +344,47 @@ def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_fu
         assert monitor.stats().spooled == 1
         assert len(running.journal) == 1
     finally:
-        running.collector.close()
-        monitor.close(0)
+        running.close()
 
 
-def test_a_turn_that_is_stored_while_the_collector_closes_leaves_nothing_in_the_journal(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("reason", "left"), [("queue_full", 1), ("queue_unavailable", 1), ("spool_full", 1), ("sampled_out", 0)]
+)
+def test_a_turn_for_which_there_was_no_room_stays_in_the_journal(
+    running: Running, monkeypatch: pytest.MonkeyPatch, reason: str, left: int
 ) -> None:
+    listens: list[Any] = []
+    told: list[None] = []
+    monkeypatch.setattr(running.monitor, "on_decision", listens.append)
+    monkeypatch.setattr(
+        running.monitor, "submit", lambda record: told.append(listens[0](record.trace, reason))
+    )
+    running.collector.start()
+    assert running.ask(protobuf(turn_spans())).status_code == 200
+    until(lambda: told)
+    assert running.close() == left
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_turn_leaves_the_journal_when_the_collector_closes_once_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    monkeypatch.setattr("steelyard.collect._collector._TO_STORE", 0.1 if left else 60)
     running = Running(tmp_path)
     running.collector.start()
     until(lambda: running.monitor.stats().spool is not None)
-    left: list[int] = []
-    closing = threading.Thread(target=lambda: left.append(running.collector.close()))
+    found: list[int] = []
+    closing = threading.Thread(target=lambda: found.append(running.close()))
     with contextlib.closing(sqlite3.connect(tmp_path / "spool", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # so that nothing can be stored yet
         assert running.ask(protobuf(turn_spans())).status_code == 200
         until(lambda: running.monitor.stats().pending == 1)
         closing.start()
+        if left:
+            closing.join(60)
         other.execute("ROLLBACK")
     closing.join(60)
-    assert left == [0]
-    running.monitor.close(0)
+    assert found == [left]
 
 
 def test_spans_without_model_work_leave_nothing_in_the_journal(running: Running) -> None:
@@ -407,6 +425,48 @@ def test_a_piece_that_is_read_while_its_trace_is_settled_stays_in_the_journal(
     assert [(trace, body) for _, trace, body in after(0)] == [("a", b"a")]
 
 
+def test_a_turn_that_was_lost_in_the_reader_stays_in_the_journal(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready, lost = running.collector.reader.ready, list[Record]()
+
+    def fails_once(now: float) -> list[Record]:
+        found = ready(now)
+        if found and not lost:
+            lost.extend(found)
+            raise ZeroDivisionError
+        return found
+
+    monkeypatch.setattr(running.collector.reader, "ready", fails_once)
+    running.collector.start()
+    for spans in (first := turn_spans()), turn_spans():
+        assert running.ask(protobuf(spans)).status_code == 200
+        until(lambda: lost)
+    until(lambda: running.monitor.stats().spooled == 1)
+    until(lambda: [trace for _, trace, _ in running.journal.after(0)] == [trace_of(first)])
+    assert running.close() == 1
+
+
+def test_what_is_held_has_a_bound_beyond_which_the_journal_fills_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.collect._collector._MOST_HELD", 2)
+    running = Running(tmp_path)
+    whole = turn_spans(shown=SHOWN)
+    running.collector.start()
+    try:
+        for spans in whole[:-1], turn_spans():
+            assert running.ask(protobuf(spans)).status_code == 200
+            until(lambda: running.collector.counts.held_spans == len(whole) - 1)
+        # What has its root comes after what has none, for which the reader waits until it gives up.
+        until(lambda: running.monitor.stats().spooled == 2)
+        with contextlib.closing(sqlite3.connect(tmp_path / "spool")) as spool:
+            names = [name for (name,) in spool.execute("SELECT record_id FROM turns ORDER BY seq")]
+        assert names[0].startswith(trace_of(whole))
+    finally:
+        running.close()
+
+
 def test_nothing_of_settled_spans_stays_in_the_journal(tmp_path: Path) -> None:
     """Whether they are short or lie in pages of their own."""
     journal = SpanJournal(tmp_path / "spans")
@@ -432,9 +492,6 @@ def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> 
 def take(reader: ReceivedSpans, spans: Sequence[ReadableSpan], now: float) -> None:
     for piece in reader.read(protobuf(spans), is_json=False).pieces.values():
         reader.take(piece, now)
-
-
-SHOWN = f"Here you are: {ANSWER}"
 
 
 def test_a_parent_that_has_not_come_is_waited_for() -> None:

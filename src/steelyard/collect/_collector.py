@@ -229,8 +229,6 @@ class Collector:
         """Read on, hand over what is complete, forget what is settled; whether there is more to read."""
         # Turns would go into memory, which a crash loses, while their spans are forgotten here.
         if self._waits_for_spool():
-            if not self._monitor.stats().pending:
-                self._forget_settled()
             return False
         # Full of traces that wait: reading on would only make it fuller.
         rows = self._journal.after(self._read) if self.reader.spans < _MOST_HELD else []
