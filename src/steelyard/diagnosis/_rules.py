@@ -62,7 +62,7 @@ def diagnose(record: Record, scores: Sequence[Score]) -> Diagnosis | None:
 
 
 def _fine(facts: Facts) -> Diagnosis | None:
-    if not any(score.status == "scored" for score in facts.scores) or not facts.claims:
+    if not facts.claims:
         return None
     if facts.sufficiency_by == "words" or facts.sufficiency is None:
         return Diagnosis(because="every metric of the answer passes, and it does not evade")

@@ -249,11 +249,7 @@ class OpenTurns:
         place = self.place(span_id)
         if place is None:
             return
-        turn, step = place
-        # The step of a stream: its span ended long ago, and this event was what it was kept for.
-        if step.kind == "llm" and step.seconds is not None and step is not turn.root:
-            self.places.pop(step.id, None)
-            turn.open.discard(step.id)
+        turn, _ = place
         if turn.root.kind == "manual":
             turn.said = response
         # The latest call first: the same prompt may have been sent twice.
@@ -261,7 +257,7 @@ class OpenTurns:
             if call.reply is None and _is_same(call.asked, prompt):
                 call.reply, call.ended = response, perf_counter()
                 break
-        if turn.id in self.streams and step is turn.root:
+        if turn.id in self.streams:
             turn.root.result = response
             self.finish(turn)
 
