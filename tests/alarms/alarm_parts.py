@@ -23,7 +23,9 @@ def scored(
     inclusion: float = 1.0,
     metric: str = "faithfulness",
     direction: Direction = "higher",
+    judge: str = "local-lexical",
     prompt: str = "3",
+    version: str = "1",
     **record: Any,
 ) -> Evaluation:
     record = {"session": f"own {number}", **record}
@@ -33,7 +35,7 @@ def scored(
         value=value,
         direction=direction,
         inclusion_probability=inclusion,
-        provenance=Provenance(judge="local-lexical", prompt_version=prompt, metric_version="1"),
+        provenance=Provenance(judge=judge, prompt_version=prompt, metric_version=version),
         id=f"s{number}",
     )
     return Evaluation(

@@ -182,7 +182,12 @@ def test_no_address_is_in_the_file_or_in_what_is_shown(
     assert "planted" not in str(watcher.test()) + str(watcher.status()[0].messages)
 
 
-def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+def test_a_variable_that_is_not_set_or_holds_no_address_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", "ftp://planted")
+    (said,) = watcher_of(tmp_path, "slack:env:HOOK").test().values()
+    assert said is not None and "HOOK" in said and "planted" not in said
     assert watcher_of(tmp_path, "slack:env:NOT_SET_HERE").test() == {
         "slack:env:NOT_SET_HERE": "slack: the variable NOT_SET_HERE is not set; set it to the address"
     }

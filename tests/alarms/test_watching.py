@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
 import statistics
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from alarms.alarm_parts import START, scored
 from online.helpers import FAITHFUL
 from online.test_canaries import Knowing, turn
 from stats.session_parts import Traffic
-from steelyard.alarms import Alarm, AlarmEvent, AlarmSink, AlarmWatcher, Range
+from steelyard.alarms import Alarm, AlarmEvent, AlarmSink, AlarmWatcher, Range, alarms_from
 from steelyard.alarms._watch import Watch
 from steelyard.errors import ConfigurationError
 from steelyard.online import Canaries, CanaryReading, Monitor
@@ -193,13 +195,17 @@ def check_mirrored(one: Range | None, other: Range | None) -> None:
         assert (one.value, one.low, one.high) == pytest.approx(bounds)
 
 
-def test_it_says_whether_the_judge_changed_meanwhile(file: str) -> None:
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [({"prompt": "4"}, "prompt 4"), ({"version": "4"}, "metric 4"), ({"judge": "other"}, "other, prompt 3")],
+)
+def test_it_says_whether_the_judge_changed_meanwhile(file: str, changed: dict[str, str], told: str) -> None:
     watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
     feed(watcher, [1.0] * 30)
-    (event,) = feed(watcher, [0.2] * 30, 30, prompt="4")
+    (event,) = feed(watcher, [0.2] * 30, 30, **changed)
     assert event.judge_changed
-    assert "prompt 3" in event.text
-    assert "prompt 4" in event.text
+    assert "local-lexical, prompt 3, metric 1" in event.text
+    assert told in event.text
     assert "the judge changed meanwhile" in event.text
 
 
@@ -216,6 +222,9 @@ def test_silence_is_told_once_and_only_if_asked_for(file: str) -> None:
     now = START + 61
     assert [(event.alarm, event.kind) for event in watcher.look()] == [("asked", "silent")]
     assert watcher.look() == []
+    watcher.take([scored(100, 1.0)])
+    now = START + 161
+    assert [event.kind for event in watcher.look()] == ["silent"]
 
 
 def run(alarm: Alarm, values: np.ndarray) -> int | None:
@@ -416,11 +425,12 @@ def test_a_fall_among_the_first_turns_is_told_and_does_not_keep_it_learning() ->
         {"below": 0.5, "silent_after": -1},
         {"below": 0.5, "link": "http://x/"},
         {"below": 0.5, "where": ["vip"]},
+        {"below": 0.5, "belwo": 0.5},
     ],
 )
-def test_an_alarm_that_means_nothing_is_refused(wrong: dict[str, object]) -> None:
+def test_an_alarm_that_means_nothing_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="alarm"):
-        Alarm(metric="faithfulness", **wrong)  # type: ignore[arg-type]
+        alarms_from([{"metric": "faithfulness", **wrong}])
 
 
 def test_an_alarm_with_other_settings_starts_anew(file: str) -> None:
@@ -524,7 +534,8 @@ def test_an_alarm_says_whether_it_was_the_judge(
     events = sink.watcher.take([scored(number, 0.0) for number in range(100)])
     (event,) = [event for event in events if event.kind == "fell"]
     if judge_changes:
-        assert "the judge has changed" in event.canaries
+        said = re.match(r"the judge has changed: (\d+) of (\d+) probes", event.canaries)
+        assert said is not None and int(said[1]) == int(said[2]) > 0
     else:
         assert "are being asked whether it was the judge" in event.canaries
         wait_for(monitor, lambda found: found.checked == 100 and not found.waiting)

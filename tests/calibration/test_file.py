@@ -96,10 +96,14 @@ def test_what_is_not_a_calibration_is_refused_by_name(text: str, why: str, tmp_p
     assert "c.json" in str(caught.value)
 
 
-def test_a_map_that_falls_is_refused(calibration: Calibration, tmp_path: Path) -> None:
+def test_a_map_that_is_unknown_or_falls_is_refused(calibration: Calibration, tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     calibration.save(path)
     (entry,) = json.loads(path.read_text())["maps"]
+    for name in ("signal", "method"):
+        edited(path, maps=[{**entry, name: "other"}])
+        with pytest.raises(ConfigurationError, match=f"there is no {name} 'other'"):
+            Calibration.load(path)
     edited(path, maps=[{**entry, "map": {"slope": -1.0, "offset": 0.0}}])
     with pytest.raises(ConfigurationError, match="slope not negative"):
         Calibration.load(path)

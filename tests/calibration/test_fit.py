@@ -21,6 +21,7 @@ from steelyard.calibration import (
     fit_screen,
     spread_error,
 )
+from steelyard.calibration._screens import ScreenMap
 from steelyard.scores import Evidence, Score, Verdict
 
 
@@ -161,6 +162,14 @@ def test_that_nothing_is_missing_is_a_finding_too() -> None:
     whole, lacking = (turn_of([0.7], {"missing_names": names}) for names in ([], ["Ada", "Quist"]))
     known = learnt([(lacking, 0.0) if n % 3 == 0 else (whole, 1.0) for n in range(240)])
     assert known is not None and known.expected(whole) > known.expected(lacking) + 0.2
+
+
+def test_no_value_is_expected_beyond_the_range() -> None:
+    steep = ScreenMap(
+        names=("value",), centre=(0.5,), slopes=(9.0,), level=0.5, turns=200, left=0.0, left_by_value=0.0
+    )
+    assert [steep.expected({"value": value}) for value in (0.0, 0.5, 1.0)] == [0.0, 0.5, 1.0]
+    assert steep.expected({}) == 0.5
 
 
 def test_fewer_than_two_hundred_verdicts_teach_nothing() -> None:

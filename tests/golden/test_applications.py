@@ -177,6 +177,9 @@ def test_an_http_endpoint(endpoint: str) -> None:
     named = app_from(endpoint, options={"answer_field": "data.text", "contexts_field": "data.found"})
     (case,) = ask(named, "Who lit it?").cases
     assert (case.answer, case.contexts) == (apps.LAMPS, (apps.LAMPS,))
+    beyond = app_from(endpoint, options={"answer_field": "data.text", "contexts_field": "data.found.7"})
+    (case,) = ask(beyond, "Who lit it?").cases
+    assert (case.asked, case.contexts) == ("answered", ())
 
 
 def test_an_endpoint_that_is_not_there_is_named() -> None:

@@ -222,7 +222,8 @@ def test_the_plan_comes_near_to_what_is_sent() -> None:
 def test_documents_are_read_in_passages(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(f"# Rooms\n\n{PASSAGES[0].text}\n\n# Empty\n\n## Short\n\nToo short.\n")
     (tmp_path / "b.txt").write_text(f"{PASSAGES[1].text}\n\n{PASSAGES[0].text * 9}")
-    (tmp_path / "c.jsonl").write_text(f'{{"text": "{PASSAGES[2].text}"}}\n{{"text": "{PASSAGES[2].text}"}}\n')
+    same = (PASSAGES[2].text, PASSAGES[2].text.upper())
+    (tmp_path / "c.jsonl").write_text("".join(f'{{"text": "{text}"}}\n' for text in same))
     (tmp_path / "d.bin").write_bytes(b"\x00")
     found = read_passages(tmp_path)
     assert found[0].text == f"Rooms: {PASSAGES[0].text}"
@@ -251,6 +252,11 @@ def test_documents_without_anything_to_ask_about_are_refused(
 def test_shares_that_mean_nothing_are_refused(shares: dict[Any, float]) -> None:
     with pytest.raises(ConfigurationError):
         quotas(10, shares)
+
+
+def test_what_is_left_over_goes_to_the_kinds_with_the_largest_remainders() -> None:
+    shares: dict[Any, float] = {"comparison": 0.1, "single_passage": 0.3, "false_premise": 0.6}
+    assert quotas(9, shares) == {"comparison": 1, "single_passage": 3, "false_premise": 5}
 
 
 def test_the_command_shows_a_plan_first_and_sends_nothing(steelyard: Steelyard, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_addresses_are_shown_without_user_query_and_fragment() -> None:
     assert redacted_url(f"https://u:{KEY}@host:8080/a/b?api_key={KEY}#{KEY}") == "https://host:8080/a/b"
     assert KEY not in redacted_url(f"http://[{KEY}")
     assert KEY not in redacted_url(f"sqlite:///file.db?key={KEY}")
+    assert KEY not in redacted_url(f"nats:token={KEY}")
 
 
 def test_errors_are_shown_by_type_and_status() -> None:

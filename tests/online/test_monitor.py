@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.context import get_current
 
 from judge_server import JudgeServer
 from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge, traced, turn, yes
@@ -230,8 +231,11 @@ def test_content_need_not_be_stored() -> None:
 
 def test_what_steelyard_does_itself_is_not_taken() -> None:
     monitor = Monitor(metrics=[], sinks=[])
+    before = get_current()
     with unrecorded():
+        assert get_current() != before
         monitor.submit(turn())
+    assert get_current() == before
     assert monitor.stats().seen == 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,9 @@ def test_a_judge_that_knows_everything_is_right_wherever_the_claim_says_enough()
         assert change is not None and change.moved is not None and change.moved.value == 0
     assert check.causes == {}
     assert advice(check, beside())[0].startswith("Take it for single answers")
+    less = replace(check.overall, right=replace(check.overall.right, value=0.84, low=0.82))
+    told = advice(replace(check, overall=less), beside())[0]
+    assert told.startswith("Take it for trends") and "about one verdict in 6 is wrong" in told
 
 
 def test_a_judge_that_always_says_yes_gets_no_pair_right() -> None:
@@ -187,6 +191,7 @@ def test_refusals_and_failures_are_counted_by_cause_and_the_rest_goes_on() -> No
 
     check = judged(shy)
     assert set(check.causes) == {"timeout", "refused", "missing_answer"}
+    assert len(check.passes) == 7
     assert check.overall.unanswered > 0
     assert check.overall.right.n == len(SET.probes)
     assert check.overall.right.value < 1 - check.overall.unanswered / len(SET.probes) + 1e-9

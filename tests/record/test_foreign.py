@@ -20,6 +20,8 @@ def test_a_ragas_sample() -> None:
     assert (record.question, record.answer, record.reference) == ("q", "r", "g")
     assert record.contexts == (Context(text="a", id="1", rank=0), Context(text="b", id="x", rank=1))
     assert record.reference_contexts == ()
+    short = Record.from_ragas(SimpleNamespace(retrieved_contexts=["a", "b"], retrieved_context_ids=["1"]))
+    assert [context.id for context in short.contexts] == [None, None]
 
 
 def test_a_deepeval_case() -> None:

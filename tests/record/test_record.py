@@ -87,11 +87,13 @@ def _nested(depth: int) -> list[Any]:
         ({"a": _nested(10)}, True),
         ({"a": list(range(300))}, True),
         ({"a": [[[] for _ in range(150)] for _ in range(150)]}, True),
+        ({"a": ["x" * 900] * 150}, True),
     ],
-    ids=["whole", "deep", "many", "empty"],
+    ids=["whole", "deep", "many", "empty", "long"],
 )
 def test_metadata_that_does_not_come_whole_is_named(metadata: dict[str, Any], is_cut: bool) -> None:
     made = clean(Record(question="q", answer="a", metadata=metadata))
     assert ("metadata" in made.truncated) == is_cut
     # Two brackets, a comma and a blank count as one.
     assert len(str(made.metadata)) < 4 * 16_000
+    assert clean(Record(timings="noon")).truncated == ("timings",)  # type: ignore[arg-type]

@@ -67,14 +67,21 @@ def ids(path: Path) -> list[str]:
     return [one.record_id for one in read_evaluations(path)]
 
 
-def test_a_file_of_schema_1_is_migrated_whole(tmp_path: Path) -> None:
+def test_a_file_of_schema_1_is_migrated_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What cannot be read is counted."""
     path = database_of_schema_1(tmp_path / "x.db")
     path.chmod(0o644)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            """CREATE TEMP TABLE bad AS SELECT * FROM evaluations WHERE record_id = 'c';
+            UPDATE bad SET record_id = 'bad', json = '{'; INSERT INTO evaluations SELECT * FROM bad;"""
+        )
     write(SQLiteSink(path), make_evaluation("new", make_score(id="new"), evaluated_at=1.8e9))
     *old, new = read_evaluations(path)
     assert [one.replace(scores=()) for one in old] == [one.replace(scores=()) for one in EVERYTHING]
     assert [one.scores for one in old] == [one.scores for one in EVERYTHING]
     assert new.record_id == "new"
+    assert "migrated 3 evaluations to schema 9; 1 could not be read" in caplog.text
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with closing(sqlite3.connect(path)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}

@@ -83,6 +83,9 @@ def test_a_rule_of_the_users_that_fails_is_passed_over(caplog: pytest.LogCapture
         with caplog.at_level(logging.WARNING, "steelyard"):
             assert selection.decide(turn()) == selection.decide(turn()) == Decision(rate=0.4)
     assert len(caplog.records) == 3
+    caplog.clear()
+    assert Selection(rate=0.4, choose=lambda record: None).decide(turn()) == Decision(rate=0.4)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,18 @@ def test_a_missing_option_names_its_variable(make: Callable[[], object], variabl
         make()
 
 
+@pytest.mark.parametrize(("password", "sent"), [("secret", "Basic YW5uOnNlY3JldA=="), (None, None)])
+def test_mlflow_logs_in_with_a_user_that_has_a_password(
+    password: str | None, sent: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ann")
+    if password is not None:
+        monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", password)
+    with VendorServer() as server:
+        write(MLflowSink(server.url), traced())
+    assert server.requests[0].headers.get("authorization") == sent
+
+
 @pytest.mark.parametrize("url", ["sqlite:///mlflow.db", "mlruns", "ftp://host", "http://"])
 def test_a_url_that_is_none_is_named(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not an http"):

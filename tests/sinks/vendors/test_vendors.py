@@ -171,10 +171,11 @@ def test_langfuse_batches_stay_below_the_servers_limits() -> None:
     assert sink.counts == ScoreCounts(written=152)
 
 
-def test_langfuse_tells_which_scores_of_a_batch_were_refused() -> None:
+@pytest.mark.parametrize("status", [207, 400])
+def test_langfuse_tells_which_scores_of_a_batch_were_refused(status: int) -> None:
     def answer(request: Request) -> Answer:
         if isinstance(request.body, list):
-            return 207, {"accepted": 2, "rejected": 1, "errors": ["value out of range"]}
+            return status, {"accepted": 2, "rejected": 1, "errors": ["value out of range"]}
         return (400, {}) if request.body["id"] == "1" else (200, {})
 
     with VendorServer(answer) as server:
