@@ -135,6 +135,21 @@ def test_what_nobody_takes_is_given_up_and_said(
     assert watcher.status()[0].messages[0].problem == "HTTP 503"
 
 
+def test_only_the_last_messages_that_were_told_are_kept(
+    tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.alarms._store._KEPT", 2)
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}/", clock=(clock := Clock()))
+    for value in (0.0, 1.0) * 3:
+        clock.now += 1_000
+        watcher.take([scored(1_000 * len(ear.heard) + number, value) for number in range(200)])
+        watcher.tell()
+    kinds = [body["kind"] for _, body in ear.heard]
+    assert kinds == ["fell", "recovered"] * 3
+    kept = [message.event for message in watcher.status()[0].messages]
+    assert kept == [body["id"] for _, body in ear.heard][:-3:-1]
+
+
 def test_a_redirect_is_not_followed(tmp_path: Path, ear: Ear) -> None:
     ear.replies = [302]
     watcher = watcher_of(tmp_path, f"webhook:{ear.url}/first")

@@ -419,6 +419,7 @@ def test_a_fall_among_the_first_turns_is_told_and_does_not_keep_it_learning() ->
         {"below": 0.5, "to": "log"},
         {"below": 0.5, "to": ["pager"]},
         {"below": 0.5, "to": ["webhook:ftp://x"]},
+        {"below": 0.5, "to": ["webhook:http://x:port"]},
         {"below": 0.5, "to": ["slack:env:not a name"]},
         {"below": 0.5, "range": [1.0, 0.0]},
         {"below": 0.5, "baseline": 5},

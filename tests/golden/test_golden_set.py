@@ -17,6 +17,7 @@ from steelyard.golden import (
     Case,
     GoldenSet,
     Message,
+    Run,
     diff,
     golden_from,
     golden_to,
@@ -98,6 +99,9 @@ def test_a_newer_form_and_repeated_ids_are_refused(tmp_path: Path) -> None:
     path.write_text('{"steelyard_golden": 99}\n')
     with pytest.raises(InvalidGoldenSet, match="newer than 1"):
         GoldenSet.load(path)
+    path.write_text('{"steelyard_run": 99, "what": "comes later"}')
+    with pytest.raises(InvalidGoldenSet, match="99 is newer"):
+        Run.load(path)
     with pytest.raises(InvalidGoldenSet, match="two cases have the id"):
         GoldenSet(cases=(LAMP, LAMP))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import sqlite3
 import threading
 import time
 import unicodedata
 import weakref
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from functools import wraps
 from typing import ParamSpec
 
@@ -18,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.forks import transaction
 from steelyard._internal.lazy import lazy_exports
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
@@ -315,3 +318,17 @@ def test_a_shortened_text_is_one_harmless_line_of_that_width() -> None:
     assert shorten("one\n\x1b[2Jtwo", 40) == "one �[2Jtwo"
     assert shorten("one two three", 8) == "one two…"
     assert len(shorten("x" * 10_000, 50)) == 50
+
+
+def test_a_transaction_that_fails_leaves_nothing_and_holds_up_no_other() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.execute("CREATE TABLE names (name TEXT)")
+        for name in ("lost", "kept"):
+            try:
+                with transaction(db):
+                    db.execute("INSERT INTO names VALUES (?)", (name,))
+                    if name == "lost":
+                        raise KeyboardInterrupt
+            except KeyboardInterrupt:
+                pass
+        assert db.execute("SELECT name FROM names").fetchall() == [("kept",)]

@@ -559,6 +559,12 @@ def test_the_screen_learns_from_the_judge_and_says_so(tmp_path: Path) -> None:
     # The next process goes by it from its first turn on; the same pair of judges made it.
     (again,) = learn(path, judge=judge_of(4), screen=signalled_screen(), count=1)
     assert again.screen[0].calibration == fitted.version
+    score = replace(again.screen[0], calibration=None, calibrated_value=None)
+    assert fitted.apply(again.replace(screen=(score,))) == again
+    # What another screen found says nothing by this one's maps.
+    assert score.provenance is not None
+    other = again.replace(screen=(replace(score, provenance=replace(score.provenance, judge="other")),))
+    assert fitted.apply(other) == other
 
 
 def test_what_was_learnt_from_another_judge_is_never_applied(

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from steelyard.errors import ConfigurationError
-from steelyard.record import Record, Timings, clean, record_from_json, record_to_json, with_hashed_user
+from steelyard.record import (
+    Record,
+    Timings,
+    TraceRef,
+    clean,
+    record_from_json,
+    record_to_json,
+    with_hashed_user,
+)
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
 
 KEY = "a key of more than sixteen"
@@ -27,6 +35,15 @@ def test_sessions_and_tenants_are_kept_in_json() -> None:
 )
 def test_odd_ids_become_text_or_nothing(name: str, given: Any, kept: str | None) -> None:
     assert getattr(clean(Record(**{name: given})), name) == kept
+
+
+def test_an_id_that_cannot_be_shown_is_made_anew() -> None:
+    class Odd:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    odd: Any = Odd()
+    assert len(Record(id=odd).id) == 32 and TraceRef(trace_id=odd).trace_id == ""
 
 
 def test_ids_of_a_million_characters_stay_apart() -> None:

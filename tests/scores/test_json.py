@@ -168,7 +168,13 @@ def test_odd_values_of_somebodys_own_are_repaired(
     odd_one = replace(score, verdicts=(whole,))
     good = Score(metric="good", status="scored", value=0.5)
     line = evaluation_to_json(
-        Evaluation(record_id="r", scores=(odd_one, good), usage=usage, evaluated_at=evaluated_at)
+        Evaluation(
+            record_id="r",
+            scores=(odd_one, good),
+            usage=usage,
+            evaluated_at=evaluated_at,
+            duration=evaluated_at,
+        )
     )
     json.dumps(json.loads(line), allow_nan=False)
     line.encode()

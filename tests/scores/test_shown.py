@@ -47,6 +47,8 @@ def test_hostile_text_is_text_in_a_terminal_and_in_a_notebook() -> None:
     assert "<script" not in page and "<img" not in page and "<b>" not in page
     assert "&lt;script&gt;" in page and "&lt;b&gt;late" in page
     assert len(page) < 4_000
+    many = evaluation.replace(record=HOSTILE.replace(contexts=HOSTILE.contexts * 50))
+    assert many._repr_html_().count("<dt>context") == 20
 
 
 def test_without_stored_content_the_scores_are_shown() -> None:

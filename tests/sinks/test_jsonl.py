@@ -5,6 +5,7 @@ import io
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,18 @@ def test_a_half_written_line_spoils_only_itself(tmp_path: Path, caplog: pytest.L
     with caplog.at_level(logging.WARNING, "steelyard"):
         assert [one.record_id for one in read_jsonl(path)] == ["a"]
     assert "1 lines hold no evaluation" in caplog.text
+
+
+def test_what_cannot_be_written_is_said_once_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = JSONLSink(tmp_path / "out.jsonl")
+    odd: Any = None
+    with caplog.at_level(logging.WARNING, "steelyard"):
+        asyncio.run(sink.write([make_evaluation(name).replace(usage=odd) for name in "ab"]))
+        asyncio.run(sink.write([make_evaluation("c").replace(usage=odd), make_evaluation("d")]))
+    assert (sink.counts.refused, len(caplog.records)) == ({"unstorable": 6}, 1)
+    assert [one.record_id for one in read_jsonl(tmp_path / "out.jsonl")] == ["d"]
 
 
 def test_a_stream_is_flushed_and_stays_open() -> None:

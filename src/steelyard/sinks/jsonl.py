@@ -15,7 +15,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 from steelyard._internal.forks import ForkLock
-from steelyard._internal.logs import SafeLogger
+from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_words
 from steelyard._internal.typed import json_pieces
 from steelyard.errors import ConfigurationError, InvalidRecord
@@ -54,6 +54,7 @@ class JSONLSink:
         self.name = f"jsonl:{os.fspath(target) if isinstance(target, str | os.PathLike) else stream_name}"
         self._ledger = ScoreLedger(self.name)
         self._writing = ForkLock()
+        self._warn = WarnOnce(_log)
 
     @property
     def path(self) -> Path | None:
@@ -110,12 +111,12 @@ class JSONLSink:
             pieces = json_pieces(data, allow_nan=False, default=plain_value)
             return [*map(text_of, pieces), "\n"]
         except Exception as error:  # noqa: BLE001 - odd values may raise anything
-            if not self.counts.refused:
-                _log.warning(
-                    "%s: an evaluation cannot be written (%s); further ones are only counted",
-                    self.name,
-                    error_words(error),
-                )
+            self._warn(
+                "unstorable",
+                "%s: an evaluation cannot be written (%s); further ones are only counted",
+                self.name,
+                error_words(error),
+            )
             return None
 
     def _append(self, path: Path, data: bytes) -> None:

@@ -275,7 +275,7 @@ class Selection:
             disliked: Whether the user has said that the answer was bad.
         """
         decision = self._chosen(record) or self._ruled(record)
-        if decision.skip or decision.forced or self.suspicion is None:
+        if decision.skip or self.suspicion is None:
             return decision
         signs = self.suspicion.signs(record, disliked=disliked)
         if not signs or self.suspicion.rate <= decision.rate:

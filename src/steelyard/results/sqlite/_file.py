@@ -123,9 +123,6 @@ def check_ours(path: str) -> None:
             raise ConfigurationError(
                 f"results cannot be written to {path!r}: it is not a file; name another path"
             )
-        # An empty file is what a process leaves that ended between making it and its first table.
-        if not os.stat(path).st_size:
-            return
         # Through SQLite only: to open and close the file besides it would drop this process's locks on it.
         with closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
             _check_identity(connection, path)
