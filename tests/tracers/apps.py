@@ -48,10 +48,10 @@ class App:
 def _langchain_parts() -> tuple[Any, Any]:
     """A retriever and a model."""
     from langchain_core.documents import Document
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, AIMessageChunk
-    from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+    from langchain_core.messages import AIMessage
     from langchain_core.retrievers import BaseRetriever
+
+    from fakes.langchain_models import SpeakingModel
 
     class Shelf(BaseRetriever):
         def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
@@ -62,28 +62,19 @@ def _langchain_parts() -> tuple[Any, Any]:
             await asyncio.sleep(0.001)
             return self._get_relevant_documents(query)
 
-    class Speaker(BaseChatModel):
-        @property
-        def _llm_type(self) -> str:
-            return "speaker"
-
+    class Speaker(SpeakingModel):
         @property
         def _identifying_params(self) -> dict[str, Any]:
             return {"model_name": "speaker-1"}  # without a name, the official instrumentor passes it over
 
-        def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
-            message = AIMessage(content=said(messages[-1].content))
-            return ChatResult(generations=[ChatGeneration(message=message)])
+        def reply_to(self, messages: Any, manager: Any) -> AIMessage:
+            return AIMessage(said(messages[-1].content))
 
-        async def _agenerate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
+        async def _agenerate(self, messages: Any, *_: Any, **__: Any) -> Any:
             await asyncio.sleep(0.001)
             return self._generate(messages)
 
-        def _stream(self, messages: Any, *_: Any, **__: Any) -> Iterator[ChatGenerationChunk]:
-            for word in said(messages[-1].content).split(" "):
-                yield ChatGenerationChunk(message=AIMessageChunk(content=f"{word} "))
-
-        async def _astream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[ChatGenerationChunk]:
+        async def _astream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
             for chunk in self._stream(messages):
                 await asyncio.sleep(0)
                 yield chunk
@@ -147,11 +138,10 @@ def langgraph(callbacks: Callable[[], list[Any]]) -> App:
 
 def _llamaindex_parts() -> tuple[Any, Any]:
     """A retriever and a model."""
-    from llama_index.core.llms import CompletionResponse, LLMMetadata
-    from llama_index.core.llms.callbacks import llm_completion_callback
-    from llama_index.core.llms.custom import CustomLLM
     from llama_index.core.retrievers import BaseRetriever
     from llama_index.core.schema import NodeWithScore, TextNode
+
+    from fakes.llamaindex_models import CompletionModel
 
     class Shelf(BaseRetriever):
         def _retrieve(self, query_bundle: Any) -> Any:
@@ -162,38 +152,11 @@ def _llamaindex_parts() -> tuple[Any, Any]:
             await asyncio.sleep(0.001)
             return self._retrieve(query_bundle)
 
-    class Speaker(CustomLLM):
-        @property
-        def metadata(self) -> LLMMetadata:
-            return LLMMetadata(context_window=8000, num_output=200)
+    class Speaker(CompletionModel):
+        slow: float = 0.001
 
-        @llm_completion_callback()
-        def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-            return CompletionResponse(text=said(prompt))
-
-        @llm_completion_callback()
-        async def acomplete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-            await asyncio.sleep(0.001)
-            return CompletionResponse(text=said(prompt))
-
-        @llm_completion_callback()
-        def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
-            def words() -> Iterator[CompletionResponse]:
-                text = ""
-                for word in said(prompt).split(" "):
-                    text += f"{word} "
-                    yield CompletionResponse(text=text, delta=f"{word} ")
-
-            return words()
-
-        @llm_completion_callback()
-        async def astream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
-            async def words() -> AsyncIterator[CompletionResponse]:
-                for piece in self.stream_complete(prompt):
-                    await asyncio.sleep(0)
-                    yield piece
-
-            return words()
+        def says(self, prompt: str) -> str:
+            return said(prompt)
 
     return Shelf(), Speaker()
 
