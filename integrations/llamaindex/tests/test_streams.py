@@ -197,8 +197,31 @@ def test_a_thousand_streams_nobody_reads(receiver: Receiver, count: int) -> None
     assert alive() == before
 
 
+class Traced:
+    """A proxy as tracers put around a stream: the methods of both kinds, the class of what it holds."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __getattribute__(self, name: str) -> Any:
+        return type(self.held) if name == "__class__" else super().__getattribute__(name)
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.held)
+
+    def __aiter__(self) -> Any:
+        return self
+
+    def __anext__(self) -> Any:
+        return anext(self.held)
+
+
+@pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("kind", ["generator", "asynchronous generator"])
-def test_stream_of_a_model_in_a_workflows_response(receiver: Receiver, kind: str) -> None:
+def test_stream_of_a_model_in_a_workflows_response(receiver: Receiver, kind: str, traced: bool) -> None:
     """A response of the synchronous class may hold an asynchronous stream: the reader gets just that."""
 
     class Answers(Workflow):
@@ -210,7 +233,7 @@ def test_stream_of_a_model_in_a_workflows_response(receiver: Receiver, kind: str
                 pieces: Any = Scripted().stream_complete(prompt)
             else:
                 pieces = await Scripted().astream_complete(prompt)
-            return StopEvent(result=StreamingResponse(response_gen=pieces))
+            return StopEvent(result=StreamingResponse(response_gen=Traced(pieces) if traced else pieces))
 
     async def main() -> str:
         response: Any = await Answers().run(query=QUESTION)

@@ -114,8 +114,11 @@ def _defer_raw(turns: OpenTurns, turn: Turn, stopped: Any) -> bool:
 
 
 def _followed(source: Any, turns: OpenTurns, turn: Turn) -> Any:
-    """The stream as it is read: its own kind decides, since a response may hold either."""
-    follow = _afollow if hasattr(source, "__aiter__") else _follow
+    """The stream as it is read: its own kind decides, since a response may hold either.
+
+    A tracer's proxy has the methods of both, and the class of what it holds.
+    """
+    follow = _afollow if hasattr(source.__class__, "__aiter__") else _follow
     return follow(source, turns, turn)
 
 
