@@ -273,27 +273,6 @@ def test_a_folder_that_is_read_only_is_named_and_its_results_can_still_be_read(t
         tmp_path.chmod(0o700)
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("my notes, " * 100)
-    with pytest.raises(ConfigurationError, match="not a database"):
-        SQLiteSink(path).open()
-    with pytest.raises(ConfigurationError, match="not a database"):
-        next(read_evaluations(path))
-    assert path.read_text() == "my notes, " * 100
-
-
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "other.db"
-    other = sqlite3.connect(path)
-    other.execute("CREATE TABLE users (name TEXT)")
-    other.commit()
-    with pytest.raises(ConfigurationError, match="another program"):
-        SQLiteSink(path).open()
-    assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("users",)]
-    other.close()
-
-
 @pytest.mark.parametrize("meanwhile", ["removed", "moved", "another program's"])
 def test_a_file_that_is_removed_or_replaced_while_it_is_written_is_noticed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, meanwhile: str
@@ -316,17 +295,6 @@ def test_a_file_that_is_removed_or_replaced_while_it_is_written_is_noticed(
     asyncio.run(sink.aclose())
     assert [evaluation.record_id for evaluation in read_evaluations(path)] == ["after"]
     assert caplog.text.count("removed or replaced") == 1
-
-
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "x.db", make_evaluation("a"))
-    newer = sqlite3.connect(tmp_path / "x.db")
-    newer.execute("PRAGMA user_version = 99")
-    newer.close()
-    with pytest.raises(ConfigurationError, match="schema 99"):
-        SQLiteSink(tmp_path / "x.db").open()
-    with pytest.raises(ConfigurationError, match="schema 99"):
-        next(read_evaluations(tmp_path / "x.db"))
 
 
 def test_a_results_file_that_is_not_there_is_named(tmp_path: Path) -> None:

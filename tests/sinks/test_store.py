@@ -244,13 +244,26 @@ def foreign_tables_with_our_version(path: Path) -> None:
         connection.executescript("CREATE TABLE evaluations (record_id TEXT); PRAGMA user_version = 1")
 
 
+def foreign_tables(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE users (name TEXT)")
+
+
 def text_file(path: Path) -> None:
     path.write_text("notes")
 
 
-@pytest.mark.parametrize(
-    "make", [foreign_application_id, foreign_version, foreign_tables_with_our_version, text_file]
+def long_text_file(path: Path) -> None:
+    path.write_text("my notes, " * 100)
+
+
+FOREIGN = (
+    *(foreign_application_id, foreign_version, foreign_tables_with_our_version, foreign_tables),
+    *(text_file, long_text_file),
 )
+
+
+@pytest.mark.parametrize("make", FOREIGN)
 def test_what_is_not_ours_is_refused_and_not_changed(tmp_path: Path, make: Callable[[Path], None]) -> None:
     path = tmp_path / "app.db"
     make(path)
