@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import urllib.request
 from collections.abc import Callable
 
 
@@ -21,3 +22,16 @@ def until(condition: Callable[[], object], *, seconds: float = 120.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"this did not hold within {seconds:g} s"
         time.sleep(0.01)
+
+
+def reply_of(url: str) -> str:
+    """What a server replies, which may only just be starting."""
+    deadline = time.monotonic() + 100
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=100) as reply:
+                return str(reply.read().decode())
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)

@@ -17,7 +17,6 @@ import sys
 import textwrap
 import threading
 import time
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from steelyard.questions import Reply, Request
 from steelyard.record import Context
 from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink, ScriptedJudge
-from waiting import until
+from waiting import reply_of, until
 
 pytestmark = pytest.mark.faults
 
@@ -329,7 +328,7 @@ def test_11_gunicorn_with_preload(tmp_path: Path) -> None:
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        replies = [_get(f"http://127.0.0.1:{port}/") for _ in range(6)]
+        replies = [reply_of(f"http://127.0.0.1:{port}/") for _ in range(6)]
     finally:
         gunicorn.send_signal(signal.SIGTERM)
         output, _ = gunicorn.communicate(timeout=100)
@@ -340,15 +339,3 @@ def test_11_gunicorn_with_preload(tmp_path: Path) -> None:
     for seen in by_process.values():
         assert seen == [["0", str(n), str(n)] for n in range(1, len(seen) + 1)]
     assert "Traceback" not in output
-
-
-def _get(url: str) -> str:
-    deadline = time.monotonic() + 100
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=100) as reply:
-                return str(reply.read().decode())
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)

@@ -11,8 +11,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -20,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from servers import free_port
-from waiting import until
+from waiting import reply_of, until
 
 pytestmark = [
     pytest.mark.faults,
@@ -139,7 +137,7 @@ def test_a_server_that_is_ended_loses_no_turn(server: str, number: signal.Signal
     where = ["-b", f"127.0.0.1:{port}"] if option == "-b" else ["--port", str(port)]
     with running(tmp_path, "-m", *command, *where) as process:
         for _ in range(60):
-            assert _get(f"http://127.0.0.1:{port}/") == "taken"
+            assert reply_of(f"http://127.0.0.1:{port}/") == "taken"
         os.kill(process.pid, number)
         output, _ = process.communicate(timeout=250)
         until(lambda: gone(process.pid))
@@ -173,15 +171,3 @@ def test_celery_loses_no_turn(number: signal.Signals, tmp_path: Path) -> None:
         output, _ = process.communicate(timeout=250)
         until(lambda: gone(process.pid))
     check_all_are_there(tmp_path, output)
-
-
-def _get(url: str) -> str:
-    deadline = time.monotonic() + 100
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=100) as reply:
-                return str(reply.read().decode())
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
