@@ -408,8 +408,9 @@ def test_the_budget_binds_the_judge_and_the_screen_goes_on() -> None:
 
 
 def test_a_turn_that_the_budget_cuts_off_keeps_its_screen_and_fails_by_name() -> None:
+    """One that is forced goes past the budget."""
     # Among the first of any sample, so that the budget does not thin them out before it binds.
-    first = [f"t{n}" for n in range(20_000) if sampling_position(f"t{n}") < 0.001][:5]
+    *first, forced = [f"t{n}" for n in range(20_000) if sampling_position(f"t{n}") < 0.001][:6]
     sink, going = MemorySink(), threading.Event()
 
     class Waits(ScriptedJudge):
@@ -425,6 +426,7 @@ def test_a_turn_that_the_budget_cuts_off_keeps_its_screen_and_fails_by_name() ->
         sinks=[sink],
         concurrency=4,
         budget=Budget(requests_per_day=3),
+        selection=Selection(rules=[Rule(tags=["vip"], force=True)]),
     )
     going.set()
     monitor.submit(turn(first[0]))
@@ -434,11 +436,13 @@ def test_a_turn_that_the_budget_cuts_off_keeps_its_screen_and_fails_by_name() ->
         monitor.submit(turn(name))
     # Two are under way, and use what is left.
     until(lambda: monitor.stats().sinks[sink.name].written == 3)
+    monitor.submit(turn(forced, tags=("vip",)))
     going.set()
     assert monitor.flush(60) == 0
     monitor.close()
     cut = [one for one in sink.evaluations if one.scores[0].status == "failed"]
-    assert len(sink.evaluations) == 5 and len(cut) == 2
+    assert sink.by_record[forced].scores[0].status == "scored"
+    assert len(sink.evaluations) == 6 and len(cut) == 2
     for one in cut:
         assert one.scores[0].cause == "over_budget" and 0 < one.scores[0].inclusion_probability < 1
         assert one.screen[0].status == "scored"

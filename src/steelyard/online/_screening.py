@@ -128,12 +128,10 @@ class Allocation:
 
     Args:
         floor: The share of its own rate that every turn keeps.
-        least: What no turn's rate is multiplied by less of.
     """
 
-    def __init__(self, floor: float, least: float = 0.1) -> None:
+    def __init__(self, floor: float) -> None:
         self._floor = floor
-        self._least = least
         # By metric, and then by bin: turns that the screen saw, verdicts, the turns that these stand for, and
         # the sums of the verdicts and of their squares over those turns.
         self._bins: defaultdict[str, NDArray[np.float64]] = defaultdict(lambda: np.zeros((5, _BINS)))
@@ -162,7 +160,7 @@ class Allocation:
             return 1.0
         deviations = np.sqrt((judged * _variance(*sums) + _PRIOR * pooled) / (judged + _PRIOR))
         own = float(deviations[_place(said)] / np.average(deviations, weights=seen))
-        return max(self._floor + (1 - self._floor) * own, self._least)
+        return self._floor + (1 - self._floor) * own
 
 
 def _variance(weight: Any, total: Any, squares: Any) -> Any:
@@ -230,7 +228,7 @@ class Screening:
             )
         self._options = options
         self._screen = options.screen
-        self._allocation = Allocation(options.screen_floor, options.least_share)
+        self._allocation = Allocation(options.least_share)
         self._reading = ScreenReading(name=options.screen.name)
         self._school = School(options) if options.screen_file and options.judge else None
         self._warn = WarnOnce(_log)
