@@ -1,9 +1,11 @@
-"""What is closed holds no file open and leaves no thread behind."""
+"""What is closed holds no file open, leaves no thread behind, and can be collected."""
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,7 +58,7 @@ def test_a_monitor_with_all_that_it_may_have(tmp_path: Path) -> None:
             spool=SpoolSettings(path=tmp_path / "spool.db"),
             sinks=[
                 SQLiteSink(tmp_path / "results.db"),
-                JSONLSink(tmp_path / "results.jsonl"),
+                jsonl := JSONLSink(tmp_path / "results.jsonl"),
                 AlarmSink([alarm], file=str(tmp_path / "alarms.db")),
             ],
         )
@@ -66,6 +68,9 @@ def test_a_monitor_with_all_that_it_may_have(tmp_path: Path) -> None:
             names = {Path(path).name for path in _open_in(tmp_path)}
             assert {"cache.db", "spool.db", "results.db", "alarms.db"} <= names
         monitor.close()
+        left = weakref.ref(jsonl)
+        del monitor, jsonl
+        until(lambda: gc.collect() >= 0 and left() is None, seconds=60)
         results = open_results(tmp_path / "results.db")
         assert results.evaluation(TURN.id) is not None
         results.close()
