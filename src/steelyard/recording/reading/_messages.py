@@ -21,8 +21,8 @@ _ROLES: dict[str, Role] = {
 }
 _TOOLS = re.compile(r"tool|function|observation|ipython|environment")
 _TEXTS = ("text", "content", "response", "result", "toolResult")
-_RETURNED = ("toolResponse", "functionResponse", "function_response", "tool_response")
-"""Parts that Gemini's and Genkit's messages have for what a tool returned."""
+_RETURNED = ("toolResponse", "functionResponse", "function_response", "tool_response", "tool_call_result")
+"""Parts that messages of Gemini, Genkit and Haystack have for what a tool returned."""
 _RESULTS = frozenset(("tool_result", "tool-result", "tool_call_response", "function_call_output"))
 """Kinds of parts that hold what a tool returned, in messages of whatever role."""
 _UNSAID = frozenset(

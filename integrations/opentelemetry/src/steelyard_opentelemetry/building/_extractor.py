@@ -9,6 +9,7 @@ watch the same application tell the same turn twice.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -159,7 +160,7 @@ class TurnExtractor:
         self._earlier.forget()
         return Extraction(sorted(reading.records, key=_started), reading.diagnoses, again)
 
-    def overdue(self, now: int) -> Extraction:
+    def overdue(self, now: float) -> Extraction:
         """What has waited long enough.
 
         Args:
@@ -181,11 +182,7 @@ class TurnExtractor:
 
     def close(self) -> Extraction:
         """Give up what is still waiting."""
-        reading = Extraction()
-        for waiting in self._waiting:
-            while (oldest := waiting.oldest) is not None:
-                self._leftover(waiting.take(oldest), reading)
-        return reading
+        return self.overdue(math.inf)
 
     def _with_calls(self, turn: Turn) -> Turn:
         """The turn with the model calls that were made on its behalf, but stand in traces of their own."""

@@ -8,8 +8,8 @@ Two texts that are alike may be two users' who asked the same.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import islice
 
 from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
@@ -50,14 +50,11 @@ class WaitingPieces:
     """Pieces in the order in which they came, found by what they share with another one."""
 
     def __init__(self) -> None:
-        self._pieces: OrderedDict[int, Turn] = OrderedDict()
-        self._by_key: dict[Key, OrderedDict[int, Turn]] = {}
+        self._pieces: dict[int, Turn] = {}
+        self._by_key: dict[Key, dict[int, Turn]] = {}
 
     def __len__(self) -> int:
         return len(self._pieces)
-
-    def __iter__(self) -> Iterator[Turn]:
-        return iter(self._pieces.values())
 
     def holds(self, trace_id: str) -> bool:
         """Whether a piece of a trace waits."""
@@ -72,31 +69,24 @@ class WaitingPieces:
         """Let a piece wait."""
         self._pieces[id(piece)] = piece
         for key in _keys(piece):
-            self._by_key.setdefault(key, OrderedDict())[id(piece)] = piece
+            self._by_key.setdefault(key, {})[id(piece)] = piece
 
     def take(self, piece: Turn) -> Turn:
         """Remove a piece, and return it."""
         self._pieces.pop(id(piece), None)
-        for key in _keys(piece):
-            sharing = self._by_key.get(key)
-            if sharing is not None:
-                sharing.pop(id(piece), None)
-                if not sharing:
-                    del self._by_key[key]
+        for key in _keys(piece) & self._by_key.keys():
+            self._by_key[key].pop(id(piece), None)
+            if not self._by_key[key]:
+                del self._by_key[key]
         return piece
 
     def related(self, other: Turn) -> list[Turn]:
         """The latest pieces that share an identity with another one, in the order in which they came."""
         found: dict[int, Turn] = {}
-        for key in _keys(other) if self._pieces else ():
-            sharing = self._by_key.get(key) or OrderedDict()
-            for at, (number, piece) in enumerate(reversed(sharing.items())):
-                if at >= _MOST_RELATED:
-                    break
-                found.setdefault(number, piece)
-        return sorted(
-            (p for p in found.values() if not _differ(p, other)), key=lambda piece: piece.root.span.start
-        )
+        for key in _keys(other) & self._by_key.keys() if self._pieces else ():
+            found.update(islice(reversed(self._by_key[key].items()), _MOST_RELATED))
+        alike = (piece for piece in found.values() if not _differ(piece, other))
+        return sorted(alike, key=lambda piece: piece.root.span.start)
 
 
 def session_of(piece: Turn) -> str | None:

@@ -7,19 +7,15 @@ instrumentors are found from there. Spans that follow none of them are read by `
 import re
 from collections.abc import Collection
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
 from steelyard_opentelemetry.dialects._generic import own_texts as own_texts
-from steelyard_opentelemetry.dialects._rules import Dialect, fused
+from steelyard_opentelemetry.dialects._rules import fused
 from steelyard_opentelemetry.dialects._table import DIALECTS as DIALECTS
 from steelyard_opentelemetry.spans._span import ParsedSpan, Span
-
-_SIGNS = frozenset(sign for dialect in DIALECTS for sign in dialect.signs)
-_LONGEST_SIGN = max(len(sign) for dialect in DIALECTS for sign in dialect.scope_signs)
 
 _SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
 _SCOPE_NAMES = frozenset(scope for dialect in DIALECTS for scope in dialect.scope_names)
@@ -39,8 +35,7 @@ _CACHE = re.compile(
 
 def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
-    asked = _asked(span.scope[:_LONGEST_SIGN], _SIGNS.intersection(span.attributes))
-    known = [parsed for dialect in asked if (parsed := dialect.parse(span)) is not None]
+    known = [parsed for dialect in DIALECTS if (parsed := dialect.parse(span)) is not None]
     if all(parsed.dialect == "genai" and _says_nothing(parsed) for parsed in known):
         # Unknown, or a span in the conventions whose content stands under a vendor's own names.
         known.extend(filter(None, (_generic.read(span),)))
@@ -49,12 +44,6 @@ def parse(span: Span) -> ParsedSpan | None:
         # What a cache of answers finds is an earlier question, and no passage.
         return replace(found, kind="chain", documents=(), passing=(), empty=False)
     return found
-
-
-@lru_cache(maxsize=1024)
-def _asked(scope: str, signs: frozenset[str]) -> tuple[Dialect, ...]:
-    """The dialects that a span may speak which has this scope, and these of the attributes that are signs."""
-    return tuple(dialect for dialect in DIALECTS if dialect.may_speak(scope, signs))
 
 
 def _says_nothing(parsed: ParsedSpan) -> bool:

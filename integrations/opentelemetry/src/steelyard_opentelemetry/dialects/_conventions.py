@@ -16,7 +16,6 @@ _MARKS = ("steelyard.question", "steelyard.contexts", "steelyard.answer")
 
 STEELYARD = Dialect(
     name="steelyard",
-    signs=_MARKS,
     rules=(
         # Set by hand, and so above all that is found; what is not marked is still looked for below the span.
         SpanRule(
@@ -60,7 +59,6 @@ _LOOKED_UP: dict[str, Any] = {
 OPENINFERENCE = Dialect(
     name="openinference",
     scopes=("openinference.",),
-    signs=(_KIND,),
     rules=(
         SpanRule(
             kind="llm",
@@ -162,7 +160,6 @@ _RUN: dict[str, Any] = {
 LANGSMITH = Dialect(
     name="langsmith",
     scope_names=("langsmith",),
-    signs=(_LANGSMITH_KIND,),
     rules=(
         SpanRule(kind="llm", where={_LANGSMITH_KIND: ("llm",)}, **_RUN),
         SpanRule(kind="retrieval", where={_LANGSMITH_KIND: ("retriever",)}, **_RUN),
@@ -198,7 +195,6 @@ GENAI = Dialect(
     name="genai",
     events=_runs.told_by_events,
     scopes=("opentelemetry.instrumentation.genai", "opentelemetry.util.genai"),
-    signs=(OPERATION, "gen_ai.request.model", "llm.request.type"),
     rules=(
         SpanRule(where={OPERATION: _MODEL_CALLS}, without=(_LANGSMITH_KIND,), **_CALL),
         SpanRule(

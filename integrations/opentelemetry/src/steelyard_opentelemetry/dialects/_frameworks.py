@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.recording.reading import Message, Role, messages_in
 from steelyard_opentelemetry.spans._documents import retrieved_in
-from steelyard_opentelemetry.spans._payload import decode, question_in
+from steelyard_opentelemetry.spans._payload import decode, mappings_in, question_in
 from steelyard_opentelemetry.spans._span import Kind, ParsedSpan, Span
 
 _NAME = "haystack"
@@ -64,7 +64,7 @@ def sent(given: object) -> tuple[Message, ...]:
     role: Role = "system" if isinstance(prompt, str) and prompt.startswith("{'messages'") else "user"
     if isinstance(prompt, str):
         return (Message(role, prompt),)
-    return _messages(given.get("messages")) if isinstance(given, Mapping) else ()
+    return messages_in(given.get("messages")) if isinstance(given, Mapping) else ()
 
 
 def _read(span: Span, key: str) -> Mapping[str, Any]:
@@ -73,20 +73,19 @@ def _read(span: Span, key: str) -> Mapping[str, Any]:
 
 
 def _values(data: object) -> list[Mapping[str, Any]]:
-    values = data.values() if isinstance(data, Mapping) else ()
-    return [value for value in values if isinstance(value, Mapping)]
+    return mappings_in(list(data.values())) if isinstance(data, Mapping) else []
 
 
 def asked(given: object) -> str:
     """What a step, or the parts of a pipeline, were given under a name that means a question."""
     parts = [*_values(given), given] if isinstance(given, Mapping) else []
-    texts = (question_in(_plain(part[key])) for key in _ASKED for part in parts if key in part)
+    texts = (question_in(part[key]) for key in _ASKED for part in parts if key in part)
     return next((text for text in texts if text), "")
 
 
 def asked_of_agent(given: object) -> str:
     """What an agent was asked."""
-    return question_in(_plain(given.get("messages"))) if isinstance(given, Mapping) else ""
+    return question_in(given.get("messages")) if isinstance(given, Mapping) else ""
 
 
 def said(came: object) -> str:
@@ -98,7 +97,7 @@ def said(came: object) -> str:
         return str(answers[0].get("data") or "").strip()
     if isinstance(replies, list) and replies and isinstance(replies[0], str):
         return replies[0].strip()
-    messages = _messages(replies[:1] if isinstance(replies, list) else came.get("messages"))
+    messages = messages_in(replies[:1] if isinstance(replies, list) else came.get("messages"))
     return messages[-1].text if messages and messages[-1].role == "assistant" else ""
 
 
@@ -107,45 +106,14 @@ def last_said(came: object) -> str:
     return next(filter(None, map(said, reversed(_values(came)))), "")
 
 
-def _messages(value: object) -> tuple[Message, ...]:
-    return messages_in(_plain(value))
-
-
-def _plain(value: object) -> object:
-    """Messages whose content parts are named by their keys, as messages with texts."""
-    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        return value
-    return [{"role": item.get("role"), "content": _content(item.get("content"))} for item in value]
-
-
-def _content(content: object) -> object:
-    """The texts of a message, and what a tool returned; not which tool was called."""
-    if not isinstance(content, list):
-        return content
-    parts = [part for part in content if isinstance(part, Mapping)]
-    results = [
-        part["tool_call_result"] for part in parts if isinstance(part.get("tool_call_result"), Mapping)
-    ]
-    return [part["text"] for part in parts if isinstance(part.get("text"), str)] + [
-        result["result"] for result in results if isinstance(result.get("result"), str)
-    ]
-
-
 def _invoked(messages: object) -> dict[str, Any]:
     """The name of a tool and what it returned, out of the messages of a component that called it."""
-    contents = (
-        [item.get("content") for item in messages if isinstance(item, Mapping)]
-        if isinstance(messages, list)
-        else []
-    )
-    parts = [part for content in contents if isinstance(content, list) for part in content]
-    results = [
-        part["tool_call_result"] for part in parts if isinstance(part, Mapping) and "tool_call_result" in part
-    ]
-    origins = [result.get("origin") for result in results if isinstance(result, Mapping)]
-    tool = next((str(o["tool_name"]) for o in origins if isinstance(o, Mapping) and "tool_name" in o), "")
+    parts = [part for item in mappings_in(messages) for part in mappings_in(item.get("content"))]
+    results = mappings_in([part.get("tool_call_result") for part in parts])
+    origins = mappings_in([result.get("origin") for result in results])
+    tool = next((str(origin["tool_name"]) for origin in origins if "tool_name" in origin), "")
     # A tool that was called once returned this; several results stay a list, so that each is a passage.
-    returned = [result.get("result") for result in results if isinstance(result, Mapping)]
+    returned = [result.get("result") for result in results]
     return {"tool": tool, "result": returned[0] if len(returned) == 1 else returned}
 
 
@@ -188,12 +156,7 @@ def _asked_of_crew(inputs: object) -> str:
 
 def _described(tasks: object, inputs: object) -> str:
     """The last task that inputs are put into, else the last; nothing where a place stays open."""
-    told = (
-        (one.get("description") for one in tasks if isinstance(one, Mapping))
-        if isinstance(tasks, list)
-        else ()
-    )
-    texts = [text for text in told if isinstance(text, str)]
+    texts = [text for one in mappings_in(tasks) if isinstance(text := one.get("description"), str)]
     given = inputs if isinstance(inputs, Mapping) else {}
     filled = [text for text in texts if any(f"{{{name}}}" in text for name in given)]
     text = next(reversed(filled or texts), "")

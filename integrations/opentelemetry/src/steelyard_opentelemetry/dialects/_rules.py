@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -44,13 +44,6 @@ class Dialect:
     """
     scope_names: tuple[str, ...] = ()
     """Scopes that are known by their whole name."""
-    signs: tuple[str, ...] = ()
-    """Attributes without which `parse` finds nothing on a span, unless `scope_signs` say otherwise.
-
-    Most spans are of HTTP and database clients; who has neither kind of sign is asked about each of them.
-    """
-    scope_signs: tuple[str, ...] = ()
-    """How scopes begin whose spans `parse` has to see, whatever attributes they have."""
 
     def parse(self, span: Span) -> ParsedSpan | None:
         """What the span says in this dialect; None where it speaks another."""
@@ -59,14 +52,6 @@ class Dialect:
         if self.events and (told := self.events(span)):
             span = replace(span, attributes={**told, **span.attributes})
         return by_rules(self.name, self.rules, span)
-
-    def may_speak(self, scope: str, signs: Collection[str]) -> bool:
-        """Whether `parse` may find something on a span with this scope and these attributes."""
-        if not (self.read or self.rules):
-            return False
-        if not (self.signs or self.scope_signs):
-            return True
-        return any(sign in signs for sign in self.signs) or scope.startswith(self.scope_signs)
 
 
 def fused(spoken: Iterable[ParsedSpan]) -> ParsedSpan | None:
@@ -178,18 +163,18 @@ def by_rules(dialect: str, rules: Iterable[SpanRule], span: Span) -> ParsedSpan 
 
 
 def _fits(rule: SpanRule, span: Span) -> bool:
+    """Whether a span is of a rule's kind; what most spans lack is asked first."""
     attributes = span.attributes
-    if not span.scope.startswith(rule.scopes) or any(key in attributes for key in rule.without):
+    for key, values in rule.where.items():
+        if not _is_one(attributes.get(key), values):
+            return False
+    if not span.scope.startswith(rule.scopes) or (rule.name and not rule.name.fullmatch(span.name)):
         return False
-    if rule.name is not None and not rule.name.fullmatch(span.name):
+    if rule.any_of and attributes.keys().isdisjoint(rule.any_of):
         return False
-    if not (_has_one(rule.any_of, attributes) and _has_one(rule.events, {one.name for one in span.events})):
+    if rule.events and rule.events.isdisjoint([event.name for event in span.events]):
         return False
-    return all(_is_one(attributes.get(key), values) for key, values in rule.where.items())
-
-
-def _has_one(wanted: Collection[str], known: Collection[str]) -> bool:
-    return not wanted or any(one in known for one in wanted)
+    return not rule.without or attributes.keys().isdisjoint(rule.without)
 
 
 def _is_one(value: object, values: tuple[str, ...]) -> bool:

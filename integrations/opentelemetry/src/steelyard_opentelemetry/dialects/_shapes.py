@@ -20,6 +20,7 @@ from steelyard_opentelemetry.spans._payload import (
     answer_in,
     as_messages,
     decode,
+    mappings_in,
     named,
     question_in,
 )
@@ -107,10 +108,9 @@ def _returned(results: Any) -> Any:
 
 def arguments_of(value: object) -> tuple[str, ...]:
     """What a model called tools with in its reply; forms that it filled in are among them."""
-    items = value if isinstance(value, list) else ()
-    calls = [call for item in items if isinstance(item, Mapping) for call in item.get("tool_calls") or ()]
-    given = (call.get("function", call) for call in calls if isinstance(call, Mapping))
-    texts = (one.get("arguments") for one in given if isinstance(one, Mapping))
+    calls = [call for item in mappings_in(value) for call in mappings_in(item.get("tool_calls"))]
+    given = mappings_in([call.get("function", call) for call in calls])
+    texts = (one.get("arguments") for one in given)
     return (*arguments_in(value), *(text for text in texts if isinstance(text, str)))
 
 
@@ -179,9 +179,9 @@ def gemini_messages(asked: object) -> tuple[Message, ...]:
         return ()
     config, contents = asked.get("config"), asked.get("contents")
     system = text_in(config.get("system_instruction")) if isinstance(config, Mapping) else ""
-    items = [item for item in contents if isinstance(item, Mapping)] if isinstance(contents, list) else []
     said = [
-        Message("assistant" if item.get("role") == "model" else "user", gemini_text(item)) for item in items
+        Message("assistant" if item.get("role") == "model" else "user", gemini_text(item))
+        for item in mappings_in(contents)
     ]
     return (Message("system", system), *said) if system else tuple(said)
 
@@ -214,8 +214,7 @@ def _gemini_texts(value: object, depth: int = 6) -> list[str]:
 
 def typed_last(given: object) -> str:
     """The last that was typed in a conversation: what tools return comes in messages of the user's too."""
-    items = [item for item in given if isinstance(item, Mapping)] if isinstance(given, list) else []
-    asked = spoken(messages_in([_typed(item) for item in items]))
+    asked = spoken(messages_in([_typed(item) for item in mappings_in(given)]))
     return asked[-1] if asked else ""
 
 
@@ -223,7 +222,7 @@ def _typed(item: Mapping[str, Any]) -> Mapping[str, Any]:
     parts = item.get("parts")
     if not isinstance(parts, list):
         return {"role": item.get("role"), "content": item.get("content") or ""}
-    texts = [part for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
+    texts = [part for part in mappings_in(parts) if part.get("type") == "text"]
     return {"role": item.get("role"), "parts": texts}
 
 
@@ -251,15 +250,14 @@ def asked_in_call(given: object) -> str:
 
 def messages_with_results(given: object) -> tuple[Message, ...]:
     """Messages in which what tools returned is told as parts of messages of their own."""
-    items = given if isinstance(given, list) else ()
-    return messages_in([_with_results(item) for item in items if isinstance(item, Mapping)])
+    return messages_in([_with_results(item) for item in mappings_in(given)])
 
 
 def _with_results(item: Mapping[str, Any]) -> dict[str, Any]:
     content = item.get("content")
     if not isinstance(content, list):
         return dict(item)
-    parts = [part for part in content if isinstance(part, Mapping)]
+    parts = mappings_in(content)
     shown = [_shown(part) for part in parts if part.get("type") in ("text", "tool-result")]
     told = {"result": [_result(part) for part in parts]} if item.get("role") == "tool" else {}
     return {"role": item.get("role"), "content": shown, **told}

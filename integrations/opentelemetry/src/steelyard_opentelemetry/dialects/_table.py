@@ -21,9 +21,7 @@ from steelyard_opentelemetry.dialects._conventions import (
 from steelyard_opentelemetry.dialects._rules import Dialect, SpanRule
 
 _CURRENT = ("gen_ai.input.messages", "gen_ai.output.messages")
-_CREWAI = Dialect(
-    name="crewai", read=_frameworks.crew, scopes=_frameworks.CREW_SCOPES, scope_signs=_frameworks.CREW_SCOPES
-)
+_CREWAI = Dialect(name="crewai", read=_frameworks.crew, scopes=_frameworks.CREW_SCOPES)
 
 _REPLY: dict[str, Any] = {
     "said": ("ai.response.text", "ai.result.text"),
@@ -39,7 +37,6 @@ _STEPS = (
 _VERCEL = Dialect(
     name="vercel",
     scope_names=("ai",),
-    signs=("ai.operationId",),
     rules=(
         SpanRule(
             kind="chain",
@@ -81,7 +78,6 @@ _HITS = "db.vector.query.response.documents"
 
 _LANGCHAIN4J = Dialect(
     name="langchain4j",
-    scope_signs=(*_MICROMETER, _QUARKUS),
     rules=(
         # Spring AI's model calls have the same scope, and no outcome.
         SpanRule(kind="llm", scopes=_MICROMETER, where={"outcome": (), OPERATION: ("chat",)}),
@@ -100,8 +96,6 @@ _LANGCHAIN4J = Dialect(
 _SPRING = Dialect(
     name="spring",
     scopes=("org.springframework",),
-    signs=("spring.ai.kind",),
-    scope_signs=("org.springframework",),
     rules=(
         SpanRule(
             kind="retrieval",
@@ -188,7 +182,6 @@ _PYDANTIC = ("pydantic-ai", "logfire.pydantic-ai")
 _PYDANTIC_AI = Dialect(
     name="pydantic_ai",
     scopes=_PYDANTIC,
-    scope_signs=_PYDANTIC,
     rules=(
         SpanRule(
             kind="tool",
@@ -217,7 +210,6 @@ _GEMINI = "gcp.vertex.agent"
 _ADK = Dialect(
     name="adk",
     scopes=(_GEMINI,),
-    scope_signs=(_GEMINI,),
     rules=(
         # Agents are in the GenAI conventions.
         SpanRule(
@@ -245,7 +237,6 @@ _KERNEL = ("semantic_kernel", "Microsoft.SemanticKernel")
 _SEMANTIC_KERNEL = Dialect(
     name="semantic_kernel",
     scopes=_KERNEL,
-    scope_signs=_KERNEL,
     rules=(
         # Every function of a kernel is written as a tool, prompts among them.
         SpanRule(
@@ -294,7 +285,6 @@ _LLAMA_LOOK_UP: dict[str, Any] = {
 _LLAMAINDEX = Dialect(
     name="llamaindex",
     scopes=(_LLAMA,),
-    scope_signs=(_LLAMA,),
     rules=(
         SpanRule(
             kind="retrieval", events=frozenset({"RetrievalStartEvent", "RetrievalEndEvent"}), **_LLAMA_LOOK_UP

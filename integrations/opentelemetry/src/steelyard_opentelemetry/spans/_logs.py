@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steelyard_opentelemetry.spans._payload import Broken, decode
+from steelyard_opentelemetry.spans._payload import Broken, decode, mappings_in
 from steelyard_opentelemetry.spans._span import Event, Span
 
 _INPUT = "gen_ai.input.messages"
@@ -74,8 +74,7 @@ def events_in(value: object) -> tuple[Event, ...]:
 
     A list without a `gen_ai.choice` is the conversation as it ended: what the model said last is its reply.
     """
-    found = decode(value)
-    items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    items = mappings_in(decode(value))
     events = [Event(name=str(item.get("event.name") or ""), attributes=item) for item in items]
     if events and events[-1].name == "gen_ai.assistant.message":
         events[-1] = Event(name="gen_ai.choice", attributes=events[-1].attributes)

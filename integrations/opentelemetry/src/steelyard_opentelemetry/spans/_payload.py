@@ -203,6 +203,11 @@ def _answer_text(value: str) -> str:
     return "" if shows_object(text) else text
 
 
+def mappings_in(value: object) -> list[Mapping[str, Any]]:
+    """The objects of what should be a list of objects."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, (list, tuple)) else []
+
+
 def as_messages(value: object) -> tuple[Message, ...]:
     """The chat messages in a payload that may be JSON."""
     found = decode(value)
