@@ -8,20 +8,18 @@ Only spans that none of the other dialects can read come here.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in
+from steelyard_opentelemetry.dialects._shapes import json_value
 from steelyard_opentelemetry.spans._documents import noted_in, retrieved_in
 from steelyard_opentelemetry.spans._payload import (
     Broken,
     answer_in,
-    decode,
     is_conversation,
     is_empty,
     question_in,
@@ -77,23 +75,51 @@ _SEARCHES = ("retrieval", "rerank")
 
 def read(span: Span) -> ParsedSpan | None:
     """What the span says, where it says enough: a lone attribute called `query` may mean anything."""
-    attributes = span.attributes
-    if not _FOREIGN.isdisjoint(attributes):
+    if not _FOREIGN.isdisjoint(span.attributes):
         return None
     told = _by_name(span)
-    if not told:
-        return None
-    came = _first(told, _OUTPUTS)
-    said = _Said(span.name, _kind(span.name, told, came), told, _first(told, _INPUTS), came)
-    found = _documents(told, came, said.kind)
-    searches = said.kind in _SEARCHES
-    if found and said.kind != "llm" and (searches or _first(told, _DOCUMENTS) is not None):
-        return _retrieval(said, found)
-    if searches:
-        return _found_nothing(said)
-    if said.kind == "tool":
-        return _tool(said)
-    return _call(said) if said.kind == "llm" else _chain(said)
+    given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
+    kind = _kind(span.name, told, came)
+    broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
+    question = question_in(_first(told, _QUESTIONS)) or question_in(given)
+    answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
+    parts: dict[str, Any] = {}
+    if kind != "llm" and (found := _documents(told, came, kind)):
+        kind = "rerank" if kind == "rerank" else "retrieval"
+        parts = {"query": question, "documents": found}
+        if question and kind == "retrieval":
+            parts["answer"] = answer_in(_first(told, _ANSWERS)) or _spoken(came, found)
+    elif kind in _SEARCHES:
+        if (empty := is_empty(came)) or broken or any(map(_kind_of, _types(told))):
+            parts = {"query": question, "empty": empty}
+    elif kind == "tool":
+        parts = _tool(span.name, told, given, came)
+    elif broken or (answer and (question if kind != "llm" else _sent(told, given))):
+        parts = {"answer": answer, "variables": _variables(told), **_step(kind, told, given, came, question)}
+    return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
+
+
+def _step(kind: Kind, told: Mapping[str, Any], given: Any, came: Any, question: str) -> dict[str, Any]:
+    """What a model call was sent, or what a step was given and returned."""
+    if kind == "llm":
+        return {
+            "messages": _sent(told, given),
+            "passing": (given,) if isinstance(given, Mapping) else (),
+        }
+    return {"question": question, "in_conversation": is_conversation(given), "passing": (given, came)}
+
+
+def _tool(name: str, told: Mapping[str, Any], given: Any, came: Any) -> dict[str, Any]:
+    """What a tool was called and what it returned; nothing if that is not told."""
+    names = (told.get(key) for key in _TOOL_NAMES)
+    name = next((named for named in names if isinstance(named, str)), name)
+    return {} if came is None else {"tool": name, "result": came, "passing": (given, came)}
+
+
+def _spoken(came: object, found: Sequence[Context]) -> str:
+    """A text that came of a span with passages, where it is not these passages once more."""
+    text = came.strip() if isinstance(came, str) else ""
+    return "" if any(one.text in text or text in one.text for one in found) else text
 
 
 def own_texts(span: Span, *, anywhere: bool = False) -> list[str]:
@@ -110,96 +136,6 @@ def own_texts(span: Span, *, anywhere: bool = False) -> list[str]:
     )
     values = (value for key, value in every if key.partition(".")[0] not in _ELSEWHERE)
     return [text for value in itertools.islice(values, _MOST_KEYS) for text in noted_in(value)]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _Said:
-    """What a span says of itself."""
-
-    name: str
-    kind: Kind
-    told: Mapping[str, Any]
-    given: Any
-    came: Any
-
-    @property
-    def broken(self) -> str:
-        return next((part.cause for part in (self.given, self.came) if isinstance(part, Broken)), "")
-
-    @property
-    def question(self) -> str:
-        return question_in(_first(self.told, _QUESTIONS)) or question_in(self.given)
-
-    @property
-    def answer(self) -> str:
-        return answer_in(self.came) or answer_in(_first(self.told, _ANSWERS))
-
-
-def _retrieval(said: _Said, found: tuple[Context, ...]) -> ParsedSpan:
-    kind: Kind = "rerank" if said.kind == "rerank" else "retrieval"
-    query, answer = said.question, ""
-    if query and kind != "rerank":
-        answer = answer_in(_first(said.told, _ANSWERS)) or _spoken(said.came, found)
-    return ParsedSpan(dialect=_NAME, kind=kind, query=query, documents=found, answer=answer)
-
-
-def _spoken(came: object, found: Sequence[Context]) -> str:
-    """A text that came of a span with passages, where it is not these passages once more."""
-    text = came.strip() if isinstance(came, str) else ""
-    return "" if any(one.text in text or text in one.text for one in found) else text
-
-
-def _found_nothing(said: _Said) -> ParsedSpan | None:
-    empty, broken = is_empty(said.came), said.broken
-    if not (empty or broken or any(map(_kind_of, _types(said.told)))):
-        return None
-    return ParsedSpan(dialect=_NAME, kind=said.kind, query=said.question, empty=empty, broken=broken)
-
-
-def _tool(said: _Said) -> ParsedSpan | None:
-    if said.came is None:
-        return None
-    names = (said.told.get(key) for key in _TOOL_NAMES)
-    name = next((name for name in names if isinstance(name, str)), said.name)
-    return ParsedSpan(
-        dialect=_NAME,
-        kind="tool",
-        tool=name,
-        result=said.came,
-        passing=(said.given, said.came),
-        broken=said.broken,
-    )
-
-
-def _call(said: _Said) -> ParsedSpan | None:
-    sent, answer, broken = _sent(said.told, said.given), said.answer, said.broken
-    if not (sent and answer) and not broken:
-        return None
-    return ParsedSpan(
-        dialect=_NAME,
-        kind="llm",
-        answer=answer,
-        messages=sent,
-        variables=_variables(said.told),
-        passing=(said.given,) if isinstance(said.given, Mapping) else (),
-        broken=broken,
-    )
-
-
-def _chain(said: _Said) -> ParsedSpan | None:
-    question, answer, broken = said.question, said.answer, said.broken
-    if not (question and answer) and not broken:
-        return None
-    return ParsedSpan(
-        dialect=_NAME,
-        kind="agent" if said.kind == "agent" else "chain",
-        question=question,
-        in_conversation=is_conversation(said.given),
-        answer=answer,
-        variables=_variables(said.told),
-        passing=(said.given, said.came),
-        broken=broken,
-    )
 
 
 def _by_name(span: Span) -> dict[str, Any]:
@@ -228,12 +164,7 @@ def _first(told: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 def _loaded(value: object) -> Any:
     """JSON as what it holds; some SDKs write every value so, a text in quotes too, or name its type."""
-    if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    found = decode(value)
+    found = json_value(value)
     is_typed = isinstance(found, Mapping) and found.keys() == {"type", "value"}
     return found["value"] if is_typed else found
 
@@ -268,11 +199,9 @@ def _types(told: Mapping[str, Any]) -> Iterator[str]:
 def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Context, ...]:
     """Passages under a name that means them; of a retrieval, in its output."""
     named = _first(told, _DOCUMENTS)
-    places = (named, came, _first(told, _FOUND)) if kind in _SEARCHES else (named,)
-    for value in places:
+    for value in (named, came, _first(told, _FOUND)) if kind in _SEARCHES else (named,):
         if isinstance(value, (list, tuple, Mapping)):
-            plain = _plain(value)
-            found = tuple(one for one in retrieved_in(plain) if one.text) or passages_of(plain)
+            found = tuple(one for one in retrieved_in(value) if one.text) or passages_of(value)
             if found:
                 return found
         elif isinstance(value, str) and value.strip():
@@ -286,27 +215,9 @@ def _variables(told: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in found if isinstance(value, str)}
 
 
-def _plain(value: Any, depth: int = 6) -> Any:
-    """Documents whose content is a list of parts, with the content as one text."""
-    if isinstance(value, (list, tuple)) and depth:
-        return [_plain(item, depth - 1) for item in value]
-    if not isinstance(value, Mapping) or not depth:
-        return value
-    content = value.get("content")
-    parts = content if isinstance(content, list) else []
-    texts = [
-        text for part in parts if isinstance(part, Mapping) and isinstance(text := part.get("text"), str)
-    ]
-    if texts and len(texts) == len(parts):
-        return {**value, "content": "\n".join(texts)}
-    return {key: _plain(item, depth - 1) for key, item in value.items()}
-
-
 def _sent(told: Mapping[str, Any], given: object) -> tuple[Message, ...]:
     """What a model was sent: messages, a request that holds them, or one text."""
     for value in (given, _first(told, _PROMPTS)):
-        if isinstance(value, Mapping) and isinstance(value.get("request"), Mapping):
-            value = value["request"]
         if isinstance(value, Mapping) and "messages" not in value:
             value = next((value[key] for key in (*_PROMPTS, "contents", "input") if key in value), value)
         if isinstance(value, str) and value.strip():
