@@ -312,6 +312,8 @@ def _result_text(part: Mapping[str, Any]) -> str:
     """What a tool returned, as the model was shown it: the usual text of its parts, else every text."""
     inner = next((found for key in _RETURNED if isinstance(found := part.get(key), Mapping)), part)
     value = next((inner[key] for key in ("response", "output", "result", "content") if key in inner), None)
+    if isinstance(value, Mapping) and value.keys() == {"type", "value"}:
+        value = value["value"]  # the AI SDK says what form it has
     return text_in(value) or "\n".join(texts_of(value)).strip()
 
 

@@ -83,11 +83,6 @@ def asked(given: object) -> str:
     return next((text for text in texts if text), "")
 
 
-def asked_of_agent(given: object) -> str:
-    """What an agent was asked."""
-    return question_in(given.get("messages")) if isinstance(given, Mapping) else ""
-
-
 def said(came: object) -> str:
     """What a step came to: an answer builder's answer, a generator's reply, or an agent's last message."""
     if not isinstance(came, Mapping):

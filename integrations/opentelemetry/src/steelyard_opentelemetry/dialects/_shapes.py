@@ -11,7 +11,6 @@ from steelyard.recording.reading import (
     Message,
     arguments_in,
     messages_in,
-    spoken,
     text_in,
     texts_of,
 )
@@ -22,7 +21,6 @@ from steelyard_opentelemetry.spans._payload import (
     decode,
     mappings_in,
     named,
-    question_in,
 )
 
 DELTA = "StreamChatDeltaReceivedEvent"
@@ -174,56 +172,13 @@ def text_as_messages(value: object) -> tuple[Message, ...]:
 
 
 def gemini_messages(asked: object) -> tuple[Message, ...]:
-    """The messages in a request to Gemini, which calls its models `model`."""
+    """The messages in a request to Gemini, which keeps its instructions apart."""
     if not isinstance(asked, Mapping):
         return ()
-    config, contents = asked.get("config"), asked.get("contents")
+    config = asked.get("config")
     system = text_in(config.get("system_instruction")) if isinstance(config, Mapping) else ""
-    said = [
-        Message("assistant" if item.get("role") == "model" else "user", gemini_text(item))
-        for item in mappings_in(contents)
-    ]
-    return (Message("system", system), *said) if system else tuple(said)
-
-
-def gemini_text(content: object) -> str:
-    """The texts of one of Gemini's messages, and what functions returned."""
-    parts = content.get("parts") if isinstance(content, Mapping) else None
-    found: list[str] = []
-    for part in parts if isinstance(parts, list) else ():
-        returned = part.get("function_response") if isinstance(part, Mapping) else None
-        shown = returned.get("response") if isinstance(returned, Mapping) else part
-        found.extend(_gemini_texts(shown))
-    return "\n".join(found).strip()
-
-
-def gemini_reply(replied: object) -> str:
-    """What Gemini replied."""
-    return gemini_text(replied.get("content")) if isinstance(replied, Mapping) else ""
-
-
-def _gemini_texts(value: object, depth: int = 6) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    # A call to a function holds arguments, which the model wrote and nobody said.
-    if depth <= 0 or not isinstance(value, (list, Mapping)) or "function_call" in value:
-        return []
-    items = value.values() if isinstance(value, Mapping) else value
-    return [text for item in items for text in _gemini_texts(item, depth - 1)]
-
-
-def typed_last(given: object) -> str:
-    """The last that was typed in a conversation: what tools return comes in messages of the user's too."""
-    asked = spoken(messages_in([_typed(item) for item in mappings_in(given)]))
-    return asked[-1] if asked else ""
-
-
-def _typed(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    parts = item.get("parts")
-    if not isinstance(parts, list):
-        return {"role": item.get("role"), "content": item.get("content") or ""}
-    texts = [part for part in mappings_in(parts) if part.get("type") == "text"]
-    return {"role": item.get("role"), "parts": texts}
+    said = messages_in(asked.get("contents"))
+    return (Message("system", system), *said) if system else said
 
 
 def blocks_or_text(came: object) -> str:
@@ -237,42 +192,6 @@ def blocks_or_text(came: object) -> str:
 def asked_at_start(shown: object) -> str:
     """The question in a workflow's first event, as Python shows it."""
     return named(shown, _STARTED) if isinstance(shown, str) and "StartEvent(" in shown else ""
-
-
-def asked_in_call(given: object) -> str:
-    """The question in a call's prompt, or in its messages."""
-    if not isinstance(given, Mapping):
-        return ""
-    asked = given.get("prompt")
-    messages = asked if isinstance(asked, list) else given.get("messages")
-    return asked.strip() if isinstance(asked, str) else question_in(messages)
-
-
-def messages_with_results(given: object) -> tuple[Message, ...]:
-    """Messages in which what tools returned is told as parts of messages of their own."""
-    return messages_in([_with_results(item) for item in mappings_in(given)])
-
-
-def _with_results(item: Mapping[str, Any]) -> dict[str, Any]:
-    content = item.get("content")
-    if not isinstance(content, list):
-        return dict(item)
-    parts = mappings_in(content)
-    shown = [_shown(part) for part in parts if part.get("type") in ("text", "tool-result")]
-    told = {"result": [_result(part) for part in parts]} if item.get("role") == "tool" else {}
-    return {"role": item.get("role"), "content": shown, **told}
-
-
-def _shown(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    if part.get("type") == "text":
-        return part
-    return {"type": "text", "text": "\n".join(texts_of(_result(part)))}
-
-
-def _result(part: Mapping[str, Any]) -> Any:
-    """What a tool returned, out of a part of a message."""
-    output = part.get("output", part.get("result"))
-    return output.get("value") if isinstance(output, Mapping) and "value" in output else output
 
 
 def by_ranking(listed: object, ranking: object) -> tuple[Context, ...]:
