@@ -177,8 +177,11 @@ def gemini_messages(asked: object) -> tuple[Message, ...]:
         return ()
     config = asked.get("config")
     system = text_in(config.get("system_instruction")) if isinstance(config, Mapping) else ""
-    said = messages_in(asked.get("contents"))
-    return (Message("system", system), *said) if system else said
+    # What tools returned is told by spans of their own.
+    said = [
+        Message("user", one.text) if one.role == "tool" else one for one in messages_in(asked.get("contents"))
+    ]
+    return (Message("system", system), *said) if system else tuple(said)
 
 
 def blocks_or_text(came: object) -> str:
