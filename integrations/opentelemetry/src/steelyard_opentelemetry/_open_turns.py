@@ -22,9 +22,9 @@ from steelyard_opentelemetry.spans._logs import ContentEvent, with_content
 from steelyard_opentelemetry.spans._span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Started:
-    """A span that has begun."""
+    """A span that has begun, and has not ended yet."""
 
     trace_id: str
     span_id: str
@@ -32,14 +32,8 @@ class Started:
     scope: str
     start: int = 0
     flow: str = ""
-
-
-@dataclass(slots=True)
-class _Open:
-    """A span that has not ended yet."""
-
-    started: Started
-    touched: float
+    touched: float = 0.0
+    """When something last happened below it."""
 
 
 @dataclass(slots=True)
@@ -47,7 +41,7 @@ class _Trace:
     """What is known of one trace so far."""
 
     touched: float
-    open: dict[str, _Open] = field(default_factory=dict)
+    open: dict[str, Started] = field(default_factory=dict)
     ended: dict[str, Span] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
     told: dict[str, list[ContentEvent]] = field(default_factory=dict)
@@ -120,7 +114,7 @@ class OpenTurns:
         """Whether another instrumentor's span that may stand for a span's turn is open in another trace."""
         others = self._open_scopes.keys() - {span.scope}
         return bool(others) and any(
-            one.started.scope in others and one.started.start <= span.start
+            one.scope in others and one.start <= span.start
             for trace_id, trace in self._traces.items()
             if trace_id != span.trace_id
             for one in trace.open.values()
@@ -130,7 +124,8 @@ class OpenTurns:
         """Note that a span has begun."""
         trace = self._trace(span.trace_id, now)
         self._close(trace, span.span_id)
-        trace.open[span.span_id] = _Open(span, now)
+        trace.open[span.span_id] = span
+        span.touched = now
         if known_scope(span.scope):
             self._open_scopes[span.scope] += 1
         self._touch(trace, span.parent_id, now)
@@ -139,8 +134,8 @@ class OpenTurns:
         """Note that a span has ended."""
         trace = self._trace(span.trace_id, now)
         begun = trace.open.get(span.span_id)
-        if begun is not None and begun.started.flow:
-            span = replace(span, flow=begun.started.flow)
+        if begun is not None and begun.flow:
+            span = replace(span, flow=begun.flow)
         self._close(trace, span.span_id)
         if span.span_id in trace.ended:
             self.repeated += 1
@@ -171,7 +166,7 @@ class OpenTurns:
         elif told.span_id in trace.open:
             trace.open[told.span_id].touched = now
         else:
-            trace.open[told.span_id] = _Open(Started(told.trace_id, told.span_id, None, ""), now)
+            trace.open[told.span_id] = Started(told.trace_id, told.span_id, None, "", touched=now)
 
     def ripe(self, now: float, *, force: bool = False) -> list[Candidates]:
         """Take out every turn that is complete; `force` does not wait for the quiet period."""
@@ -272,7 +267,7 @@ class OpenTurns:
     def _close(self, trace: _Trace, span_id: str) -> None:
         """A span is not open any more, if it was."""
         known = trace.open.pop(span_id, None)
-        scope = known.started.scope if known is not None else ""
+        scope = known.scope if known is not None else ""
         if scope in self._open_scopes:
             self._open_scopes[scope] -= 1
             if not self._open_scopes[scope]:
@@ -283,7 +278,7 @@ class OpenTurns:
         above = trace.open.get(parent_id or "")
         while above is not None and above.touched < now:
             above.touched = now
-            above = trace.open.get(above.started.parent_id or "")
+            above = trace.open.get(above.parent_id or "")
 
     def _give_up(self, trace: _Trace, now: float, ttl: float) -> None:
         stale = [key for key, span in trace.open.items() if now - span.touched >= ttl]
@@ -353,47 +348,38 @@ class OpenTurns:
         seen: list[str] = []
         while key is not None and key in trace.open and key not in seen:
             seen.append(key)
-            key = trace.open[key].started.parent_id
-        return [key for key in seen if known_scope(trace.open[key].started.scope)]
+            key = trace.open[key].parent_id
+        return [key for key in seen if known_scope(trace.open[key].scope)]
 
 
 def _fragments(trace: _Trace) -> dict[str, list[str]]:
     """The ended spans by the uppermost one above them, without those below which a span is open."""
-    tops = _Tops(trace.ended)
-    busy = {tops.above(span.started) for span in trace.open.values()}
+    known: dict[str, str] = {}
+    above = (_parent(span, trace.ended) for span in trace.open.values())
+    busy = {_top(parent.span_id, trace.ended, known) for parent in above if parent is not None}
     fragments: dict[str, list[str]] = {}
     for key in trace.ended:
-        fragments.setdefault(tops.of(key), []).append(key)
+        fragments.setdefault(_top(key, trace.ended, known), []).append(key)
     return {top: keys for top, keys in fragments.items() if top not in busy}
 
 
-class _Tops:
-    """The uppermost ended span above each, over ended spans only; every span is walked over once.
+def _parent(span: Span | Started, ended: Mapping[str, Span]) -> Span | None:
+    """The ended span above another one; none if that began later, since a context has leaked then."""
+    parent = ended.get(span.parent_id or "")
+    return None if parent is None or span.start > parent.end else parent
 
-    A span that began after its supposed parent had ended stands by itself: a context has leaked.
-    """
 
-    def __init__(self, ended: Mapping[str, Span]) -> None:
-        self._ended = ended
-        self._known: dict[str, str] = {}
-
-    def above(self, started: Started) -> str | None:
-        """The top above a span that is open; None where its parent has not ended."""
-        parent = self._ended.get(started.parent_id or "")
-        return None if parent is None or started.start > parent.end else self.of(parent.span_id)
-
-    def of(self, key: str) -> str:
-        """The top above a span that has ended; the span itself where nothing is above it."""
-        way: dict[str, None] = {}
-        at = key
-        while at not in self._known and at not in way:
-            way[at] = None
-            span = self._ended[at]
-            parent = self._ended.get(span.parent_id or "")
-            if parent is None or span.start > parent.end:
-                break
-            at = parent.span_id
-        # In a circle, which only a broken exporter writes, the span where it was entered again is the top.
-        top = self._known.get(at, at)
-        self._known.update(dict.fromkeys(way, top))
-        return top
+def _top(key: str, ended: Mapping[str, Span], known: dict[str, str]) -> str:
+    """The uppermost ended span above one, or itself; `known` are those found so far."""
+    way: dict[str, None] = {}
+    at = key
+    while at not in known and at not in way:
+        way[at] = None
+        parent = _parent(ended[at], ended)
+        if parent is None:
+            break
+        at = parent.span_id
+    # In a circle, which only a broken exporter writes, the span where it was entered again is the top.
+    top = known.get(at, at)
+    known.update(dict.fromkeys(way, top))
+    return top

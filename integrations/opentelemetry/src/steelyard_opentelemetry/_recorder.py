@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
+import itertools
 import threading
 import time
 import weakref
@@ -39,12 +41,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import Span as SdkSpan
 
 
-import asyncio
-import itertools
-from weakref import WeakKeyDictionary
-
 _numbers = itertools.count(1)
-_tasks: WeakKeyDictionary[asyncio.Task[object], str] = WeakKeyDictionary()
+_tasks: weakref.WeakKeyDictionary[asyncio.Task[object], str] = weakref.WeakKeyDictionary()
 _thread = threading.local()
 
 

@@ -20,7 +20,7 @@ from steelyard_opentelemetry.building._evidence import FoundPassages, evidence_o
 from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
 from steelyard_opentelemetry.dialects import own_texts, parse
-from steelyard_opentelemetry.spans._payload import loaded
+from steelyard_opentelemetry.spans._payload import loaded, squeezed
 from steelyard_opentelemetry.spans._span import ParsedSpan, Span
 from steelyard_opentelemetry.spans._tree import Node, grow
 
@@ -267,8 +267,8 @@ def _only_searches(turn: Turn) -> bool:
     root = turn.root.parsed
     if root is not None and root.kind == "retrieval" and not root.answer:
         return bool(turn.seen("llm"))
-    asked = {" ".join(query.split()) for query in turn.queries} - {" ".join(turn.question.split())}
-    lines = [" ".join(line.split()) for line in turn.answer.split("\n") if line.strip()]
+    asked = set(map(squeezed, turn.queries)) - {squeezed(turn.question)}
+    lines = [squeezed(line) for line in turn.answer.split("\n") if line.strip()]
     return bool(lines) and asked.issuperset(lines)
 
 

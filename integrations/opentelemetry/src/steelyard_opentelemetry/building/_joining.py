@@ -15,6 +15,7 @@ from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
 from steelyard_opentelemetry.building._evidence import evidence_of
 from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.spans._payload import squeezed
 from steelyard_opentelemetry.spans._tree import Node
 
 TURN = "steelyard.turn"
@@ -185,10 +186,10 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
     """
     texts = [[context.text for context in evidence_of(part).contexts] for part in parts]
     new = _shown(list(dict.fromkeys(text for each in texts for text in each)), piece.prompts)
-    prompts = " ".join(" ".join(piece.prompts).split())
+    prompts = squeezed(" ".join(piece.prompts))
     used: list[Turn] = []
     for part, each in zip(reversed(parts), reversed(texts), strict=True):
-        query = " ".join(part.question.split())
+        query = squeezed(part.question)
         # A single word stands in prompts by chance.
         asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
         if not new.isdisjoint(each) or (not each and asked):

@@ -23,6 +23,7 @@ from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sen
 from steelyard_opentelemetry.building._evidence import FoundPassages
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in
+from steelyard_opentelemetry.spans._payload import squeezed
 from steelyard_opentelemetry.spans._span import ParsedSpan, Span
 from steelyard_opentelemetry.spans._tree import Node
 
@@ -161,7 +162,7 @@ class TurnDeduplicator:
         is_step = _is_step(turn)
         keys = [(turn.root, "", turn_key(turn))]
         for node, parsed in turn.seen("llm", "chain", "agent"):
-            keys += [(node, _plain(_asked(parsed)), key) for key in _keys(parsed)]
+            keys += [(node, squeezed(_asked(parsed)), key) for key in _keys(parsed)]
         for node, asked, key in keys:
             span = node.span
             known = self._by_words[key] = self._by_words.get(key, [])
@@ -203,7 +204,7 @@ class TurnDeduplicator:
         return found if len({twin.trace_id for twin, _ in found}) == 1 else []
 
     def _twin(self, node: Node, parsed: ParsedSpan) -> _Told | None:
-        said = " ".join(_plain(message.text) for message in parsed.messages if message.role == "user")
+        said = " ".join(squeezed(message.text) for message in parsed.messages if message.role == "user")
         known = (told for key in _keys(parsed) for told in self._by_words.get(key, ()))
         return next((told for told in known if _is_same(told, node, said, parsed.answer)), None)
 
@@ -240,13 +241,13 @@ def is_call(turn: Turn) -> bool:
 
 def turn_key(turn: Turn) -> bytes:
     """A turn's question and answer, however they are spaced."""
-    return _digest(f"{_plain(turn.question)}\0{_plain(turn.answer)}")
+    return _digest(f"{squeezed(turn.question)}\0{squeezed(turn.answer)}")
 
 
 def _keys(parsed: ParsedSpan) -> Iterator[bytes]:
     """What a reply is known by: its text, else what it called tools with, however that is spaced."""
     texts = (
-        [_plain(parsed.answer)] if parsed.answer.strip() else ["".join(a.split()) for a in parsed.arguments]
+        [squeezed(parsed.answer)] if parsed.answer.strip() else ["".join(a.split()) for a in parsed.arguments]
     )
     return (_digest(text) for text in texts if text)
 
@@ -259,7 +260,3 @@ def _asked(parsed: ParsedSpan) -> str:
     """What was asked last, within a bound; of a step, its question."""
     said = [message.text for message in parsed.messages if message.role == "user" and message.text.strip()]
     return (said[-1] if said else parsed.question)[:_MOST_TEXT]
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())

@@ -15,7 +15,7 @@ from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._documents import unwrapped
-from steelyard_opentelemetry.spans._payload import loaded
+from steelyard_opentelemetry.spans._payload import loaded, squeezed
 from steelyard_opentelemetry.spans._span import ParsedSpan
 
 # Groups are compared with each other, so that very large traces stay one turn.
@@ -67,8 +67,8 @@ def tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn
         parts: The turns.
         inner: All that stands below the span.
     """
-    question, answer = _plain(parsed.question), _plain(parsed.answer)
-    pairs = [(_plain(turn.question), _plain(turn.answer)) for turn in parts]
+    question, answer = squeezed(parsed.question), squeezed(parsed.answer)
+    pairs = [(squeezed(turn.question), squeezed(turn.answer)) for turn in parts]
     questions, answers = {one for one, _ in pairs}, {one for _, one in pairs}
     if (question, answer) in pairs or question not in questions | {""} or answer not in answers | {""}:
         return False
@@ -77,17 +77,17 @@ def tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn
 
 def _follow(questions: set[str], inner: Sequence[Turn]) -> bool:
     """Whether one question holds another, or a model wrote it."""
-    replies = [_plain(text) for turn in inner for call in turn.calls for text in call.replies]
+    replies = [squeezed(text) for turn in inner for call in turn.calls for text in call.replies]
     return any(one in text for one in questions for text in (*replies, *(questions - {one})))
 
 
 def _grouped(ordered: Sequence[Turn], callers: Sequence[Turn]) -> list[_Group]:
     """The calls by what they were asked, without those that help; none where one was asked nothing."""
-    queries = {_plain(query) for piece in ordered for query in piece.queries}
+    queries = {squeezed(query) for piece in ordered for query in piece.queries}
     groups: dict[str, _Group] = {}
     for piece in callers:
         if not _helps(piece, queries):
-            said = _plain(_said(piece))
+            said = squeezed(_said(piece))
             groups.setdefault(said, _Group(said)).calls.append(piece)
     # A call that nothing is known of could belong to any group.
     return [] if "" in groups else list(groups.values())
@@ -108,7 +108,7 @@ def _stand_alone(groups: Sequence[_Group]) -> bool:
 
 def _is_told(group: _Group, pieces: Sequence[Turn]) -> bool:
     """Whether calls were told what a tool returned, as agents do that reason in text, rather than asked."""
-    texts = list({_plain(text) for piece in pieces for text in _returned(piece)} - {""})
+    texts = list({squeezed(text) for piece in pieces for text in _returned(piece)} - {""})
     pairs = zip(texts, find_passages(texts, [group.said]), strict=True)
     returned = [text for text, seen in pairs if seen.found or text in group.said]
     length = sum(map(len, returned))
@@ -128,7 +128,7 @@ def _returned(piece: Turn) -> Iterator[str]:
 def _helps(piece: Turn, queries: set[str]) -> bool:
     """Whether a call grades, routes or writes a query; one that only calls tools does not."""
     replies = [reply for call in piece.calls for reply in ([call.reply] if call.reply.strip() else [])]
-    return bool(replies) and (is_intermediate_output(replies) or _plain(replies[-1]) in queries)
+    return bool(replies) and (is_intermediate_output(replies) or squeezed(replies[-1]) in queries)
 
 
 def _share_out(ordered: Sequence[Turn], callers: Sequence[Turn], groups: Sequence[_Group]) -> bool:
@@ -153,7 +153,7 @@ def _share_out(ordered: Sequence[Turn], callers: Sequence[Turn], groups: Sequenc
 
 def _named(piece: Turn, groups: Sequence[_Group]) -> list[_Group]:
     """The groups whose question holds what was looked up."""
-    asked = [query for query in map(_plain, piece.queries) if query]
+    asked = [query for query in map(squeezed, piece.queries) if query]
     return [group for group in groups if any(query in group.said for query in asked)]
 
 
@@ -168,17 +168,13 @@ def _beside(ordered: Sequence[Turn], at: int, of_call: dict[int, _Group], begun:
 def _leans(group: _Group, other: _Group) -> bool:
     """Whether a group was shown what another one replied, other than as a turn before it, or was asked it."""
     # An answer that repeats the question leans on it in every prompt.
-    reply = _plain(other.answer)
+    reply = squeezed(other.answer)
     if not reply or reply == group.said:
         return True
     for call in group.calls:
         for _, parsed in call.seen("llm"):
             for message in parsed.messages:
-                text = _plain(message.text)
+                text = squeezed(message.text)
                 if message.role != "assistant" and reply in text:
                     return True
     return False
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())

@@ -26,7 +26,7 @@ from steelyard_opentelemetry.building._translate import (
     told_answer,
 )
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
-from steelyard_opentelemetry.spans._payload import answer_in, answer_in_form, loaded
+from steelyard_opentelemetry.spans._payload import answer_in, answer_in_form, loaded, squeezed
 from steelyard_opentelemetry.spans._span import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._tree import Node
 
@@ -276,14 +276,14 @@ class Turn:
         retriever, or of an answer that had been given: a title, further questions, whether it keeps to the
         passages.
         """
-        asked = {" ".join(query.split()) for query in self.queries}
+        asked = set(map(squeezed, self.queries))
         models = [
             (node, parsed)
             for node, parsed in self.seen("llm", "retrieval")
             if parsed.answer
             and self.above[id(node)].isdisjoint(("retrieval", "rerank"))
             and not is_intermediate_output((parsed.answer,))
-            and " ".join(parsed.answer.split()) not in asked
+            and squeezed(parsed.answer) not in asked
         ]
         # What a model says within a tool is a tool's result, and not what the user read.
         outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
@@ -380,8 +380,8 @@ class Turn:
             last = max((at for at, role in enumerate(roles) if role == "user"), default=0)
             if "assistant" in roles[:last]:
                 return True
-        asked = {" ".join(query.split()) for query in self.queries}
-        writers = [call for call in self.calls if " ".join(call.reply.split()) in asked]
+        asked = set(map(squeezed, self.queries))
+        writers = [call for call in self.calls if squeezed(call.reply) in asked]
         return any(_CONDENSING.search(text[:_HEAD]) for call in writers for text in call.prompts)
 
 

@@ -203,6 +203,11 @@ def _answer_text(value: str) -> str:
     return "" if shows_object(text) else text
 
 
+def squeezed(text: str) -> str:
+    """A text with single spaces."""
+    return " ".join(text.split())
+
+
 def mappings_in(value: object) -> list[Mapping[str, Any]]:
     """The objects of what should be a list of objects."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, (list, tuple)) else []
