@@ -35,7 +35,6 @@ def record_of(turn: Turn, found: FoundPassages) -> Record:
     status, error = _status(turn)
     traced = found.origin
     dropped = sum(node.span.dropped for node, _ in turn.parsed)
-    reference = next((parsed.reference for _, parsed in turn.seen("turn") if parsed.reference), None)
     return Record(
         id=f"{span.trace_id}-{span.span_id}",
         question=turn.question,
@@ -45,7 +44,7 @@ def record_of(turn: Turn, found: FoundPassages) -> Record:
         retrieved=traced.retrieved,
         stages=found.sources.look_ups.stages,
         answer="" if status == "error" else turn.answer,
-        reference=reference,
+        reference=turn.marked("reference"),
         status=status,
         error=error,
         trace=TraceRef(

@@ -80,8 +80,7 @@ def _kept_in_state(turn: Turn, earlier: Sequence[ModelCall]) -> set[str]:
 
 def _evidence(turn: Turn) -> FoundPassages:
     steps, sources = turn.steps, turn.sources
-    marked = next((parsed.documents for _, parsed in turn.seen("turn") if parsed.documents), ())
-    if marked:
+    if marked := turn.marked("documents"):
         told = Origin(
             contexts=ranked(marked), retrieved=(), contexts_source="told", calls=turn.behind, notes=()
         )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from steelyard.recording.building import Asked, Sources, asked_of, shows_nothing, sources_of, without_template
 from steelyard.recording.building import Turn as Steps
@@ -107,6 +108,10 @@ class Turn:
         """The spans of some kinds."""
         return [found for found in self.parsed if found[1].kind in kinds]
 
+    def marked(self, part: str) -> Any:
+        """A part of the turn that was marked by hand; nothing if none was."""
+        return next(filter(None, (getattr(parsed, part) for _, parsed in self.seen("turn"))), None)
+
     def outermost(self, kind: Kind) -> Sequence[tuple[Node, ParsedSpan]]:
         """The spans of a kind that stand in no other of the same kind."""
         return [(node, parsed) for node, parsed in self.seen(kind) if kind not in self.above[id(node)]]
@@ -119,9 +124,7 @@ class Turn:
     @cached_property
     def retrieves(self) -> bool:
         """Whether anything was retrieved, whatever is told of it."""
-        return bool(self.seen("retrieval", "rerank")) or any(
-            parsed.documents for _, parsed in self.seen("turn")
-        )
+        return bool(self.seen("retrieval", "rerank") or self.marked("documents"))
 
     @cached_property
     def cut(self) -> Cut:
@@ -247,9 +250,8 @@ class Turn:
     @cached_property
     def answer(self) -> str:
         """What the turn came to: the user's mark, the root's output, else the last reply that answers."""
-        marked = [parsed.answer for _, parsed in self.seen("turn") if parsed.answer]
-        if marked:
-            return marked[0]
+        if marked := self.marked("answer"):
+            return str(marked)
         # What was asked for in a form is JSON; the user reads the answer in it.
         return answer_in_form(self._told_answer())
 
@@ -266,7 +268,7 @@ class Turn:
     @cached_property
     def is_reply_taken(self) -> bool:
         """Whether no span says what the user was given, so that the last reply is taken for the answer."""
-        return not told_answer(self) and not any(parsed.answer for _, parsed in self.seen("turn"))
+        return not (told_answer(self) or self.marked("answer"))
 
     @cached_property
     def answering(self) -> list[tuple[Node, ParsedSpan]]:
@@ -345,9 +347,8 @@ class Turn:
     @cached_property
     def asked(self) -> Asked:
         """What the user asked, and the form of it that stands without the conversation."""
-        marked = next((parsed.question for _, parsed in self.seen("turn") if parsed.question), "")
         # A mark by hand is the application's own word, and nothing is weighed against it.
-        if marked:
+        if marked := self.marked("question"):
             return Asked(question=marked)
         found = asked_of(self.steps, self.sources)
         if not found.question and (query := looked_up(self.steps)):

@@ -197,7 +197,7 @@ def _parsed(dialect: str, rule: SpanRule, span: Span, read: list[Any]) -> Parsed
     broken = next((part.cause for part in (*read, system) if isinstance(part, Broken)), "")
     given, came = rule.opened(*(None if isinstance(part, Broken) else part for part in read))
     asked, said = _words(rule, span, given, came)
-    fields = _fields(rule, span, given, came) | _named(rule, span, asked, said)
+    fields = _fields(rule, span, given, came, asked, said)
     # What is to be told of a model call is what it was sent, of a tool what it returned.
     content = {"llm": fields.get("messages"), "tool": _holds((came,)) or span.failed}
     told = said or content.get(rule.kind, asked or _holds((given, came)))
@@ -225,11 +225,24 @@ def _holds(values: Iterable[Any]) -> bool:
     return any(value is not None and value != {} for value in values)
 
 
-def _fields(rule: SpanRule, span: Span, given: Any, came: Any) -> dict[str, Any]:
-    """What was given and what came, as the fields of a span of the rule's kind."""
-    parts = _of_kind(rule, span, given, came)
+def _fields(rule: SpanRule, span: Span, given: Any, came: Any, asked: str, said: str) -> dict[str, Any]:
+    """What was given, what came, what was asked and said, as the fields of a span of the rule's kind."""
+    parts: dict[str, Any] = {"question": asked, "answer": said}
+    if rule.kind == "llm":
+        parts = {"answer": said, **_of_model(rule, span, given, came)}
+    elif rule.kind in ("retrieval", "rerank"):
+        parts = {"query": asked, **_of_look_up(rule, span, given, came)}
+        parts["answer"] = said if rule.answers and rule.answers in span.name else ""
+    elif rule.kind == "tool":
+        name = span.text(rule.tool) if rule.tool else span.name
+        parts = {"tool": name, "result": came, "passing": (given, came)}
+    elif rule.kind == "turn":
+        parts["documents"] = () if came is None else rule.documents(given, came)
+        parts["reference"] = _text(span, (rule.expected,))
     if rule.variables:
         parts["variables"] = rule.bound(_texts(decode(_found(span, (rule.variables,)))), given)
+    elif rule.kind == "prompt":
+        parts["variables"] = _texts(given)
     if rule.kind in ("chain", "agent", "tool", "prompt"):
         parts["in_conversation"] = is_conversation(given)
     if rule.passes:
@@ -239,21 +252,6 @@ def _fields(rule: SpanRule, span: Span, given: Any, came: Any) -> dict[str, Any]
     if not parts.get("documents") and (noted := rule.noted(span, came)):
         parts["noted"] = noted
     return parts
-
-
-def _of_kind(rule: SpanRule, span: Span, given: Any, came: Any) -> dict[str, Any]:
-    """What only spans of the rule's kind have."""
-    if rule.kind == "llm":
-        return _of_model(rule, span, given, came)
-    if rule.kind in ("retrieval", "rerank"):
-        return _of_look_up(rule, span, given, came)
-    if rule.kind == "tool":
-        name = span.text(rule.tool) if rule.tool else span.name
-        return {"tool": name, "result": came, "passing": (given, came)}
-    if rule.kind == "turn":
-        found = () if came is None else rule.documents(given, came)
-        return {"documents": found, "reference": _text(span, (rule.expected,))}
-    return {"variables": _texts(given)} if rule.kind == "prompt" else {}
 
 
 def _of_model(rule: SpanRule, span: Span, given: Any, came: Any) -> dict[str, Any]:
@@ -283,15 +281,6 @@ def _of_look_up(rule: SpanRule, span: Span, given: Any, came: Any) -> dict[str, 
         "windows": windows_in(came if flat is None else flat),
         "empty": not found and is_empty(came),
     }
-
-
-def _named(rule: SpanRule, span: Span, asked: str, said: str) -> dict[str, str]:
-    """What was asked and said, under the names that a span of the rule's kind has for them."""
-    if rule.kind in ("retrieval", "rerank"):
-        return {"query": asked, "answer": said if rule.answers and rule.answers in span.name else ""}
-    if rule.kind == "llm":
-        return {"answer": said}
-    return {} if rule.kind == "tool" else {"question": asked, "answer": said}
 
 
 def _found(span: Span, places: Iterable[str]) -> Any:
