@@ -1,6 +1,15 @@
-"""Several turns in one tree where no span holds each of them: a session, a batch, a loop in one trace.
+"""Which turns some spans of one trace hold: read once, and kept until they are recorded.
 
-They are told apart by what the model calls were asked, and only where the evidence is complete: every group
+In these steps:
+
+1. A turn is usually everything below the topmost span that a dialect knows (`_turns_of`).
+2. Below such a span stand several turns if their questions differ (`_asked_apart`), or if look-ups and calls
+   side by side fall into groups (`_side_by_side`).
+3. The application's own spans that looked something up are read with the turn (`with_own_look_ups`).
+4. What has no retrieval or no answer is a piece. Below a span that no dialect knows, as of an HTTP server,
+   pieces are several turns (`_told_apart`), or all of them are one.
+
+Pieces are told apart by what the model calls were asked, and only where the evidence is complete: every group
 of calls has an answer and a look-up of its own, and no group was shown what another one replied. Steps of one
 turn (parts of a map-reduce, sub-questions, drafts, graders) fail that test and stay together.
 """
@@ -8,20 +17,135 @@ turn (parts of a map-reduce, sub-questions, drafts, graders) fail that test and 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
+from steelyard_opentelemetry.building._evidence import evidence_of
+from steelyard_opentelemetry.building._judgeable import is_judgeable, is_whole
+from steelyard_opentelemetry.building._own_look_ups import with_own_look_ups
 from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.dialects import parse
 from steelyard_opentelemetry.spans._documents import unwrapped
 from steelyard_opentelemetry.spans._payload import loaded, squeezed
-from steelyard_opentelemetry.spans._span import ParsedSpan
+from steelyard_opentelemetry.spans._span import ParsedSpan, Span
+from steelyard_opentelemetry.spans._tree import Node, grow
 
+_MOST_STEPS = 64  # below a span that tells a question or an answer; more are an agent's work
 # Groups are compared with each other, so that very large traces stay one turn.
 _MOST_PIECES = 2000
 _LEAD = 40
 _MOSTLY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What some spans of one trace hold."""
+
+    whole: list[Turn] = field(default_factory=list)
+    """Turns with both a retrieval and its answer, or the turn's end in an error."""
+    pieces: list[Turn] = field(default_factory=list)
+    """Parts that may belong to a turn whose other parts stand elsewhere."""
+    aside: list[Turn] = field(default_factory=list)
+    """Model calls beside whole turns that belong to none of them: plans, combinations, titles."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is at least one turn from its question to its answer."""
+        return any(turn.answer and is_judgeable(turn, evidence_of(turn)) for turn in self.whole)
+
+    @property
+    def is_part_of_turn(self) -> bool:
+        """Whether there is a retrieval, a model call or a step of a turn, so that the rest may follow."""
+        return any(turn.parsed for turn in (*self.whole, *self.pieces))
+
+
+def candidates_in(spans: Iterable[Span]) -> Candidates:
+    """Read the spans of one trace."""
+    found = Candidates()
+    for tree in grow(spans, parse):
+        whole, pieces = _of_tree(tree)
+        if whole:
+            found.aside.extend(piece for piece in pieces if not piece.retrieves)
+            pieces = [piece for piece in pieces if piece.retrieves]
+        found.whole.extend(whole)
+        found.pieces.extend(pieces)
+    return found
+
+
+def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
+    """The turns below a root, and the pieces that may belong to one."""
+    tops = [turn for top in tree.tops() for turn in _turns_of(top)]
+    if not tops:
+        return [], [Turn.below(tree)]
+    if len(tops) <= _MOST_STEPS:
+        tops = [with_own_look_ups(turn, tree) for turn in tops]
+    whole: list[Turn] = []
+    pieces: list[Turn] = []
+    for turn in tops:
+        (whole if is_whole(turn) else pieces).append(turn)
+    if whole:
+        return whole, pieces
+    if apart := _told_apart(pieces):
+        return apart, []
+    together = Turn.of(tree, pieces)
+    if len(pieces) > 1 and is_whole(together):
+        return [together], []
+    return [], pieces
+
+
+def _turns_of(top: Node) -> list[Turn]:
+    """The turns that one of the topmost known spans holds: mostly one, that of the span."""
+    parsed = top.parsed
+    if parsed is None or parsed.kind not in ("chain", "agent"):
+        return [Turn.below(top)]
+    nodes = [node for child in top.children for node in child.tops()]
+    if len(nodes) == 1 and _is_bracket(parsed) and len(inner := _turns_of(nodes[0])) > 1:
+        return inner  # the one step of a workflow, which asks several things
+    return _asked_apart(parsed, nodes) or _side_by_side(parsed, nodes) or [Turn.below(top)]
+
+
+def _asked_apart(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
+    """The parts below a span, if some are turns with different questions: a loop, a batch, a session."""
+    # Most spans hold one turn, which is seen before anything is read.
+    if len(set(filter(None, map(_own_question, nodes)))) < 2:
+        return []
+    inner = [Turn.below(node) for node in nodes]
+    if parsed.kind == "agent" and any(turn.agentic for turn in inner):
+        return []  # what an agent's steps are asked is its own
+    asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
+    if len({turn.question for turn in asked}) < 2:
+        return []
+    return inner if _is_bracket(parsed) or _tells_one_of(parsed, asked, inner) else []
+
+
+def _side_by_side(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
+    """The turns whose look-ups and model calls stand side by side below a span."""
+    kinds = Counter(node.parsed.kind for node in nodes if node.parsed)
+    may_hold = min(kinds["llm"], kinds["retrieval"]) > 1 and len(nodes) <= _MOST_STEPS
+    if not (may_hold or _is_bracket(parsed)):
+        return []
+    inner = [Turn.below(node) for node in nodes]
+    apart = _told_apart(inner)
+    return apart if _is_bracket(parsed) or (apart and _tells_one_of(parsed, apart, inner)) else []
+
+
+def _is_bracket(parsed: ParsedSpan) -> bool:
+    """Whether a span says nothing of a question or an answer, so that it may hold any number of turns."""
+    return not (parsed.question or parsed.answer)
+
+
+def _own_question(node: Node) -> str:
+    """What a step below says that it was asked, so that it may be a turn of its own."""
+    parsed = node.parsed
+    return parsed.question if parsed is not None and parsed.kind in ("chain", "agent", "turn") else ""
+
+
+def _stands_alone(turn: Turn) -> bool:
+    """Whether a part has an answer and passages of its own, be it that only its prompt has them."""
+    return is_whole(turn) or (turn.answer != "" and is_judgeable(turn, evidence_of(turn)))
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -37,7 +161,7 @@ class _Group:
         return self.calls[-1].answer
 
 
-def told_apart(pieces: Sequence[Turn]) -> list[Turn]:
+def _told_apart(pieces: Sequence[Turn]) -> list[Turn]:
     """The turns in some pieces that have no span of their own above them; none where they are one turn.
 
     Args:
@@ -56,7 +180,7 @@ def told_apart(pieces: Sequence[Turn]) -> list[Turn]:
     return [Turn.of(group.calls[-1].root, [*group.parts, *group.calls]) for group in found]
 
 
-def tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
+def _tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
     """Whether a span above several turns tells one's question, one's answer, or one of each that do not fit.
 
     So a batch's input may be read as its first item and its output as its last. Where a model or a tool made
