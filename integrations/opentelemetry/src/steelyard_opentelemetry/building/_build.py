@@ -33,7 +33,7 @@ def record_of(turn: Turn, found: FoundPassages) -> Record:
     """
     span = turn.root.span
     status, error = _status(turn)
-    traced = found.origin
+    traced, tags = found.origin, span.attributes.get("tag.tags")
     dropped = sum(node.span.dropped for node, _ in turn.parsed)
     return Record(
         id=f"{span.trace_id}-{span.span_id}",
@@ -51,7 +51,7 @@ def record_of(turn: Turn, found: FoundPassages) -> Record:
             trace_id=span.trace_id, span_id=span.span_id, sampled=span.sampled, framework="opentelemetry"
         ),
         timings=_timings(turn),
-        tags=_tags(span),
+        tags=tuple(map(str, tags)) if isinstance(tags, (list, tuple)) else (),
         session=session_of(turn),
         tenant=_first([node.span.attributes for node in turn.nodes], TENANT) or None,
         metadata=_metadata(turn, traced.contexts),
@@ -136,11 +136,6 @@ def _covered(nodes: Iterable[Node]) -> float | None:
         total += max(0, node.span.end - max(node.span.start, reached))
         reached = max(reached, node.span.end)
     return total / _NANO if found else None
-
-
-def _tags(span: Span) -> tuple[str, ...]:
-    tags = span.attributes.get("tag.tags")
-    return tuple(str(tag) for tag in tags) if isinstance(tags, (list, tuple)) else ()
 
 
 def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:

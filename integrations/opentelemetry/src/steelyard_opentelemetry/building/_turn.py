@@ -152,10 +152,8 @@ class Turn:
         """
         if self.sources.documents or self.has_unread:
             return False
-        return self.sources.looked_up or left_none(self.steps) or self._shows_nothing
-
-    @cached_property
-    def _shows_nothing(self) -> bool:
+        if self.sources.looked_up or left_none(self.steps):
+            return True
         asks = not (self.retrieves or self.agentic or self.sources.texts)
         return asks and shows_nothing(self.steps, self.behind.made, question=self.question)
 

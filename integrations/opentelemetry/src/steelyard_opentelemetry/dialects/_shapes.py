@@ -117,11 +117,6 @@ def as_is(value: Any) -> Any:
     return value
 
 
-def plain_text(value: object) -> str:
-    """A text that is what it is."""
-    return value.strip() if isinstance(value, str) else ""
-
-
 def nothing(value: object) -> str:
     """No text."""
     return ""
@@ -149,25 +144,15 @@ def text_list(value: object) -> list[str] | None:
     return [part.strip() for part in _BETWEEN.split(text[2:-2]) if part.strip()]
 
 
-def last_text(texts: list[str] | None) -> str:
-    """The last of some texts."""
-    return texts[-1] if texts else ""
-
-
 def texts_as_messages(texts: list[str] | None) -> tuple[Message, ...]:
     """Messages without roles: the last text is taken for the user's, anything before it for the system's."""
     found = texts or []
     return tuple(Message("user" if text is found[-1] else "system", text) for text in found)
 
 
-def texts_as_documents(given: object, texts: list[str]) -> tuple[Context, ...]:
-    """Documents that are texts alone."""
-    return tuple(Context(text=text) for text in texts)
-
-
 def text_as_messages(value: object) -> tuple[Message, ...]:
     """Several messages in one text: who said what is not told; only a single line is surely the user's."""
-    text = plain_text(value)
+    text = value.strip() if isinstance(value, str) else ""
     return (Message("system" if "\n" in text else "user", text),) if text else ()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from steelyard.record import Context
 from steelyard_opentelemetry.dialects import _frameworks, _shapes
 from steelyard_opentelemetry.dialects._conventions import (
     GENAI,
@@ -101,7 +102,7 @@ _SPRING = Dialect(
             asked=("db.vector.query.content",),
             came=(_HITS, f"{_HITS}@db.vector.content.query.response"),
             load=_shapes.text_list,
-            documents=_shapes.texts_as_documents,
+            documents=lambda _, texts: tuple(Context(text=text) for text in texts),
             hides=False,
         ),
         SpanRule(
@@ -126,7 +127,7 @@ _SPRING = Dialect(
             came=("gen_ai.completion", "gen_ai.completion@gen_ai.content.completion"),
             load=_shapes.text_list,
             messages=_shapes.texts_as_messages,
-            answer=_shapes.last_text,
+            answer=lambda texts: texts[-1] if texts else "",
             unless=_CURRENT,
         ),
     ),

@@ -92,7 +92,7 @@ def loaded(value: object, shown: Sequence[str] = (), depth: int = _DEPTH) -> Any
             is was typed by somebody, or is a passage, and stays a text.
         depth: How deep to read.
     """
-    if isinstance(value, str) and _stands_in(value, shown):
+    if isinstance(value, str) and _ENCODED.match(value) and any(value.strip() in one for one in shown):
         return Words(value)
     found = decode(value)
     if isinstance(found, Broken):
@@ -104,10 +104,6 @@ def loaded(value: object, shown: Sequence[str] = (), depth: int = _DEPTH) -> Any
     return {
         key: item if _is_said(key, item) else _field(item, shown, depth - 1) for key, item in found.items()
     }
-
-
-def _stands_in(text: str, shown: Sequence[str]) -> bool:
-    return bool(_ENCODED.match(text)) and any(text.strip() in one for one in shown)
 
 
 def _is_said(key: object, value: object) -> bool:

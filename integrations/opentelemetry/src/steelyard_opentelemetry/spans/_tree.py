@@ -90,17 +90,16 @@ def _adopted(roots: list[Node], nodes: dict[str, Node]) -> list[Node]:
     for root in roots:
         lost = root.span.parent_id
         is_lost = lost is not None and lost not in nodes
-        if outer is not None and is_lost and lost != outer.span.parent_id and _covers(outer, root):
+        is_within = (
+            outer is not None and outer.span.start <= root.span.start and root.span.end <= outer.span.end
+        )
+        if outer is not None and is_lost and lost != outer.span.parent_id and is_within:
             outer.children.append(root)
             continue
         kept.append(root)
         if root.parsed and (outer is None or root.span.end >= outer.span.end):
             outer = root
     return kept
-
-
-def _covers(outer: Node, inner: Node) -> bool:
-    return outer.span.start <= inner.span.start and inner.span.end <= outer.span.end
 
 
 def _after(node: Node, parent: Node) -> bool:
