@@ -300,3 +300,28 @@ def test_names_that_a_retriever_by_hand_notes_are_no_passages() -> None:
     found = told("RETRIEVER", top, (1, 2), input__value=QUESTION, output__value="Paris, Berlin")
     model = told("LLM", top, (3, 4), input__value=prompt(), output__value=ANSWER)
     assert read_spans([found, model, top]).records[0].contexts_source == "guessed"
+
+
+def test_what_springs_filter_writes_is_not_called_broken() -> None:
+    """Its texts are joined without escapes, so that what looks like JSON is none."""
+    said = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.prompt": f'["{prompt()}"]',
+        "gen_ai.completion": f'["{ANSWER}"]',
+    }
+    record = one([span("chat m", attributes=said, scope="org.springframework.boot")])
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert not any("could not be read" in note for note in record.notes)
+
+
+def test_a_call_under_an_operation_of_the_instrumentors_own_is_one() -> None:
+    said = {
+        "gen_ai.operation.name": "acompletion",
+        "gen_ai.request.model": "m",
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": prompt(),
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": ANSWER,
+    }
+    record = one([span("litellm_request", attributes=said, scope="litellm")])
+    assert (record.question, record.answer, record.contexts_source) == (QUESTION, ANSWER, "guessed")

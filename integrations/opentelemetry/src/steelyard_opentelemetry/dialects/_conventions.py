@@ -249,7 +249,8 @@ GENAI = Dialect(
         ),
         # An operation of the instrumentor's own, such as LiteLLM's `acompletion`: what was said is enough.
         SpanRule(
-            where={"gen_ai.request.model": (), "gen_ai.output.messages": ()},
+            where={"gen_ai.request.model": ()},
+            any_of=("gen_ai.output.messages", "gen_ai.completion.0.content"),
             without=(_LANGSMITH_KIND,),
             **_CALL,
         ),

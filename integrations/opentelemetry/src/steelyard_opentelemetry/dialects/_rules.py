@@ -61,8 +61,12 @@ def fused(spoken: Iterable[ParsedSpan]) -> ParsedSpan | None:
         return found[0] if found else None
     best, *others = found
     missing: dict[str, object] = {}
+    # What one of them reads is not broken because another takes it for JSON.
+    is_read = best.answer or best.messages or best.documents
     for part in fields(ParsedSpan):
-        if part.name != "hidden" and not getattr(best, part.name):
+        if part.name == "hidden" or (part.name == "broken" and is_read):
+            continue
+        if not getattr(best, part.name):
             missing[part.name] = next((v for other in others if (v := getattr(other, part.name))), None)
     filled = replace(best, **{name: value for name, value in missing.items() if value})  # type: ignore[arg-type]
     # What one of them tells is not hidden; nor is a span with documents or messages.
