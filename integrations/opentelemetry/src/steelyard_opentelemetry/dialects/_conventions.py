@@ -6,6 +6,7 @@ from typing import Any
 
 from steelyard_opentelemetry.dialects import _runs, _shapes
 from steelyard_opentelemetry.dialects._rules import Dialect, SpanRule
+from steelyard_opentelemetry.spans._logs import content_of_events
 
 OPERATION = "gen_ai.operation.name"
 """What a span is in the GenAI conventions."""
@@ -193,7 +194,7 @@ _STEP_OF_MODEL: dict[str, Any] = {
 
 GENAI = Dialect(
     name="genai",
-    events=_runs.told_by_events,
+    events=content_of_events,
     scopes=("opentelemetry.instrumentation.genai", "opentelemetry.util.genai"),
     rules=(
         SpanRule(where={OPERATION: _MODEL_CALLS}, without=(_LANGSMITH_KIND,), **_CALL),

@@ -11,7 +11,6 @@ from steelyard.recording.provenance import names_passages
 from steelyard.recording.reading import ASKED_NAMES, Message, messages_in, read_shown
 from steelyard_opentelemetry.dialects._shapes import messages_of
 from steelyard_opentelemetry.spans._documents import documents_in, noted_in, retrieved_in
-from steelyard_opentelemetry.spans._logs import content_of_events, events_in
 from steelyard_opentelemetry.spans._payload import MOST, Words, answer_in, decode, question_in
 from steelyard_opentelemetry.spans._span import Span
 
@@ -31,11 +30,6 @@ def asked_by_user(given: object) -> str:
 def asked_in_state(given: object) -> str:
     """What a graph's state asks, which stands as JSON in a message of the user's."""
     return question_in(asked_by_user(given))
-
-
-def told_by_events(span: Span) -> dict[str, Any]:
-    """What events say of a call or a tool, be they on the span or in one of its attributes."""
-    return content_of_events((*span.events, *events_in(span.attributes.get("events"))))
 
 
 def out_of_message(given: Any, came: Any) -> tuple[Any, Any]:

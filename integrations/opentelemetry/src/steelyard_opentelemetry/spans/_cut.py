@@ -8,9 +8,8 @@ breaks off where another text goes on.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from steelyard_opentelemetry.spans._payload import MOST, Broken, decode
 from steelyard_opentelemetry.spans._span import Span
@@ -73,12 +72,6 @@ def _goes_on(text: str, other: str) -> bool:
 
 def _texts(span: Span) -> Iterator[str]:
     for attributes in (span.attributes, *(event.attributes for event in span.events)):
-        yield from _in(attributes)
-
-
-def _in(attributes: Mapping[str, Any]) -> Iterator[str]:
-    for value in attributes.values():
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, str))
+        for value in attributes.values():
+            items = value if isinstance(value, (list, tuple)) else (value,)
+            yield from (item for item in items if isinstance(item, str))

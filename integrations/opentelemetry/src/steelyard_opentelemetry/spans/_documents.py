@@ -19,7 +19,7 @@ from steelyard.recording.reading import (
     read_shown,
     text_under,
 )
-from steelyard_opentelemetry.spans._payload import Broken, decode, loaded
+from steelyard_opentelemetry.spans._payload import Broken, decode, loaded, opened
 
 _AROUND = ("output", "tool_output", "raw_output", "update", "messages", "kwargs")
 _PARTS = frozenset(("content", "isError", "meta", "blocks"))
@@ -28,26 +28,20 @@ _MOST_WRAPPERS = 6
 
 def unwrapped(result: object) -> Any:
     """What a tool returned, without the messages and outputs that frameworks put around it."""
-    value = _opened(result)
+    value = opened(result)
     for _ in range(_MOST_WRAPPERS):
         inner = _inside(value)
         if inner is None or inner == "":
             break
-        value = _opened(inner)
+        value = opened(inner)
     if _is_single_text(value):
-        value = _opened(value[0]["text"])
+        value = opened(value[0]["text"])
     if isinstance(value, str) and value[:1] in ("[", "{"):
         shown = read_shown(value)
         # Rows of a table stay the text that the model was told.
         if isinstance(shown, list) and shown and all(isinstance(one, (str, Mapping)) for one in shown):
             value = shown
     return value
-
-
-def _opened(value: object) -> Any:
-    """A value decoded once: what looks like JSON inside of a tool's own JSON is the text of a passage."""
-    found = decode(value)
-    return value if isinstance(found, Broken) else found
 
 
 def has_failed(result: object) -> bool:
@@ -77,7 +71,7 @@ def _inside(value: Any) -> Any:
 
 def _contents(messages: Sequence[Mapping[str, Any]]) -> Any:
     """What several messages of tools hold, as one list."""
-    found = [_opened(_content(message)) for message in messages]
+    found = [opened(_content(message)) for message in messages]
     if len(found) == 1:
         return found[0]
     return [part for each in found for part in (each if isinstance(each, list) else [each])]

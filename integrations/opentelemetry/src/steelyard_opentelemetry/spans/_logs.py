@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steelyard_opentelemetry.spans._payload import Broken, decode, mappings_in
+from steelyard_opentelemetry.spans._payload import decode, mappings_in, opened
 from steelyard_opentelemetry.spans._span import Event, Span
 
 _INPUT = "gen_ai.input.messages"
@@ -57,19 +57,19 @@ def content_of_log(name: str, attributes: Mapping[str, Any], body: object) -> di
     return {}
 
 
-def content_of_events(events: Iterable[Event]) -> dict[str, Any]:
-    """What the events on a span say of a model call or a tool, as span attributes.
+def content_of_events(span: Span) -> dict[str, Any]:
+    """What events on a span, or in its attribute `events`, say of a model call or a tool, as attributes.
 
     Every form that the conventions had is read: one event with everything, one for each message, and one for
     the prompt and one for the completion.
     """
     known: dict[str, Any] = {}
-    for event in events:
+    for event in (*span.events, *_events_in(span.attributes.get("events"))):
         add_content(known, content_of_log(event.name, event.attributes, _body(event)) or _older(event))
     return known
 
 
-def events_in(value: object) -> tuple[Event, ...]:
+def _events_in(value: object) -> tuple[Event, ...]:
     """The events that an attribute holds as one JSON list, each named by its `event.name`.
 
     A list without a `gen_ai.choice` is the conversation as it ended: what the model said last is its reply.
@@ -85,18 +85,12 @@ def _body(event: Event) -> Mapping[str, Any]:
     """What stands in a log event's body, out of the attributes of a span event."""
     whole = decode(event.attributes.get("gen_ai.event.content"))
     found = whole if isinstance(whole, Mapping) else event.attributes
-    return {key: _read(value) for key, value in found.items()}
-
-
-def _read(value: Any) -> Any:
-    """JSON as what it holds; what only looks like JSON stays a text."""
-    found = decode(value)
-    return value if isinstance(found, Broken) else found
+    return {key: opened(value) for key, value in found.items()}
 
 
 def _older(event: Event) -> dict[str, Any]:
     for name, role, key in _WHOLE:
-        if event.name == name and (told := _read(event.attributes.get(name.replace("content.", "")))):
+        if event.name == name and (told := opened(event.attributes.get(name.replace("content.", "")))):
             return {key: told if isinstance(told, list) else [{"role": role, "content": told}]}
     return {}
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard_opentelemetry.spans._logs import ContentEvent, content_of_log, with_content
+from steelyard_opentelemetry.spans._payload import mappings_in
 from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of, version_of
 
 _DEPTH = 40
@@ -91,18 +92,12 @@ def _loaded(line: str | bytes, number: int, problems: list[str]) -> dict[str, An
     return data
 
 
-def _items(value: object) -> Iterator[dict[str, Any]]:
-    """The objects of what should be a list of objects."""
-    if isinstance(value, list):
-        yield from (item for item in value if isinstance(item, dict))
-
-
 def spans_in(data: Mapping[str, Any]) -> Iterator[Span | None]:
     """The spans of an export request; None for one that cannot be told by its ids."""
-    for block in _items(data.get("resourceSpans")):
+    for block in mappings_in(data.get("resourceSpans")):
         told = block.get("resource")
         resource = _attributes(told.get("attributes")) if isinstance(told, dict) else {}
-        for scoped in _items(block.get("scopeSpans")):
+        for scoped in mappings_in(block.get("scopeSpans")):
             scope = scoped.get("scope")
             name = scope.get("name") if isinstance(scope, dict) else ""
             items = scoped.get("spans")
@@ -133,11 +128,11 @@ def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -
         attributes=_attributes(item.get("attributes")),
         events=tuple(
             Event(name=str(event.get("name") or ""), attributes=_attributes(event.get("attributes")))
-            for event in _items(item.get("events"))
+            for event in mappings_in(item.get("events"))
         ),
         links=tuple(
             (_read_id(link.get("traceId"), 16), _read_id(link.get("spanId"), 8))
-            for link in _items(item.get("links"))
+            for link in mappings_in(item.get("links"))
         ),
         dropped=_integer(item.get("droppedAttributesCount")) + _integer(item.get("droppedEventsCount")),
         # Exporters are given sampled spans only, and not all of them write that bit into `flags`.
@@ -148,9 +143,9 @@ def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -
 
 def logs_in(data: Mapping[str, Any]) -> Iterator[ContentEvent]:
     """What the log records of an export request say of spans; whatever cannot be read is passed over."""
-    for block in _items(data.get("resourceLogs")):
-        for scoped in _items(block.get("scopeLogs")):
-            for item in _items(scoped.get("logRecords")):
+    for block in mappings_in(data.get("resourceLogs")):
+        for scoped in mappings_in(block.get("scopeLogs")):
+            for item in mappings_in(scoped.get("logRecords")):
                 body = _value(item.get("body"), _DEPTH)
                 content = content_of_log(_log_name(item), _attributes(item.get("attributes")), body)
                 if content:
@@ -163,13 +158,15 @@ def _log_name(item: Mapping[str, Any]) -> str:
     """The name of a log record's event: a field of its own, an attribute in older releases."""
     named = item.get("eventName")
     if not named:
-        pairs = _items(item.get("attributes"))
+        pairs = mappings_in(item.get("attributes"))
         named = next((_value(pair.get("value"), 1) for pair in pairs if pair.get("key") == "event.name"), "")
     return named if isinstance(named, str) else ""
 
 
 def _attributes(value: object) -> dict[str, Any]:
-    return {str(item["key"]): _value(item.get("value"), _DEPTH) for item in _items(value) if "key" in item}
+    return {
+        str(item["key"]): _value(item.get("value"), _DEPTH) for item in mappings_in(value) if "key" in item
+    }
 
 
 def _value(value: object, depth: int) -> Any:
@@ -188,8 +185,8 @@ def _value(value: object, depth: int) -> Any:
     return next((value[kind] for kind in ("boolValue", "doubleValue", "bytesValue") if kind in value), None)
 
 
-def _values(inner: object) -> Iterable[dict[str, Any]]:
-    return _items(inner.get("values")) if isinstance(inner, dict) else ()
+def _values(inner: object) -> Iterable[Mapping[str, Any]]:
+    return mappings_in(inner.get("values")) if isinstance(inner, dict) else ()
 
 
 def _integer(value: object) -> int:

@@ -83,6 +83,12 @@ def decode(value: object) -> Any:
         return Broken("invalid_json")
 
 
+def opened(value: object) -> Any:
+    """JSON as what it holds; what only looks like JSON, and what looks so inside of it, stays a text."""
+    found = decode(value)
+    return value if isinstance(found, Broken) else found
+
+
 def loaded(value: object, shown: Sequence[str] = (), depth: int = _DEPTH) -> Any:
     """A payload with the JSON, and what Python shows of objects, in its fields read too; None if broken.
 
