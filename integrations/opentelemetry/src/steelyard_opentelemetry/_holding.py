@@ -173,8 +173,7 @@ class HoldingSpanProcessor(SpanProcessor):
         # `retrieves` reads the attributes, and is asked only where the trace has not said so already.
         hinted = self._pending.is_retrieving(context.trace_id)
         if not _is_local_root(span):
-            if self._select is None and not hinted and retrieves(span):
-                self._pending.mark_retrieving(context.trace_id)
+            self._note(span, context.trace_id, hinted=hinted)
             return [span]
         wanted = self._select(span) if self._select else hinted or retrieves(span)
         with self._bookkeeping() as entered:
@@ -191,6 +190,10 @@ class HoldingSpanProcessor(SpanProcessor):
             out = self._pending.hold(span, until=time.monotonic() + self._max_hold)
             self._changed.notify_all()
             return out
+
+    def _note(self, span: ReadableSpan, trace_id: int, *, hinted: bool) -> None:
+        if self._select is None and not hinted and retrieves(span):
+            self._pending.mark_retrieving(trace_id)
 
     def _start_watching(self) -> None:
         if self._watcher is None:

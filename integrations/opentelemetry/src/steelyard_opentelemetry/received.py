@@ -114,7 +114,10 @@ class ReceivedSpans:
                 parts.setdefault(item.trace_id, []).append(asdict(item))
             elif not is_own(item.scope, item.trace_id):
                 export.spans += 1
-                parts.setdefault(item.trace_id, []).append(_packed(_with_session(item, session)))
+                # As JSON can hold it: its fields in their order, and its events.
+                events = [(event.name, event.attributes) for event in item.events]
+                told = [*_values(_with_session(item, session)), events]
+                parts.setdefault(item.trace_id, []).append(told)
         for trace_id, found in parts.items():
             text = json.dumps({signal: found}, separators=(",", ":"), ensure_ascii=False)
             export.pieces[trace_id] = text.encode("utf-8", "surrogatepass")
@@ -239,11 +242,6 @@ def _with_session(span: Span, session: str) -> Span:
     if not session or any(key in SESSION for key in span.attributes):
         return span
     return replace(span, attributes={**span.attributes, SESSION[0]: session})
-
-
-def _packed(span: Span) -> list[Any]:
-    """A span as JSON can hold it: its fields in their order."""
-    return [*_values(span), [(event.name, event.attributes) for event in span.events]]
 
 
 def _unpacked(packed: list[Any]) -> Span:

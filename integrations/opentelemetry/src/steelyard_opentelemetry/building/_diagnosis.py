@@ -166,14 +166,20 @@ def _switch(turn: Turn, found: FoundPassages) -> str | None:
     told = next((switch for _, (dialect, switch) in hidden if dialect == "openinference"), None)
     if told:
         return told
-    if found.contexts or found.silent or (turn.answer and turn.prompts):
-        return None
-    return hidden[0][1][1]
+    return None if _is_partly_there(turn, found) else hidden[0][1][1]
+
+
+def _is_partly_there(turn: Turn, found: FoundPassages) -> bool:
+    return bool(found.contexts or found.silent or (turn.answer and turn.prompts))
 
 
 def _lacks(turn: Turn, found: FoundPassages) -> bool:
     """Whether contexts, question or answer are not there."""
     return not (found.contexts and turn.question and turn.answer)
+
+
+def _is_orphan(turn: Turn) -> bool:
+    return turn.root.span.parent_id is not None and not turn.prompts and not turn.answer
 
 
 def _is_retrieval(turn: Turn) -> bool:
@@ -198,12 +204,9 @@ _IN_ORDER: tuple[tuple[Cause, Callable[[Turn, FoundPassages], object]], ...] = (
     ),
     ("documents_without_text", lambda _, found: not found.contexts and found.silent),
     ("no_documents", lambda turn, found: not found.contexts and turn.retrieves),
-    (
-        "orphan",
-        lambda turn, found: not (found.contexts or turn.prompts or turn.answer) and turn.root.span.parent_id,
-    ),
+    ("orphan", lambda turn, found: not found.contexts and _is_orphan(turn)),
     ("no_retrieval", lambda _, found: not found.contexts),
-    ("unlinked", lambda turn, _: not (turn.answer or turn.seen("llm")) and _is_retrieval(turn)),
+    ("unlinked", lambda turn, _: not turn.answer and not turn.seen("llm") and _is_retrieval(turn)),
     ("no_question", lambda turn, _: not turn.question),
     ("helper_call", lambda turn, found: turn.answer and (found.is_guessed or turn.seen("llm"))),
     ("no_answer", lambda _turn, _found: True),

@@ -115,11 +115,7 @@ def _asked_apart(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
     inner = [Turn.below(node) for node in nodes]
     if parsed.kind == "agent" and any(turn.agentic for turn in inner):
         return []  # what an agent's steps are asked is its own
-    # An answer and passages of its own, be it that only its prompt has them.
-    alone = (
-        turn for turn in inner if is_whole(turn) or (turn.answer and is_judgeable(turn, evidence_of(turn)))
-    )
-    asked = [turn for turn in alone if _own_question(turn.root)]
+    asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
     if len({turn.question for turn in asked}) < 2:
         return []
     return inner if _is_bracket(parsed) or _tells_one_of(parsed, asked, inner) else []
@@ -145,6 +141,11 @@ def _own_question(node: Node) -> str:
     """What a step below says that it was asked, so that it may be a turn of its own."""
     parsed = node.parsed
     return parsed.question if parsed is not None and parsed.kind in ("chain", "agent", "turn") else ""
+
+
+def _stands_alone(turn: Turn) -> bool:
+    """Whether a part has an answer and passages of its own, be it that only its prompt has them."""
+    return is_whole(turn) or (turn.answer != "" and is_judgeable(turn, evidence_of(turn)))
 
 
 @dataclass(eq=False, slots=True, repr=False)

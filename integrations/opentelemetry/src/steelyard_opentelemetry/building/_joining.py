@@ -185,9 +185,7 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
         piece: The model call.
     """
     texts = [[context.text for context in evidence_of(part).contexts] for part in parts]
-    every = list(dict.fromkeys(text for each in texts for text in each))
-    pairs = zip(every, find_passages(every, piece.prompts), strict=True)
-    new = {text for text, seen in pairs if seen.found and reaches(text, piece.prompts)}
+    new = _shown(list(dict.fromkeys(text for each in texts for text in each)), piece.prompts)
     prompts = squeezed(" ".join(piece.prompts))
     used: list[Turn] = []
     for part, each in zip(reversed(parts), reversed(texts), strict=True):
@@ -196,10 +194,18 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
         asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
         if not new.isdisjoint(each) or (not each and asked):
             used.append(part)
-            # What only chose among passages was not asked anything.
-            is_elsewhere = part.question and part.root.span.trace_id != piece.root.span.trace_id
-            new.difference_update(each if is_elsewhere else ())
+            new.difference_update(each if _is_elsewhere(part, piece) else ())
     return used[::-1]
+
+
+def _shown(texts: Sequence[str], prompts: Sequence[str]) -> set[str]:
+    pairs = zip(texts, find_passages(texts, prompts), strict=True)
+    return {text for text, sighting in pairs if sighting.found and reaches(text, prompts)}
+
+
+def _is_elsewhere(part: Turn, piece: Turn) -> bool:
+    """Whether a look-up stands in another trace; what only chose among passages was not asked anything."""
+    return part.question != "" and part.root.span.trace_id != piece.root.span.trace_id
 
 
 def root_of(piece: Turn, parts: Sequence[Turn]) -> Node:

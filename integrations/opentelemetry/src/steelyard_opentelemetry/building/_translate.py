@@ -207,8 +207,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     inputs = (_input(parsed, words) for parsed in _outermost(turn))
     if outermost := next(filter(None, chain(inputs, map(_sent_by, turn.wrappers))), None):
         return outermost, False
-    templates = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
-    sent, filled = _sent(steps), next(templates, None)
+    sent, filled = _sent(steps), _filled_in(steps)
     spoken_last = asked_in(sent)
     is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
     if query := looked_up(steps):
@@ -350,6 +349,11 @@ def _is_sent(query: str, steps: Steps) -> bool:
     """Whether a prompt holds a query; so it counts if no prompt was seen."""
     prompts = [plain(text) for call in steps.calls for text in call.prompts]
     return not prompts or any(plain(query) in text for text in prompts)
+
+
+def _filled_in(steps: Steps) -> Any:
+    filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
+    return next(filled, None)
 
 
 def _sent(steps: Steps) -> Any:

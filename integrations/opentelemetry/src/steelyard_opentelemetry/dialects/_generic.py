@@ -82,31 +82,46 @@ def read(span: Span) -> ParsedSpan | None:
     kind = _kind(span.name, told, came)
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
-    answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
-    parts: dict[str, Any] = {}
-    if kind != "llm" and (found := _documents(told, came, kind)):
+    found = () if kind == "llm" else _documents(told, came, kind)
+    if found:
         kind = "rerank" if kind == "rerank" else "retrieval"
-        parts = {"query": question, "documents": found}
-        if question and kind == "retrieval":
-            parts["answer"] = answer_in(_first(told, _ANSWERS)) or _spoken(came, found)
+        parts = _look_up(kind, told, came, question, found)
     elif kind in _SEARCHES:
-        if (empty := is_empty(came)) or broken or any(map(_kind_of, _types(told))):
-            parts = {"query": question, "empty": empty}
+        is_told = broken or is_empty(came) or any(map(_kind_of, _types(told)))
+        parts = {"query": question, "empty": is_empty(came)} if is_told else {}
     elif kind == "tool":
         parts = _tool(span.name, told, given, came)
-    elif broken or (answer and (question if kind != "llm" else _sent(told, given))):
-        parts = {"answer": answer, "variables": _variables(told), **_step(kind, told, given, came, question)}
+    else:
+        parts = _step(kind, told, given, came, question, broken)
     return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
 
 
-def _step(kind: Kind, told: Mapping[str, Any], given: Any, came: Any, question: str) -> dict[str, Any]:
-    """What a model call was sent, or what a step was given and returned."""
+def _look_up(
+    kind: Kind, told: Mapping[str, Any], came: Any, question: str, found: tuple[Context, ...]
+) -> dict[str, Any]:
+    """What was looked up; an answer beside it, as of one span around a whole turn."""
+    answers = kind == "retrieval" and question
+    answer = (answer_in(_first(told, _ANSWERS)) or _spoken(came, found)) if answers else ""
+    return {"query": question, "documents": found, "answer": answer}
+
+
+def _step(
+    kind: Kind, told: Mapping[str, Any], given: Any, came: Any, question: str, broken: str
+) -> dict[str, Any]:
+    """What a model call was sent, or a step was asked, and the answer; nothing where either is not told."""
+    answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
+    sent = _sent(told, given) if kind == "llm" else ()
+    if not (answer and (sent if kind == "llm" else question)) and not broken:
+        return {}
+    parts = {"answer": answer, "variables": _variables(told)}
     if kind == "llm":
-        return {
-            "messages": _sent(told, given),
-            "passing": (given,) if isinstance(given, Mapping) else (),
-        }
-    return {"question": question, "in_conversation": is_conversation(given), "passing": (given, came)}
+        return {**parts, "messages": sent, "passing": (given,) if isinstance(given, Mapping) else ()}
+    return {
+        **parts,
+        "question": question,
+        "in_conversation": is_conversation(given),
+        "passing": (given, came),
+    }
 
 
 def _tool(name: str, told: Mapping[str, Any], given: Any, came: Any) -> dict[str, Any]:

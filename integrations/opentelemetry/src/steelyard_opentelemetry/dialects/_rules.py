@@ -60,15 +60,12 @@ def fused(spoken: Iterable[ParsedSpan]) -> ParsedSpan | None:
     if len(found) < 2:
         return found[0] if found else None
     best, *others = found
-    missing: dict[str, object] = {}
-    # What one of them reads is not broken because another takes it for JSON.
-    is_read = best.answer or best.messages or best.documents
-    for part in fields(ParsedSpan):
-        if part.name == "hidden" or (part.name == "broken" and is_read):
-            continue
-        if not getattr(best, part.name):
-            missing[part.name] = next((v for other in others if (v := getattr(other, part.name))), None)
-    filled = replace(best, **{name: value for name, value in missing.items() if value})  # type: ignore[arg-type]
+    names = {part.name for part in fields(ParsedSpan)} - {"hidden"}
+    if best.answer or best.messages or best.documents:
+        names.remove("broken")  # what one of them reads is not broken because another takes it for JSON
+    lacks = [name for name in names if not getattr(best, name)]
+    missing = {name: next(filter(None, (getattr(one, name) for one in others)), None) for name in lacks}
+    filled = replace(best, **{name: value for name, value in missing.items() if value})
     # What one of them tells is not hidden; nor is a span with documents or messages.
     told = any(parsed.documents or parsed.messages or not parsed.hidden for parsed in found)
     return replace(filled, hidden=not told)
@@ -231,18 +228,7 @@ def _holds(values: Iterable[Any]) -> bool:
 
 def _fields(rule: SpanRule, span: Span, given: Any, came: Any, asked: str, said: str) -> dict[str, Any]:
     """What was given, what came, what was asked and said, as the fields of a span of the rule's kind."""
-    parts: dict[str, Any] = {"question": asked, "answer": said}
-    if rule.kind == "llm":
-        parts = {"answer": said, **_of_model(rule, span, given, came)}
-    elif rule.kind in ("retrieval", "rerank"):
-        parts = {"query": asked, **_of_look_up(rule, span, given, came)}
-        parts["answer"] = said if rule.answers and rule.answers in span.name else ""
-    elif rule.kind == "tool":
-        name = span.text(rule.tool) if rule.tool else span.name
-        parts = {"tool": name, "result": came, "passing": (given, came)}
-    elif rule.kind == "turn":
-        parts["documents"] = () if came is None else rule.documents(given, came)
-        parts["reference"] = _text(span, (rule.expected,))
+    parts = _of_kind(rule, span, given, came, asked, said)
     if rule.variables:
         parts["variables"] = rule.bound(_texts(decode(_found(span, (rule.variables,)))), given)
     elif rule.kind == "prompt":
@@ -255,6 +241,23 @@ def _fields(rule: SpanRule, span: Span, given: Any, came: Any, asked: str, said:
         parts["passing"] = (raw,) if rule.kind == "retrieval" else (raw, came)
     if not parts.get("documents") and (noted := rule.noted(span, came)):
         parts["noted"] = noted
+    return parts
+
+
+def _of_kind(rule: SpanRule, span: Span, given: Any, came: Any, asked: str, said: str) -> dict[str, Any]:
+    """The fields that spans of the rule's kind have for it."""
+    if rule.kind == "llm":
+        return {"answer": said, **_of_model(rule, span, given, came)}
+    if rule.kind in ("retrieval", "rerank"):
+        answer = said if rule.answers and rule.answers in span.name else ""
+        return {"query": asked, "answer": answer, **_of_look_up(rule, span, given, came)}
+    if rule.kind == "tool":
+        name = span.text(rule.tool) if rule.tool else span.name
+        return {"tool": name, "result": came, "passing": (given, came)}
+    parts: dict[str, Any] = {"question": asked, "answer": said}
+    if rule.kind == "turn":
+        parts["documents"] = () if came is None else rule.documents(given, came)
+        parts["reference"] = _text(span, (rule.expected,))
     return parts
 
 

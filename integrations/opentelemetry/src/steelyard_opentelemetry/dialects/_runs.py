@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import names_passages
-from steelyard.recording.reading import ASKED_NAMES, Message, messages_in, read_shown
+from steelyard.recording.reading import ASKED_NAMES, Message, messages_in, read_shown, spoken
 from steelyard_opentelemetry.dialects._shapes import messages_of
 from steelyard_opentelemetry.spans._documents import documents_in, noted_in, retrieved_in
 from steelyard_opentelemetry.spans._payload import MOST, Words, answer_in, decode, question_in
@@ -23,8 +23,7 @@ def last_reply(came: object) -> str:
 
 def asked_by_user(given: object) -> str:
     """The user's last words in what a step was given."""
-    told = [{"role": message.role, "content": message.text} for message in messages_of(given)]
-    return question_in(told) if told else ""
+    return next(reversed(spoken(messages_of(given))), "")
 
 
 def asked_in_state(given: object) -> str:
