@@ -209,10 +209,10 @@ def test_it_says_whether_the_judge_changed_meanwhile(file: str, changed: dict[st
     assert "the judge changed meanwhile" in event.text
 
 
-def test_silence_is_told_once_and_only_if_asked_for(file: str) -> None:
+def test_silence_is_told_once_and_only_if_asked_for(file: str, caplog: pytest.LogCaptureFixture) -> None:
     now = START
     quiet = Alarm(metric="faithfulness", below=0.5, name="quiet")
-    asked = Alarm(metric="faithfulness", below=0.5, silent_after=60, name="asked")
+    asked = Alarm(metric="faithfulness", below=0.5, silent_after=60, name="asked", to=["log"])
     watcher = AlarmWatcher([quiet, asked], file=file, clock=lambda: now)
     now += 1_000
     assert watcher.look() == []  # nothing was ever scored
@@ -225,6 +225,9 @@ def test_silence_is_told_once_and_only_if_asked_for(file: str) -> None:
     watcher.take([scored(100, 1.0)])
     now = START + 161
     assert [event.kind for event in watcher.look()] == ["silent"]
+    with caplog.at_level(logging.WARNING):
+        watcher.tell()
+    assert "no turn was scored for faithfulness" in caplog.text
 
 
 def run(alarm: Alarm, values: np.ndarray) -> int | None:

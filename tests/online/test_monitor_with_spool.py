@@ -160,19 +160,25 @@ def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     monitor.close()
 
 
-def test_closing_gives_turns_back_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
+@pytest.mark.parametrize("hangs", ["sink", "judge"])
+def test_closing_gives_turns_back_at_once(tmp_path: Path, hangs: str) -> None:
+    """Long before their lease ends."""
+    path = SpoolSettings(path=tmp_path / "s.db", lease_seconds=1_000)
 
     class Hangs(MemorySink):
         async def write(self, evaluations: object) -> None:
             await __import__("asyncio").sleep(100)
 
-    first = Monitor(metrics=[], sinks=[Hangs()], spool=path)
+    judge = SlowJudge(yes, seconds=100 if hangs == "judge" else 0)
+    sinks = [Hangs()] if hangs == "sink" else []
+    first = Monitor(metrics=FAITHFUL, judge=judge, sinks=sinks, spool=path)
     first.submit(turn("a"))
     assert first.flush(0.5) == 1
     assert first.close(0.1) == 0
+    left = first.stats().spool
+    assert left is not None and left.pending + left.undelivered == 1
     sink = MemorySink()
-    second = Monitor(metrics=[], sinks=[sink], spool=path)
+    second = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], spool=path)
     second.start()
     until(lambda: len(sink.evaluations) == 1)
     second.close()

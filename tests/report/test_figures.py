@@ -33,7 +33,11 @@ def test_the_sums_of_the_database_are_those_of_the_values(tmp_path: Path) -> Non
         tmp_path / "s.db",
         [turn(n, value, inclusion=p, at=NOON + n * 3600) for n, (value, p) in enumerate(drawn)],
     )
+    with closing(sqlite3.connect(path)) as stored:
+        stored.execute("UPDATE scores SET threshold = .7 WHERE happened_at > ?", (NOON + 100 * 3600,))
+        stored.commit()
     (metric,) = report(path).figures.metrics
+    assert metric.threshold == 0.7, "the one last used"
     expected = weighted_mean([value for value, _ in drawn], [p for _, p in drawn])
     assert expected is not None
     assert metric.estimate.value == pytest.approx(expected.value)

@@ -226,6 +226,9 @@ def test_an_address_of_an_unknown_kind_is_refused_without_its_password() -> None
     assert "hunter2" not in str(refused.value)
     with pytest.raises(ConfigurationError, match="nosuch://"):
         open_labels("nosuch://me:hunter2@there/db")
+    with pytest.raises(ConfigurationError, match=r"nosuch|cannot be read") as known:
+        open_results("PostgreSQL://me:hunter2@127.0.0.1:1/db")
+    assert "nosuch" not in str(known.value) and "hunter2" not in str(known.value)
 
 
 def test_two_judges_are_read_alike_from_every_store(store: Store) -> None:

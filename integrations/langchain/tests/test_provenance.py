@@ -27,6 +27,17 @@ def size_of(receiver: Receiver) -> int:
     return int(receiver.drafts[-1].size)
 
 
+def test_every_run_of_a_turn_has_a_weight(receiver: Receiver, config: Any) -> None:
+    chain: Any = ChatPromptTemplate.from_template("{question}") | says("It is Paris.")
+    sizes = []
+    for _ in range(2):
+        chain.invoke({"question": QUESTION}, config)
+        sizes.append(size_of(receiver))
+        for _ in range(50):
+            chain = chain | (lambda message: message)
+    assert sizes[1] >= sizes[0] + 50 * 500
+
+
 def test_a_grader_on_its_own_is_not_a_turn_but_a_short_answer_is(receiver: Receiver) -> None:
     attach(receiver)
     try:
