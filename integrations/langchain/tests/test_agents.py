@@ -16,18 +16,7 @@ from langchain_core.tools import (
     create_retriever_tool,
     tool,
 )
-from langchain_parts import (
-    BERLIN,
-    PARIS,
-    QUESTION,
-    SEINE,
-    Receiver,
-    Shelf,
-    calls,
-    lcel,
-    says,
-    texts,
-)
+from langchain_parts import BERLIN, PARIS, QUESTION, SEINE, Receiver, Shelf, calls, lcel, says, texts
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
@@ -51,6 +40,14 @@ def retriever_tool(response_format: Any) -> Any:
 
 def user(text: str = ASKED) -> Any:
     return {"messages": [("user", text)]}
+
+
+def remembering(state: Any, *steps: Any) -> Any:
+    """A graph of steps one after the other that remembers its threads."""
+    builder = StateGraph(state)
+    builder.add_sequence(steps)
+    builder.add_edge(START, steps[0].__name__)
+    return builder.compile(checkpointer=InMemorySaver())
 
 
 @pytest.mark.parametrize("response_format", ["content", "content_and_artifact"])
@@ -172,10 +169,7 @@ def approval_graph(model: Any) -> Any:
     def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [model.invoke([HumanMessage(f"{PARIS.page_content} {QUESTION}")])]}
 
-    builder = StateGraph(MessagesState)
-    builder.add_sequence([retrieve, approve, answer])
-    builder.add_edge(START, "retrieve")
-    return builder.compile(checkpointer=InMemorySaver())
+    return remembering(MessagesState, retrieve, approve, answer)
 
 
 def test_interrupt_and_resume(receiver: Receiver, config: Any, handler: CallbackHandler) -> None:
@@ -205,10 +199,7 @@ def test_what_a_person_says_to_a_graph_is_neither_its_question_nor_a_passage(
         rest = f"{SHELF.invoke('capital')[0].page_content}\nA person said: {state['remark']}"
         return {"answer": str(says("Paris.").invoke(f"{state['report']}\n{rest}").content)}
 
-    builder = StateGraph(Draft)
-    builder.add_sequence([review, answer])
-    builder.add_edge(START, "review")
-    graph = builder.compile(checkpointer=InMemorySaver())
+    graph = remembering(Draft, review, answer)
     thread: Any = {**config, "configurable": {"thread_id": "t3"}}
     graph.invoke({"report": {"kind": "crack", "at": "beam 4"}}, thread)
     graph.invoke(Command(resume="Say it in a single word, please."), thread)
@@ -236,10 +227,7 @@ def test_a_draft_that_a_person_sends_is_the_answer(receiver: Receiver, config: A
     def review(state: Letter) -> Letter:
         return {"sent": interrupt(state["draft"])}
 
-    builder = StateGraph(Letter)
-    builder.add_sequence([write, review])
-    builder.add_edge(START, "write")
-    graph = builder.compile(checkpointer=InMemorySaver())
+    graph = remembering(Letter, write, review)
     thread: Any = {**config, "configurable": {"thread_id": "t5"}}
     graph.invoke({"mail": MAIL}, thread)
     graph.invoke(Command(resume=said), thread)
@@ -265,10 +253,7 @@ def test_two_interrupts(receiver: Receiver, config: Any) -> None:
     def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [says("Paris.").invoke(PARIS.page_content)]}
 
-    builder = StateGraph(MessagesState)
-    builder.add_sequence([retrieve, ask, ask_again, answer])
-    builder.add_edge(START, "retrieve")
-    graph = builder.compile(checkpointer=InMemorySaver())
+    graph = remembering(MessagesState, retrieve, ask, ask_again, answer)
     thread: Any = {**config, "configurable": {"thread_id": "t4"}}
     graph.invoke(user(QUESTION), thread)
     graph.invoke(Command(resume=""), thread)
@@ -293,10 +278,7 @@ def test_documents_that_a_thread_remembers_are_not_this_turns(receiver: Receiver
         shown = state["documents"][0].page_content if "capital" in state["question"] else "(nothing)"
         return {"answer": str(says("A reply.").invoke(f"{shown} {state['question']}").content)}
 
-    builder = StateGraph(Library)
-    builder.add_sequence([retrieve, generate])
-    builder.add_edge(START, "retrieve")
-    graph: Any = builder.compile(checkpointer=InMemorySaver())
+    graph = remembering(Library, retrieve, generate)
     thread: Any = {**config, "configurable": {"thread_id": "t5"}}
     graph.invoke({"question": QUESTION}, thread)
     graph.invoke({"question": "Thanks!"}, thread)
@@ -374,10 +356,8 @@ def team(*, approves: str, by: str) -> Any:
         return {"messages": [says(approves).invoke([("system", by), *state["messages"]])]}
 
     graph = StateGraph(MessagesState)
-    graph.add_node("write", write)
-    graph.add_node("review", review)
+    graph.add_sequence([write, review])
     graph.add_edge(START, "write")
-    graph.add_edge("write", "review")
     return graph.compile()
 
 
