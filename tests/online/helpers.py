@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.metrics import Faithfulness, Metric
-from steelyard.online import Stats
+from steelyard.online import Monitor, Stats
 from steelyard.questions import Answer, Question, Reply, Request, YesNo
 from steelyard.record import Context, Record, TraceRef
 from steelyard.testing import ScriptedJudge
@@ -53,6 +54,13 @@ def turn(name: str = "", **changes: Any) -> Record:
 
 def traced(number: int, **changes: Any) -> Record:
     return turn(trace=TraceRef(trace_id=f"{number:032x}", span_id=f"{number:016x}"), **changes)
+
+
+def finish(monitor: Monitor, turns: Iterable[Any], *, seconds: float = 60) -> None:
+    """Submit turns, and wait until all is done about them."""
+    for one in turns:
+        monitor.submit(one)
+    assert monitor.flush(seconds) == 0
 
 
 def check_law(stats: Stats) -> None:

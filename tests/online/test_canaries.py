@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL
+from online.helpers import FAITHFUL, finish
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge import LocalJudge
 from steelyard.judge.middleware import Cache
@@ -123,9 +123,7 @@ def test_a_judge_that_slips_more_often_is_noticed_when_it_is_asked(caplog: pytes
 
 def test_canaries_of_before_say_nothing_of_a_fall_of_now() -> None:
     monitor = monitor_of(ScriptedJudge(Knowing()), canaries=Canaries(share=1.0, probes=20))
-    for number in range(150):
-        monitor.submit(turn(number))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(number) for number in range(150)))
     found = wait_for(monitor, lambda one: one.state == "watching" and not one.waiting)
     assert found.asked >= 100 and found.cause_of_fall == "unknown"
     monitor.close()
@@ -141,9 +139,7 @@ def test_probes_never_count_as_turns() -> None:
         canaries=Canaries(share=1.0, probes=20),
     )
     monitor.on_evaluation(lambda evaluation: heard.append(evaluation.record_id))
-    for number in range(20):
-        monitor.submit(turn(number))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(number) for number in range(20)))
     found = wait_for(monitor, lambda one: one.state == "watching" and not one.waiting)
     stats = monitor.stats()
     assert script.probes == found.usage.requests > 80
@@ -158,9 +154,7 @@ def test_a_share_of_turns_is_followed_by_canaries() -> None:
     monitor = monitor_of(ScriptedJudge(Knowing()), canaries=Canaries(share=0.25, probes=20))
     learned(monitor)
     before = reading(monitor).asked
-    for number in range(1, 401):
-        monitor.submit(turn(number))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(number) for number in range(1, 401)))
     found = wait_for(monitor, lambda one: not one.waiting)
     assert 60 <= found.asked - before <= 145, "a quarter of 400, give or take five standard deviations"
     monitor.close()

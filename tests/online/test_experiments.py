@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from online.helpers import FAITHFUL, check_law, turn
+from online.helpers import FAITHFUL, check_law, finish, turn
 from steelyard.cli._app import build
 from steelyard.diagnosis import Experiments
 from steelyard.errors import ConfigurationError
@@ -47,9 +47,7 @@ def test_bad_turns_are_tried_once_and_never_recorded(tmp_path: Path) -> None:
         experiments=Experiments(replay=replay, per_turn=3, per_day=4),
     )
     monitor.submit(turn("fine"))
-    for name in ("bad", "next", "after"):
-        monitor.submit(turn(name, answer=BAD))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(name, answer=BAD) for name in ("bad", "next", "after")))
     stats = monitor.stats()
     assert (stats.seen, stats.evaluated, stats.replays) == (4, 4, 4)
     check_law(stats)

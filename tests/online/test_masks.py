@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from online.helpers import FAITHFUL, check_law, kind_judge, traced, turn
+from online.helpers import FAITHFUL, check_law, finish, kind_judge, traced, turn
 from steelyard.online import Monitor
 from steelyard.record import Record, Timings, TraceRef
 from steelyard.testing import MemorySink
@@ -143,9 +143,7 @@ def test_masks_that_hang_do_not_use_up_the_threads_of_later_ones() -> None:
         return record
 
     monitor = Monitor(metrics=[], sinks=[], mask=mask, mask_timeout=0.2)
-    for name in ("hangs 1", "hangs 2", "hangs 3"):
-        monitor.submit(turn(name))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(name) for name in ("hangs 1", "hangs 2", "hangs 3")))
     monitor.submit(turn("passes"))
     assert monitor.flush(60) == 0
     stats = monitor.stats()

@@ -16,7 +16,7 @@ import pytest
 from opentelemetry.context import get_current
 
 from judge_server import JudgeServer
-from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge, traced, turn, yes
+from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, finish, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import AnswerRelevancy, Faithfulness, Hallucination
 from steelyard.online import Canaries, Monitor, Selection, SpoolSettings
@@ -49,9 +49,7 @@ def test_a_turn_is_judged_and_delivered() -> None:
 
 def test_a_turn_that_comes_by_a_recorder_and_by_its_spans_is_told(caplog: pytest.LogCaptureFixture) -> None:
     monitor = Monitor(metrics=[], sinks=[])
-    for framework in ("langchain", "llamaindex"):
-        monitor.submit(turn(trace=TraceRef(framework=framework)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(trace=TraceRef(framework=framework)) for framework in ("langchain", "llamaindex")))
     assert not caplog.text
     monitor.submit(turn(trace=TraceRef(framework="opentelemetry")))
     assert monitor.flush(60) == 0
@@ -61,9 +59,7 @@ def test_a_turn_that_comes_by_a_recorder_and_by_its_spans_is_told(caplog: pytest
 
 def test_nothing_is_scored_and_everything_accounted_without_metrics() -> None:
     monitor = Monitor(metrics=[], sinks=[])
-    for _ in range(50):
-        monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn() for _ in range(50)))
     assert monitor.stats().evaluated == 50
     monitor.close()
 
@@ -120,9 +116,7 @@ def test_sampling_is_the_same_everywhere_and_nested() -> None:
     def picked(rate: float) -> set[str]:
         sink = MemorySink()
         monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], sample_rate=rate)
-        for number in range(400):
-            monitor.submit(traced(number, id=str(number)))
-        assert monitor.flush(60) == 0
+        finish(monitor, (traced(number, id=str(number)) for number in range(400)))
         check_law(monitor.stats())
         assert {e["faithfulness"].inclusion_probability for e in sink.evaluations} == {rate}
         monitor.close()
@@ -141,9 +135,7 @@ def test_each_metric_can_have_a_rate_of_its_own() -> None:
         sinks=[sink],
         selection=Selection(rate=0.5, metric_rates={"dear": 0.2}),
     )
-    for number in range(200):
-        monitor.submit(traced(number))
-    assert monitor.flush(60) == 0
+    finish(monitor, (traced(number) for number in range(200)))
     dear = [e["dear"] for e in sink.evaluations if len(e.scores) == 2]
     assert 0 < len(dear) < len(sink.evaluations)
     assert {score.inclusion_probability for score in dear} == {0.1}
@@ -177,9 +169,7 @@ def test_bytes_bound_the_queue_too() -> None:
 def test_no_more_turns_at_once_than_allowed() -> None:
     judge = SlowJudge(yes, seconds=0.02)
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], concurrency=4)
-    for _ in range(30):
-        monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn() for _ in range(30)))
     assert judge.peak == 4
     monitor.close()
 
@@ -264,9 +254,7 @@ def test_callbacks_can_be_slow_raise_and_be_taken_back(caplog: pytest.LogCapture
     monitor.on_evaluation(bad)
     stop = monitor.on_evaluation(lambda evaluation: heard.append(evaluation.record_id))
     with caplog.at_level(logging.WARNING, "steelyard"):
-        for name in "abc":
-            monitor.submit(turn(name))
-        assert monitor.flush(60) == 0
+        finish(monitor, (turn(name) for name in "abc"))
     assert sorted(heard) == ["a", "b", "c"]
     assert len(caplog.records) == 1
     stop()
@@ -321,9 +309,7 @@ def test_a_callback_that_wants_to_exit_does_not_end_the_callbacks() -> None:
         raise SystemExit
 
     monitor.on_evaluation(leave)
-    for name in ("a", "b"):
-        monitor.submit(turn(name))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(name) for name in ("a", "b")))
     assert seen == ["a", "b"]
     monitor.close()
 
@@ -410,9 +396,7 @@ def test_a_named_judge_asks_as_many_at_a_time_as_turns_are_judged(monkeypatch: p
         monkeypatch.setenv("STEELYARD_JUDGE", "openai:stub")
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         monitor = Monitor(metrics=FAITHFUL, sinks=[MemorySink()], concurrency=40)
-        for number in range(40):
-            monitor.submit(turn(str(number)))
-        assert monitor.flush(60) == 0
+        finish(monitor, (turn(str(number)) for number in range(40)))
         assert server.peak == 40
         monitor.close()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, SlowJudge, check_law, kind_judge, turn, yes
+from online.helpers import FAITHFUL, SlowJudge, check_law, finish, kind_judge, turn, yes
 from online.spooling import check_spool
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
@@ -30,9 +30,7 @@ def test_turns_go_through_the_spool(tmp_path: Path) -> None:
     monitor = Monitor(
         metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], spool=tmp_path / "s.db", sample_rate=0.999
     )
-    for number in range(40):
-        monitor.submit(turn(f"turn {number}"))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(f"turn {number}") for number in range(40)))
     spool = check_spool(monitor.stats())
     assert (spool.evaluated, spool.undelivered) == (40, 0)
     assert monitor.stats().spooled == 40
@@ -69,9 +67,7 @@ def test_turns_that_are_being_stored_at_the_end_are_not_counted_as_given_up(tmp_
 def test_a_flush_right_after_start_waits_for_what_an_earlier_process_left(tmp_path: Path) -> None:
     settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
     earlier = Monitor(metrics=[], sinks=[], spool=settings)
-    for number in range(20):
-        earlier.submit(turn(f"turn {number}"))
-    assert earlier.flush(60) == 0
+    finish(earlier, (turn(f"turn {number}") for number in range(20)))
     earlier.close()
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from calibration.pairs import labelled
-from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from online.helpers import FAITHFUL, check_law, finish, kind_judge, turn
 from steelyard.calibration import Calibration, Fit, FittedScreen, Key, fit
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
@@ -62,9 +62,7 @@ def numbered(number: int, **changes: Any) -> Any:
 
 
 def run(monitor: Monitor, count: int, **changes: Any) -> None:
-    for number in range(count):
-        monitor.submit(numbered(number, **changes))
-    assert monitor.flush(60) == 0
+    finish(monitor, (numbered(number, **changes) for number in range(count)))
 
 
 def test_the_screen_sees_every_turn_and_the_judge_a_share(tmp_path: Path) -> None:

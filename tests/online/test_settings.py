@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from online.helpers import FAITHFUL, kind_judge, turn
+from online.helpers import FAITHFUL, finish, kind_judge, turn
 from steelyard.errors import ConfigurationError
 from steelyard.online import (
     Monitor,
@@ -254,9 +254,7 @@ def test_the_worker_command(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     spool = SpoolSettings(path=path, evaluate=False)
     host = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=spool)
-    for number in range(5):
-        host.submit(turn(f"turn {number}"))
-    assert host.flush(60) == 0
+    finish(host, (turn(f"turn {number}") for number in range(5)))
     done = steelyard("worker", "--spool", str(path), "--once", cwd=tmp_path, STEELYARD_SINKS="sqlite:out.db")
     assert done.returncode == 0, done.stderr
     evaluations = list(read_evaluations(tmp_path / "out.db"))

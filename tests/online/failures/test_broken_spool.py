@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import check_law, turn
+from online.helpers import check_law, finish, turn
 from online.spooling import check_spool
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online._worker import _again_and_again
@@ -50,9 +50,7 @@ def test_a_spool_that_breaks_in_mid_flight_loses_nothing_in_memory(tmp_path: Pat
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("DROP TABLE turns")
     db.close()
-    for number in range(20):
-        monitor.submit(turn(f"after{number}"))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(f"after{number}") for number in range(20)))
     stats = monitor.stats()
     check_law(stats)
     # A process that may not judge waits until the file, made anew, takes its turns.
@@ -149,9 +147,7 @@ def test_the_size_cap_skips_by_name(tmp_path: Path) -> None:
         sinks=[],
         spool=SpoolSettings(path=tmp_path / "s.db", max_bytes=10_000, evaluate=False),
     )
-    for number in range(10):
-        monitor.submit(turn(f"turn{number}", answer="x" * 3_000))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(f"turn{number}", answer="x" * 3_000) for number in range(10)))
     stats = monitor.stats()
     assert stats.skipped["spool_full"] + stats.spooled == 10
     assert 0 < stats.spooled < 5

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, kind_judge, turn
+from online.helpers import FAITHFUL, finish, kind_judge, turn
 from online.spooling import check_spool
 from steelyard.errors import SinkError
 from steelyard.online import Monitor, SpoolSettings
@@ -177,9 +177,7 @@ def test_a_result_that_fails_alone_is_refused_by_name_and_holds_up_no_other(
     sink = Refusing(name="picky")
     sink.error = error
     monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
-    for number in range(100):
-        monitor.submit(turn(str(number)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(str(number)) for number in range(100)))
     counts = monitor.stats().sinks["picky"]
     cause = "rejected" if isinstance(error, SinkError) else "ValueError"
     assert (counts.written, counts.refused, counts.lost) == (90, {cause: 10}, 0)
@@ -303,9 +301,7 @@ def test_without_a_spool_a_result_whose_trace_has_not_come_is_refused_by_name() 
 
     sink = Knows()
     monitor = Monitor(metrics=[], sinks=[sink])
-    for name in ("a", "early", "b"):
-        monitor.submit(turn(name))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(name) for name in ("a", "early", "b")))
     counts = monitor.stats().sinks[sink.name]
     assert (counts.written, counts.refused, counts.lost) == (2, {"trace_not_found": 1}, 0)
     monitor.close()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from online.helpers import turn
+from online.helpers import finish, turn
 from online.spooling import check_spool
 from servers import NatsServer, PostgresServer, RabbitServer
 from steelyard.online import Monitor, SpoolSettings
@@ -90,9 +90,7 @@ time.sleep(30)
 def test_killing_the_worker_loses_nothing(tmp_path: Path) -> None:
     path, out = tmp_path / "s.db", tmp_path / "out"
     host = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=path, evaluate=False))
-    for number in range(30):
-        host.submit(turn(f"turn{number}"))
-    assert host.flush(60) == 0
+    finish(host, (turn(f"turn{number}") for number in range(30)))
     for wanted in (3, 12, 30):
         worker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_WORKER), path, out])
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, kind_judge, turn
+from online.helpers import FAITHFUL, finish, kind_judge, turn
 from servers import NatsServer, free_port
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.record import Context, Record
@@ -38,9 +38,7 @@ def test_a_worker_judges_what_is_on_the_broker_and_leaves(nats_server: NatsServe
     application = Monitor(
         metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=SpoolSettings(path=url, evaluate=False)
     )
-    for number in range(5):
-        application.submit(turn(str(number)))
-    assert application.flush(60) == 0
+    finish(application, (turn(str(number)) for number in range(5)))
     application.close()
     by_variable = worker(tmp_path, "--once", "--concurrency", "3", STEELYARD_SPOOL=url)
     _, said = by_variable.communicate(timeout=150)
@@ -121,9 +119,7 @@ def test_a_worker_tells_what_waits_for_a_sink_and_the_queue_command_shows_it(
     options = ("--spool" if kind == "file" else "--queue", path)
     settings = SpoolSettings(path=tmp_path / path if kind == "file" else path, evaluate=False)
     application = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=settings)
-    for number in range(5):
-        application.submit(turn(str(number)))
-    assert application.flush(60) == 0
+    finish(application, (turn(str(number)) for number in range(5)))
     application.close()
     # A server that listens and says nothing has the worker stopped in the middle of a write.
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from nats.js import JetStreamContext
 
-from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from online.helpers import FAITHFUL, check_law, finish, kind_judge, turn
 from online.queue.nats import counted, lease, lease_one, on_server, queue_at, result, selected
 from servers import NatsServer, new_name
 from steelyard.online import Monitor, SpoolSettings
@@ -35,9 +35,7 @@ def test_one_process_puts_turns_in_and_another_one_judges_them(nats_server: Nats
     )
     worker = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], spool=url)
     worker.start()
-    for number in range(40):
-        application.submit(turn(str(number)))
-    assert application.flush(60) == 0
+    finish(application, (turn(str(number)) for number in range(40)))
     assert application.stats().spooled == 40
     check_law(application.stats())
     until(lambda: worker.stats().sinks["memory"].written == 40)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, check_law, turn, yes
+from online.helpers import FAITHFUL, check_law, finish, turn, yes
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online.queue._protocol import QueueCounts
@@ -150,9 +150,7 @@ def test_a_removed_spool_is_noticed_and_made_again(tmp_path: Path, caplog: pytes
     with caplog.at_level(logging.WARNING, "steelyard"):
         for suffix in ("", "-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
-        for number in range(20):
-            monitor.submit(turn(f"{number}"))
-        assert monitor.flush(60) == 0
+        finish(monitor, (turn(f"{number}") for number in range(20)))
         until(lambda: path.exists() and monitor.stats().spool is not None)
         monitor.submit(turn("after"))
         assert monitor.flush(60) == 0
@@ -218,9 +216,7 @@ def test_a_surrogate_anywhere_is_repaired_or_refused_alone(tmp_path: Path) -> No
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
     monitor.submit(turn("odd", contexts_source="\ud800", contexts=(Context(text="x", id="\udfff"),)))
-    for number in range(10):
-        monitor.submit(turn(f"{number}"))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(f"{number}") for number in range(10)))
     assert {str(number) for number in range(10)} <= set(sink.by_record)
     check_law(monitor.stats())
     assert monitor.stats().spool is not None

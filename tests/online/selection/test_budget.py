@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from online.helpers import FAITHFUL, Clock, check_law, kind_judge, traced, turn, yes
+from online.helpers import FAITHFUL, Clock, check_law, finish, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.online import Budget, Monitor, Price, Rule, Selection, SpoolSettings
 from steelyard.online._screening import Allocation
@@ -186,9 +186,7 @@ def test_the_throttle_of_a_monitor() -> None:
     monitor = Monitor(
         metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], throttle=10, selection=Selection(rules=rules)
     )
-    for number in range(200):
-        monitor.submit(traced(number, tags=("must",) if number % 50 == 0 else ()))
-    assert monitor.flush(60) == 0
+    finish(monitor, (traced(number, tags=("must",) if number % 50 == 0 else ()) for number in range(200)))
     stats = monitor.stats()
     check_law(stats)
     assert 5 <= stats.evaluated <= 14
@@ -249,9 +247,7 @@ def test_a_masked_out_turn_gives_its_reservation_back() -> None:
 
     forced = Selection(rules=[Rule(tags=["must"], force=True)])
     monitor = Monitor(metrics=[], sinks=[], throttle=100, mask=mask, selection=forced)
-    for _ in range(100):
-        monitor.submit(turn(tags=("must",)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(tags=("must",)) for _ in range(100)))
     monitor.submit(turn())
     assert monitor.flush(60) == 0
     stats = monitor.stats()
@@ -264,9 +260,7 @@ def test_a_turn_that_the_queue_refuses_gives_its_reservation_back(tmp_path: Path
     forced = Selection(rules=[Rule(tags=["must"], force=True)])
     spool = SpoolSettings(path=tmp_path / "s.db", max_bytes=20_000)
     monitor = Monitor(metrics=[], sinks=[], throttle=10, selection=forced, spool=spool)
-    for number in range(10):
-        monitor.submit(turn(f"{number}", tags=("must",), answer="too long " * 5_000))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(f"{number}", tags=("must",), answer="too long " * 5_000) for number in range(10)))
     monitor.submit(turn("fits"))
     assert monitor.flush(60) == 0
     stats = monitor.stats()
@@ -278,9 +272,7 @@ def test_a_turn_that_the_queue_refuses_gives_its_reservation_back(tmp_path: Path
 def test_a_turn_that_a_throttle_cuts_off_is_skipped_by_name() -> None:
     forced = Selection(rules=[Rule(tags=["must"], force=True)])
     monitor = Monitor(metrics=[], sinks=[], throttle=10, selection=forced)
-    for number in range(15):
-        monitor.submit(turn(tags=("must",) if number < 10 else ()))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(tags=("must",) if number < 10 else ()) for number in range(15)))
     stats = monitor.stats()
     assert (stats.evaluated, stats.skipped) == (10, {"throttled": 5})
     monitor.close()
@@ -344,9 +336,7 @@ def test_forced_turns_go_past_the_budget_and_are_on_its_bill() -> None:
     monitor = Monitor(
         metrics=FAITHFUL, judge=Dear(yes), sinks=[], budget=budget, selection=selection, concurrency=1
     )
-    for number in range(12):
-        monitor.submit(traced(number, tags=("must",)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (traced(number, tags=("must",)) for number in range(12)))
     assert monitor.stats().evaluated == 12
     monitor.submit(traced(100))
     assert monitor.flush(60) == 0

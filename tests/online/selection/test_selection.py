@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online.helpers import FAITHFUL, TestDraft, check_law, kind_judge, traced, turn
+from online.helpers import FAITHFUL, TestDraft, check_law, finish, kind_judge, traced, turn
 from steelyard.errors import ConfigurationError
 from steelyard.online import Decision, Monitor, Rule, Selection, Suspicion, sampling_position
 from steelyard.questions import Answer, Question, Request, YesNo
@@ -174,9 +174,7 @@ def test_a_disliked_turn_that_was_judged_is_judged_again_at_the_right_rate() -> 
     judge = kind_judge()
     selection = Selection(rate=0.5, suspicion=Suspicion(rate=1.0))
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], selection=selection)
-    for number in range(40):
-        monitor.submit(traced(number, id=str(number)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (traced(number, id=str(number)) for number in range(40)))
     picked = len(sink.evaluations)
     assert 10 < picked < 30
     for number in range(40):
@@ -194,9 +192,7 @@ def test_a_disliked_turn_whose_rate_that_does_not_raise_is_judged_once() -> None
     judge = kind_judge()
     selection = Selection(rate=0.9, suspicion=Suspicion(rate=0.9))
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], selection=selection)
-    for number in range(20):
-        monitor.submit(traced(number, id=str(number)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (traced(number, id=str(number)) for number in range(20)))
     picked = len(judge.requests)
     for number in range(20):
         monitor.feedback(str(number), False)
@@ -246,9 +242,7 @@ def test_nothing_is_built_that_no_rule_could_pick() -> None:
 def test_a_dislike_reaches_back_a_thousand_turns() -> None:
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
-    for number in range(1_001):
-        monitor.submit(turn(str(number)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(str(number)) for number in range(1_001)))
     assert sink.evaluations == []
     monitor.feedback("0", False)
     monitor.feedback("1", False)
@@ -261,9 +255,7 @@ def test_a_dislike_reaches_back_a_thousand_turns() -> None:
 def test_a_dislike_reaches_back_over_sixteen_megabytes() -> None:
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
-    for number in range(20):
-        monitor.submit(turn(str(number), metadata={"page": "x" * 2**20}))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(str(number), metadata={"page": "x" * 2**20}) for number in range(20)))
     assert sink.evaluations == []
     for number in range(20):
         monitor.feedback(str(number), False)
@@ -281,9 +273,7 @@ RATE = 0.1
 def judged(ids: list[str], **options: object) -> int:
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], **options)  # type: ignore[arg-type]
-    for name in ids:
-        monitor.submit(turn(name, trace=TraceRef(trace_id=name)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(name, trace=TraceRef(trace_id=name)) for name in ids))
     monitor.close()
     return len(sink.evaluations)
 
@@ -302,9 +292,7 @@ def test_processes_with_one_key_agree_and_samples_are_nested(monkeypatch: pytest
     below = [name for name in ids if sampling_position(name, "1234567890123456") < 0.3]
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], sample_rate=0.3)
-    for name in ids:
-        monitor.submit(turn(name, trace=TraceRef(trace_id=name)))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(name, trace=TraceRef(trace_id=name)) for name in ids))
     monitor.close()
     assert sorted(one.record_id for one in sink.evaluations) == sorted(below)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, Clock, SlowJudge, check_law, kind_judge, turn, yes
+from online.helpers import FAITHFUL, Clock, SlowJudge, check_law, finish, kind_judge, turn, yes
 from steelyard.online import Budget, Monitor, Rule, Selection, Spool, SpoolSettings
 from steelyard.online.queue._turns import Selected
 from steelyard.online.selection._shared_budget import UNKNOWN_PAUSE, Claim
@@ -18,9 +18,7 @@ from waiting import until
 def test_a_budget_is_asked_for_turns_found_in_the_spool_and_given_back(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     host = Monitor(metrics=[], sinks=[], throttle=1000, spool=SpoolSettings(path=path, evaluate=False))
-    for number in range(60):
-        host.submit(turn(f"{number}"))
-    assert host.flush(60) == 0
+    finish(host, (turn(f"{number}") for number in range(60)))
     host.close()
     judge = kind_judge()
     worker = Monitor(
@@ -46,9 +44,7 @@ def test_a_budget_is_asked_for_turns_found_in_the_spool_and_given_back(tmp_path:
 def test_processes_on_one_spool_share_a_budget(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     host = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=path, evaluate=False))
-    for number in range(40):
-        host.submit(turn(f"{number}"))
-    assert host.flush(60) == 0
+    finish(host, (turn(f"{number}") for number in range(40)))
     host.close(0)
     judges = [SlowJudge(yes, seconds=0.05) for _ in range(2)]
     budget = Budget(requests_per_day=12)
@@ -161,9 +157,7 @@ def test_what_was_judged_past_a_spool_that_failed_is_entered_later(tmp_path: Pat
     assert monitor.flush(60) == 0
     aside = path.rename(tmp_path / "aside")
     path.mkdir()  # so that no other one is made there
-    for number in range(3):
-        monitor.submit(turn(f"past {number}"))
-    assert monitor.flush(60) == 0
+    finish(monitor, (turn(f"past {number}") for number in range(3)))
     assert monitor.stats().evaluated == 3
     path.rmdir()
     aside.rename(path)
