@@ -67,6 +67,19 @@ def test_what_stands_before_all_that_stays_alike_may_be_instructions() -> None:
     assert filled is None
 
 
+def test_the_heading_of_the_question_is_no_part_of_what_stands_above_it() -> None:
+    """Prompts of one beginning may have it or not, and passages may have lines in common, as code has."""
+    learnt = PromptTemplates()
+    code = "\n```python\nlimit = {}\n```\nSo says the council."
+    for at in range(16):
+        question = f"When does the ferry of day {at} leave?"
+        passage = f"Of {at} days." + (code.format(at) if at % 3 else "")
+        heading = "### Question\n" if at % 2 else ""
+        prompt = f"### Task\nBe brief.\n### Pages\n{passage}\n{heading}{question}\n### Reply"
+        filled = learnt.filled_in(prompt, question=question)
+        assert at < 13 or filled == [passage]
+
+
 def test_what_somebody_said_is_no_passage() -> None:
     learnt = PromptTemplates()
     template = "Be brief.\nHuman: {asked}\nAI: {said}\nContext:\n{passage}\nQuestion: {question}"

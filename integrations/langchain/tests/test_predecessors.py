@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-from langchain_core.runnables import Runnable, RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 from langchain_parts import PARIS, QUESTION, SEINE, Receiver, Shelf, says, texts
 
 from steelyard_langchain import CallbackHandler, attach, record
@@ -260,3 +260,26 @@ def test_large_prompts_and_all_but_the_latest_are_let_go(receiver: Receiver) -> 
     alive = [at for at, one in enumerate(held) if one() is not None]
     assert 0 not in alive
     assert len(alive) <= 12
+
+
+def test_an_answer_that_was_checked_ends_its_search_and_is_no_passage_later(receiver: Receiver) -> None:
+    """What a run asked last may be a check of its answer."""
+    kept: list[str] = []
+
+    def recall(_: str) -> str:
+        return "\n".join(kept)
+
+    def turn(question: str) -> dict[str, Any]:
+        found = Shelf(documents=[PARIS if "capital" in question else SEINE]).invoke(question)
+        shown = RunnableLambda(recall).invoke("")
+        reply = f"{MANY} {PARIS.page_content}" if "capital" in question else SEINE_RUNS
+        said = says(reply).invoke(f"{shown}\n\n{found[0].page_content}\n\n{question}").content
+        says("yes").invoke(f"Is this grounded? Reply yes or no.\n{said}")
+        kept.append(f"Guest of the house: {question}\nHouse: {said}")
+        return {"reply_to_guest": said}
+
+    for question in (QUESTION, RIVER):
+        RunnableLambda(turn).invoke(question)
+    first, second = receiver.records
+    assert texts(first.contexts) == [PARIS.page_content]
+    assert texts(second.contexts) == [SEINE.page_content]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
-from langchain_parts import PARIS, QUESTION, Receiver, Shelf, joined, says, texts
+from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
+from langchain_parts import PARIS, QUESTION, Receiver, Shelf, calls, joined, says, texts
+from langgraph.graph import START, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
 
 from steelyard_langchain import attach, detach
 
@@ -268,3 +273,94 @@ def test_of_an_input_of_odd_names_the_only_text_that_is_no_code_is_the_question(
     assert (record.question, record.answer) == (QUESTION, "It is Paris.")
     assert [note.partition(":")[0] for note in record.notes] == ["question_guessed"]
     assert texts(record.contexts) == [PARIS.page_content]
+
+
+def test_a_list_of_messages_that_the_caller_goes_on_with_is_read_as_it_was(
+    receiver: Receiver, config: Any
+) -> None:
+    def answer(state: dict[str, Any]) -> dict[str, Any]:
+        found = Shelf(documents=[PARIS]).invoke(QUESTION)
+        said = says("It is Paris.").invoke(f"{joined(found)}\n\n{QUESTION}")
+        return {"messages": [*state["messages"], said]}
+
+    asked = [("user", QUESTION)]
+    returned = RunnableLambda(answer).invoke({"messages": asked}, config)["messages"]
+    for messages in (asked, returned):
+        messages.append(("user", "And of Germany?"))
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, "It is Paris.")
+
+
+def test_what_tells_the_form_of_the_reply_is_not_a_passage(receiver: Receiver, config: Any) -> None:
+    form = 'Reply with JSON that has these fields: {"answer": "a text", "sources": ["a text each"]}'
+    ask = ChatPromptTemplate.from_template("{context}\n\n{question}\n\n{format_instructions}")
+    reply = '{"answer": "It is Paris.", "sources": ["d1"]}'
+
+    def run(question: str) -> Any:
+        found = joined(Shelf(documents=[PARIS]).invoke(question))
+        filled = {"context": found, "question": question, "format_instructions": form}
+        return (ask | says(reply) | StrOutputParser() | JsonOutputParser()).invoke(filled)["answer"]
+
+    RunnableLambda(run).invoke(QUESTION, config)
+    assert texts(receiver.record.contexts) == [PARIS.page_content]
+    assert receiver.record.answer == "It is Paris."
+
+
+def test_what_stands_in_an_entry_with_a_passage_tells_about_it(receiver: Receiver, config: Any) -> None:
+    row = Document(page_content="[('Wesonard', 412)]")
+
+    def rows(documents: list[Document]) -> list[dict[str, str]]:
+        return [{"title": "Page 7 of the handbook", "text": one.page_content} for one in documents]
+
+    def write(found: list[dict[str, str]]) -> str:
+        return "\n".join(f"## {one['title']}\n{one['text']}" for one in found)
+
+    context = Shelf(documents=[row]) | RunnableLambda(rows) | RunnableLambda(write)
+    ask = ChatPromptTemplate.from_template("{context}\n\n{question}")
+    chain = {"context": context, "question": RunnablePassthrough()} | ask | says("It is 412.")
+    chain.invoke("How many are there?", config)
+    assert texts(receiver.record.contexts) == [row.page_content]
+
+
+def test_of_documents_that_are_mere_names_what_the_tool_wrote_of_them_counts(
+    receiver: Receiver, config: Any
+) -> None:
+    dish = Document(page_content="Lentil soup", metadata={"needs": "lentils, carrots and cumin", "time": 25})
+    about = PromptTemplate.from_template("{page_content}, made of {needs}, in {time} minutes")
+    find = create_retriever_tool(Shelf(documents=[dish]), "find", "Finds dishes.", document_prompt=about)
+    model = says(calls("find", 1, query="soup"), "Lentil soup takes 25 minutes.")
+    agent: Any = create_agent(model, [find])
+    agent.invoke({"messages": [("user", "What can I cook quickly?")]}, config)
+    assert texts(receiver.record.contexts) == [
+        "Lentil soup, made of lentils, carrots and cumin, in 25 minutes"
+    ]
+
+
+def test_a_tool_that_keeps_what_it_found_in_the_state_tells_a_model_no_more_than_that(
+    receiver: Receiver, config: Any
+) -> None:
+    class Desk(TypedDict, total=False):
+        question: str
+        told: list[Any]
+        raw: str
+        pages: str
+        sources: list[Any]
+        answer: str
+
+    @tool
+    def search(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Searches."""
+        told = ToolMessage("1 page found.", tool_call_id=tool_call_id)
+        kept = {"pages": f"Pages:\n{PARIS.page_content}", "sources": [{"title": "Atlas", "page": 3}]}
+        return Command(update={"told": [told], "raw": PARIS.page_content, **kept})
+
+    def answer(state: Desk) -> dict[str, Any]:
+        return {"answer": says("It is Paris.").invoke(f"{state['pages']}\n\n{state['question']}").content}
+
+    graph = StateGraph(Desk)
+    graph.add_node("search", ToolNode([search], messages_key="told"))
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "search")
+    graph.add_edge("search", "answer")
+    graph.compile().invoke({"question": QUESTION, "told": [calls("search", 1, query="capital")]}, config)
+    assert texts(receiver.record.contexts) == [PARIS.page_content]
+    assert receiver.record.answer == "It is Paris."

@@ -278,6 +278,18 @@ def test_sections_of_one_label_are_passages_alike_and_answered_questions_are_his
     assert guessed_question(prompt) == asked
 
 
+def test_what_tells_how_to_use_passages_is_none() -> None:
+    asked = "When does the first ferry leave?"
+    rules = "Rules:\n- Use the pages to guide your reply\n- Keep a calm and clear tone at all times"
+    prompt = f"Incoming ticket:\n{asked}\n\nPages:\n{PAGES}\n\n{rules}"
+    assert guessed_passages(prompt, asked) == [PAGES]
+    nested = (
+        "### Retrieved documents\nUse this to:\n- Answer questions of fact\n\nDocuments:\n{}\n\n### User\n{}"
+    )
+    assert guessed_passages(nested.format(PAGES, asked), asked) == [PAGES]
+    assert has_empty_place(nested.format("No relevant documents found.", asked), asked)
+
+
 def test_a_label_is_not_a_clock_and_a_chat_has_no_place_for_passages() -> None:
     assert [one.label for one in sections("The ferry leaves at 7:15.")] == [""]
     chat = "Current conversation:\n\nHuman: When does it leave?\nAI:"

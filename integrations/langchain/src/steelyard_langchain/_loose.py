@@ -23,7 +23,7 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
-from steelyard_langchain._turn import Earlier, Predecessor, Stray, Turn
+from steelyard_langchain._turn import Earlier, Model, Predecessor, Stray, Turn
 
 
 class Block:
@@ -71,6 +71,8 @@ _MOST = 8
 _MOST_FOLLOWED = 12
 _MOST_STRAYS = 128
 _MOST_PROMPT = 50_000
+MOST_ASKED = 4
+"""Calls at the end of a run, one of which may be the answer's."""
 
 
 _Ran = tuple[object, tuple[Earlier, ...], object, tuple[Predecessor, ...]]
@@ -119,12 +121,18 @@ class OrphanRuns:
         """Keep what a run that has ended found, and what it asked a model last, for those after it."""
         model = turn.last_model
         if model is not None:
+            if turn.predecessors:
+                turn.predecessors[-1].asked = _asked_last(turn)
             if model.reply is None or not _is_small(model.prompt):
                 return
-            if turn.predecessors:
-                turn.predecessors[-1].call = model
         if model is not None or turn.earlier is not None:
             self.strays.append(Stray(turn.started, model, turn.earlier, turn.thread, turn.nearby))
+
+
+def _asked_last(turn: Turn) -> list[Model]:
+    """The last models that a run asked: after the one that answered others may check or name the answer."""
+    models = list(turn.models.values())[-MOST_ASKED:]
+    return [one for one in models if one.reply is not None and _is_small(one.prompt)]
 
 
 def _is_small(prompt: Any) -> bool:

@@ -23,9 +23,9 @@ from steelyard.record import Status
 from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard.recording.provenance import json_strings
 from steelyard.recording.reading import strings_in
-from steelyard_langchain._loose import Block, OrphanRuns, current_block
+from steelyard_langchain._loose import MOST_ASKED, Block, OrphanRuns, current_block
 from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Chain, Turn, inner_turns
+from steelyard_langchain._turn import Chain, Model, Turn, as_it_is, inner_turns
 from steelyard_langchain.building._build import LangChainDraft
 from steelyard_langchain.building._view import answer_message
 
@@ -109,8 +109,7 @@ class OpenTurns:
         turn = Turn(
             run_id,
             name=about.get("name"),
-            # A copy: chains write into the mapping that they were given.
-            inputs=dict(inputs) if type(inputs) is dict else inputs,
+            inputs=as_it_is(inputs),
             tags=about.get("tags"),
             metadata=metadata,
         )
@@ -207,9 +206,9 @@ class OpenTurns:
     def end(self, turn: Turn, outputs: Any, error: BaseException | None, inputs: Any) -> None:
         """A root ends: close its turn, and hand it over if there is anything in it."""
         # In case nobody uses what it found.
-        turn.outputs = outputs
+        turn.outputs = as_it_is(outputs)
         if inputs is not None:
-            turn.inputs = inputs
+            turn.inputs = as_it_is(inputs)
         self._close(turn, error)
         self._loose.precede(turn)
         if turn.status == "interrupted" and turn.metadata:
@@ -320,16 +319,23 @@ def _messages(prompt: Any) -> list[Any]:
 
 
 def _answered(turn: Turn, outputs: Any) -> bool:
-    """Whether what a run returned is, or holds, what its last model said; a look at the surface only."""
+    """Whether what a run returned is, or holds, what one of its last models said, on the surface.
+
+    After the one that answered others may check the answer, or name it.
+    """
     model = turn.last_model
     if model is None or isinstance(outputs, list):
         return False
-    if outputs is None:
+    if outputs is None or answer_message(model.reply) is None:
         return True  # a stream whose end nobody read: what was found for it is nobody else's
+    return any(_is_said(one, outputs, one is model) for one in [*turn.models.values()][-MOST_ASKED:])
+
+
+def _is_said(model: Model, outputs: Any, is_last: bool) -> bool:
     said = answer_message(model.reply)
-    if said is None:
-        return True
     text = getattr(said, "content", said)
+    if not is_last and len(str(text)) < _TELLING:
+        return False
     return _is_held(text if isinstance(text, str) else "", outputs) or _is_part(said, text, outputs)
 
 

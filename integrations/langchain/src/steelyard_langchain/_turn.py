@@ -153,12 +153,12 @@ class Earlier:
 class Predecessor:
     """A run that began before a turn in the same task or thread, whose reply the turn may be built upon."""
 
-    __slots__ = ("call", "read")
+    __slots__ = ("asked", "read")
 
     def __init__(self) -> None:
-        self.call: Model | None = None
-        """What it asked a model last; None until it ends, and of prompts too large to be kept."""
-        self.read: ModelCall | None = None
+        self.asked: Sequence[Model] = ()
+        """What it asked models last; empty until it ends, and without prompts too large to be kept."""
+        self.read: Sequence[ModelCall] | None = None
         """The same as it is compared, once a run after it has asked."""
 
 
@@ -306,6 +306,16 @@ class Turn:
             tool.inputs, tool.output = lighter(tool.inputs), lighter(tool.output)
         for chain in (self.chains or {}).values():
             chain.inputs, chain.outputs = lighter(chain.inputs), lighter(chain.outputs)
+
+
+def as_it_is(value: Any) -> Any:
+    """What a root was given or returned, with lists and mappings of its own.
+
+    Chains write into what they were given, and the caller's next turn goes on in the same list of messages.
+    """
+    if type(value) is dict:
+        return {name: one.copy() if type(one) is list else one for name, one in value.items()}
+    return value.copy() if type(value) is list else value
 
 
 STEP_TAGS = ("seq:step:", "graph:step:", "map:key:", "condition:", "branch:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,13 +65,24 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     if told is not None:
         own = asked_in(told)
         return Asked(question=own, standalone=_standalone(turn, own) if own else None)
-    own = asked_in(turn.given) or _only_text(turn) or _queried(turn.given, sources) or _remembered(turn)
+    own = _own_words(turn) or _only_text(turn) or _queried(turn.given, sources) or _remembered(turn)
     if not own and (own := _only_words(turn)):
         return Asked(question=own, standalone=_standalone(turn, own), notes=("question_guessed",))
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
     return _told_by_root(turn, sources, _looked_up_within(own, sources) or own)
+
+
+def _own_words(turn: Turn) -> str:
+    """What the root was asked; of two, what no model wrote in an earlier run."""
+    own = asked_in(turn.given)
+    if not own or not isinstance(turn.given, Mapping):
+        return own
+    written = {plain(text) for call in turn.earlier for reply in call.replies for text in json_strings(reply)}
+    if plain(own) not in written:
+        return own
+    return asked_in({name: one for name, one in turn.given.items() if one != own}) or own
 
 
 def _looked_up_within(own: str, sources: Sources) -> str:

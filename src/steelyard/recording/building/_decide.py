@@ -8,7 +8,7 @@ from itertools import chain
 
 from steelyard.record import Context
 from steelyard.recording.building._asked import since_last_asked
-from steelyard.recording.building._parts import is_telling, is_written, parts_of
+from steelyard.recording.building._parts import is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._templates import TEMPLATES
@@ -199,7 +199,7 @@ def _unsaid(cut: Iterable[str], origin: Origin, turn: Turn) -> Iterator[str]:
     before = turn.calls[: min(origin.calls.made, default=0)]
     for text in (one.text for block in cut for one in passages_of(block)):
         is_said = text == turn.answer.strip() or any(plain(text) in reply for reply in said)
-        if not (is_said or is_written(text, before)):
+        if not (is_said or tells_nothing(text) or is_written(text, before)):
             yield text
 
 

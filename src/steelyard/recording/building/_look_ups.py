@@ -87,13 +87,19 @@ def _hands_over(tool: str) -> bool:
 
 
 def _without_joined(made: LookUps) -> list[Context]:
-    """What was found, without a tool's text that joins what a retriever brought: each would count twice."""
-    parts = [one.text for one in made.found if one.text not in made._whole]
-    return [
-        one
-        for one in made.found
-        if one.text not in made._whole or not any(part in one.text for part in parts)
-    ]
+    """What was found, without a tool's text that joins what a retriever brought: each would count twice.
+
+    Of a name and a text that tells about it the text counts.
+    """
+    whole = made._whole
+    parts = [one.text for one in made.found if one.text not in whole and is_telling(one.text)]
+
+    def is_twice(text: str) -> bool:
+        if text in whole:
+            return any(part in text for part in parts)
+        return not is_telling(text) and any(text in other for other in whole)
+
+    return [one for one in made.found if not is_twice(one.text)]
 
 
 def _stages(turn: Turn) -> Iterator[Stage]:
@@ -211,7 +217,18 @@ def _leaves(value: Any, depth: int = 8) -> Iterator[str]:
 def _is_told_inside(turn: Turn, tool: Step) -> bool:
     """Whether a retrieval within a tool tells what was found."""
     inside = (one for one in turn.steps if one.kind == "retrieval" and tool in one.above())
-    return any(one.contexts is not None for one in inside)
+    found = [one.contexts for one in inside if one.contexts is not None]
+    return bool(found) and not _tells_of_names([one.text for part in found for one in part], tool)
+
+
+def _tells_of_names(found: Sequence[str], tool: Step) -> bool:
+    """Whether documents are mere names, and a tool tells about them: recipes by their titles, say."""
+    if not found or any(map(is_telling, found)):
+        return False
+    rest = " ".join(message.text for message in messages_in(tool.returned)) or text_of(tool.returned)
+    for name in sorted(found, key=len, reverse=True):
+        rest = rest.replace(name, " ")
+    return is_telling(" ".join(dict.fromkeys(rest.split())))
 
 
 def _argument(given: Any) -> str | None:

@@ -164,15 +164,22 @@ def said_by_command(returned: Any, given: Any = None) -> tuple[Any, bool]:
     if is_mapping and not returned.keys() >= _COMMAND:
         return returned, False
     update, goto = (returned[n] if is_mapping else attribute(returned, n) for n in ("update", "goto"))
-    messages = update.get("messages") if isinstance(update, Mapping) else None
-    told = (one for one in messages or () if (read := messages_in(one)) and read[0].role == "tool")
-    said = next(told, returned)
-    return said, _only_goes_on(goto, said) or (messages is not None and _only_keeps(update, said, given))
+    told = _told_by(update) if isinstance(update, Mapping) else None
+    name, said = told or ("", returned)
+    return said, _only_goes_on(goto, said) or (told is not None and _only_keeps(update, name, said, given))
 
 
-def _only_keeps(update: Mapping[str, Any], said: Any, given: Any) -> bool:
+def _told_by(update: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """The message to a model in what a command updates, and the name that the state keeps it under."""
+    lists = ((name, value) for name, value in update.items() if isinstance(value, (list, tuple)))
+    messages = ((name, one) for name, value in lists for one in value)
+    told = ((name, one) for name, one in messages if (read := messages_in(one)) and read[0].role == "tool")
+    return next(told, None)
+
+
+def _only_keeps(update: Mapping[str, Any], messages: str, said: Any, given: Any) -> bool:
     """Whether a command puts into the state what the tool was told, and says little beside that."""
-    kept = {text.strip() for name in update for text in _texts_of(update[name]) if name != "messages"}
+    kept = {text.strip() for name in update for text in _texts_of(update[name]) if name != messages}
     told = {text.strip() for text in _texts_of(given)}
     if not kept or not kept <= told:
         return False

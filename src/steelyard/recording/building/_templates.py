@@ -35,6 +35,7 @@ _ALIKE = 0.8
 """The share of a template's pieces that a prompt of its kind has at least."""
 _OFTEN_FILLED = 0.5
 """The share of the latest turns in which something stands in a place that is filled in."""
+_SENTENCE_ENDS = (".", "!", "?", "\u3002", "\uff01", "\uff1f")
 _LABEL = re.compile(r"([^\n:]{1,60}[:\uff1a])[ \t]+(?=\S)")
 
 
@@ -206,11 +207,19 @@ def _between(pieces: list[str], hashes: list[int], fixed: set[int], repeated: se
     for piece, one in zip(pieces, hashes, strict=True):
         is_own = one in fixed and (counts[one] == 1 or one == _ASKED)
         if is_own or (names_speaker(piece) and one in fixed | repeated):
+            if one == _ASKED and _is_heading(slots[-1]):
+                slots[-1].pop()
             slots.append([])
             is_said = names_speaker(piece)
         elif not is_said:
             slots[-1].append((piece, one in fixed | repeated))
     return ["\n".join(filled) for slot in slots if (filled := _within(slot))]
+
+
+def _is_heading(slot: list[tuple[str, bool]]) -> bool:
+    """Whether words of many prompts that end no sentence stand right above the question: its own heading."""
+    piece, repeated = slot[-1] if slot else ("", False)
+    return repeated and any(map(str.isalnum, piece)) and not piece.endswith(_SENTENCE_ENDS)
 
 
 def _within(slot: list[tuple[str, bool]]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.record import Context
@@ -15,6 +15,7 @@ from steelyard.recording.building._steps import Turn
 from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
+    form_of,
     is_history,
     json_strings,
     names_passages,
@@ -25,6 +26,7 @@ from steelyard.recording.reading import ANSWERS, earlier_messages, messages_in, 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
 _MUCH = 8  # words that no label has
 _MUCH_SHARE = 0.4
+_MUCH_SHORTER = 0.5
 MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
 """Note of a prompt that shows more than the known passages: a window around them, a neighbour, a parent."""
 _GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"
@@ -87,8 +89,10 @@ def shown_texts(
     if not prompts or not sources.texts:
         return [], []
     able, has_more = _able(_unspoken(sources.texts, turn), _Shown.of(turn, sources, prompts, question))
-    shown = _of_main_columns(_divided(_in_prompt(able, prompts, question), able), sources.texts)
-    found = _not_written(turn, _without_known(shown, sources))
+    shown = _of_main_columns(_divided(_in_prompt(able, prompts, question), able), sources)
+    found = _without_forms(
+        _not_written(turn, _without_known(shown, sources)), turn, has_documents=has_documents
+    )
     counted = _chosen(found, has_documents=has_documents, is_asked=bool(question))
     chosen, is_left = _smallest(counted), bool(question) and len(counted) < len(found)
     passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
@@ -116,6 +120,21 @@ def may_be_passages(
         if not is_written(text, before):
             found.append(text)
     return list(dict.fromkeys(found))
+
+
+def _without_forms(texts: Sequence[Text], turn: Turn, *, has_documents: bool) -> list[Text]:
+    """The texts without those that tell how to reply: they name each field of a form that a model filled in.
+
+    If there is nothing else, rows may have the same names as the form.
+    """
+    forms = [form for call in turn.calls if (form := form_of(call.reply))]
+    left = [one for one in texts if not any(_names_fields(one.text, form) for form in forms)]
+    return left if left or has_documents else list(texts)
+
+
+def _names_fields(text: str, form: Iterable[str]) -> bool:
+    low = text.lower()
+    return all(f'"{name}"' in low for name in form)
 
 
 def _remembered(turn: Turn) -> set[str]:
@@ -193,13 +212,19 @@ def _only_labels(joined: Text, parts: Sequence[tuple[Text, str]]) -> bool:
     return not any(map(is_telling, rest.split("\n")))
 
 
-def _of_main_columns(texts: Sequence[Text], every: Sequence[Text]) -> list[Text]:
+def _of_main_columns(texts: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts without those of columns that say much less than another one of theirs: titles, addresses.
 
-    That other one may hold known passages, and so be none of the texts.
+    That other one may hold known passages, and so be none of the texts. What stands in one entry with a known
+    passage tells about it, if it is not much longer.
     """
     sizes: Counter[tuple[float, int, str]] = Counter()
-    for one in every:
+    known = {one.text.strip() for one in sources.documents}
+    rows: dict[tuple[float, int] | None, int] = {
+        one.row: len(one.text) for one in sources.texts if one.row and one.text.strip() in known
+    }
+    texts = [one for one in texts if len(one.text) >= rows.get(one.row, 0) / _MUCH_SHORTER]
+    for one in sources.texts:
         if one.column is not None:
             sizes[one.column] += len(one.text)
     most: dict[tuple[float, int], int] = {}

@@ -33,6 +33,7 @@ and noted. All of it takes time linear in the lengths, and none of it raises, wh
 from steelyard.recording.provenance._calls import AnswerCalls as AnswerCalls
 from steelyard.recording.provenance._calls import ModelCall as ModelCall
 from steelyard.recording.provenance._calls import calls_behind as calls_behind
+from steelyard.recording.provenance._calls import form_of as form_of
 from steelyard.recording.provenance._calls import is_intermediate_output as is_intermediate_output
 from steelyard.recording.provenance._calls import json_strings as json_strings
 from steelyard.recording.provenance._calls import strip_code_fence as strip_code_fence

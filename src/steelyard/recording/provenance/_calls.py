@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -184,14 +184,16 @@ def is_intermediate_output(replies: Sequence[str]) -> bool:
 
 
 def is_score(reply: str) -> bool:
-    """Whether a reply is a form of verdicts alone, all of them numbers, true or false."""
-    form = _form(strip_code_fence(reply))
+    """Whether a reply is a form of verdicts alone: numbers, or true or false with reasons and queries."""
+    form = form_of(reply)
     is_plain = all(isinstance(value, (int, float)) for value in form.values())
-    return bool(form) and is_plain and form.keys() <= _VERDICT_KEYS
+    has_verdict = any(isinstance(value, bool) for value in form.values())
+    return _is_verdict(form) and (has_verdict or (is_plain and form.keys() <= _VERDICT_KEYS))
 
 
-def _form(text: str) -> dict[str, object]:
-    """The fields of a text that is one JSON object, with their names in lower case; none of any other."""
+def form_of(reply: str) -> dict[str, object]:
+    """The fields of a reply that is one JSON object, with their names in lower case; none of any other."""
+    text = strip_code_fence(reply)
     if text[:1] != "{":
         return {}
     try:
@@ -201,11 +203,16 @@ def _form(text: str) -> dict[str, object]:
     return {str(key).lower(): one for key, one in value.items()} if isinstance(value, dict) else {}
 
 
+def _is_verdict(form: Mapping[str, object]) -> bool:
+    """Whether a form has verdicts and queries alone: by its names, or since it says true or false."""
+    named = _VERDICT_KEYS | _QUERY_KEYS
+    return bool(form) and all(name in named or isinstance(value, bool) for name, value in form.items())
+
+
 def _is_helper_text(reply: str) -> bool:
     plain = strip_code_fence(reply)
     if plain[:1] == "{":
-        form = _form(plain)
-        return bool(form) and form.keys() <= (_VERDICT_KEYS | _QUERY_KEYS)
+        return _is_verdict(form_of(plain))
     # Verdicts, numbers and rankings are short; a long text that begins like one is an answer.
     if len(plain) > 400:
         return False

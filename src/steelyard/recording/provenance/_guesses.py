@@ -7,6 +7,7 @@ what no known word does.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from steelyard.recording.provenance._sections import (
     speaks_of_material,
     without_number,
 )
+from steelyard.recording.provenance._tools import finds_nothing
 from steelyard.recording.provenance._words import names_model, word_count
 
 _LEAST = 4
@@ -52,10 +54,8 @@ def guessed_question(prompt: str) -> str:
 
 def _unanswered(found: Sequence[Section]) -> list[Section]:
     """The sections without those that one with a model's words follows: an earlier exchange."""
-    after = [*found[1:], Section("", "")][: len(found)]
-    return [
-        one for one, next_ in zip(found, after, strict=True) if not (next_.text and names_model(next_.label))
-    ]
+    pairs = itertools.pairwise([*found, Section("", "")])
+    return [one for one, next_ in pairs if not (next_.text and names_model(next_.label))]
 
 
 def _asked_by_form(found: Sequence[Section]) -> str:
@@ -158,10 +158,11 @@ def has_empty_place(prompt: str, question: str) -> bool:
     if not question or question not in prompt:
         return False
     found = sections(prompt.replace(question, ASKED))
-    places = [one for one in found if one.form and one.names_material]
+    places = _places(found)
     if places:
         is_open = bool(places[-1].text) or places != found[-1:]
-        return is_open and not any(one.material.strip(_NOTHING) for one in places)
+        told = (one.material.strip(_NOTHING) for one in places)
+        return is_open and not any(text and not finds_nothing(text) for text in told)
     if beside := _tags_beside_question(found):
         return not any(one.text.strip(_NOTHING) for one in beside)
     gap = _GAP.search(prompt[: prompt.rindex(question)][-1000:])
@@ -175,10 +176,21 @@ def _tags_beside_question(found: Sequence[Section]) -> list[Section]:
 
 def _named(found: Sequence[Section]) -> list[str]:
     """The sections with a usual name for passages, those that tags end before others."""
-    headed = [one for one in found if one.form and one.names_material and _is_telling(one.material)]
+    headed = [one for one in _places(found) if _is_telling(one.material)]
     texts = [one.material for one in headed if one.form == "tag"] or _last_of_each(headed, found)
     plain = [one.text for one in found if not one.form]
     return texts or [text for one in plain if (text := _below_instruction(one) or _above_instruction(one))]
+
+
+def _places(found: Sequence[Section]) -> list[Section]:
+    """The sections named as passages are, without a heading right above another: it says what for."""
+    pairs = itertools.pairwise([*found, Section("", "")])
+    named = ((one, below) for one, below in pairs if one.form and one.names_material)
+    return [
+        one
+        for one, below in named
+        if not (one.form == "heading" and below.form == "label" and below.names_material)
+    ]
 
 
 def _is_telling(text: str) -> bool:
@@ -209,7 +221,8 @@ def _beside_question(found: Sequence[Section]) -> list[str]:
         return []
     forms = {"tag": ("tag",), "heading": (*ENDED, "heading")}.get(asked.form, (*ENDED, "heading", "label"))
     alike = [one for one in found if one.form in forms and one is not asked]
-    longest = max(alike, key=lambda one: len(one.material), default=asked)
+    # A list of lines is mostly one of instructions.
+    longest = max(alike, key=lambda one: (not _is_list(one.material), len(one.material)), default=asked)
     same = [one.material for one in alike if without_number(one.label) == without_number(longest.label)]
     return same if longest is not asked and word_count(longest.material) >= _TELLING else []
 

@@ -208,8 +208,10 @@ def _is_choice(reply: str, prompt: str) -> bool:
     if not row or len(row) > _LABEL:
         return False
     # A label is set off by quotes, commas or "or"; a bare word of a sentence is not offered.
+    # An identifier says nothing to a person, wherever it stands.
+    ends = r"\b" if "_" in reply and len(reply.split()) == 1 else r"['\"),.;:|/]|\s+(?:or|oder|ou|o)\b"
     label = re.compile(
-        rf"(?<![^\s'\"(:,;|/-]){re.escape(reply.strip())}(?=['\"),.;:|/]|\s+(?:or|oder|ou|o)\b)",
+        rf"(?<![^\s'\"(:,;|/-]){re.escape(reply.strip())}(?={ends})",
         re.IGNORECASE,
     )
     return label.search(prompt) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -30,14 +30,13 @@ def calls_of(models: Iterable[Model]) -> list[ModelCall]:
     return [call_of(model) for model in models]
 
 
-def said_before(run: Predecessor, started: float) -> ModelCall | None:
-    """What an earlier run asked a model last; None unless that had ended when the present one began."""
-    model = run.call
-    if model is None or model.ended is None or model.ended >= started:
-        return None
-    if run.read is None:
-        run.read = call_of(model)
-    return run.read
+def said_before(run: Predecessor, started: float) -> Sequence[ModelCall]:
+    """What an earlier run asked models last; nothing unless that had ended when the present one began."""
+    if not all(model.ended is not None and model.ended < started for model in run.asked):
+        return ()
+    if run.read is None and run.asked:
+        run.read = calls_of(run.asked)
+    return run.read or ()
 
 
 def call_of(model: Model) -> ModelCall:
@@ -151,8 +150,7 @@ class TurnPart:
     @cached_property
     def earlier_calls(self) -> list[ModelCall]:
         """What earlier runs of the same task or thread asked a model last."""
-        said = (said_before(one, self.started) for one in self.predecessors)
-        return [call for call in said if call is not None]
+        return [call for one in self.predecessors for call in said_before(one, self.started)]
 
     @cached_property
     def prompts(self) -> list[str]:
