@@ -41,15 +41,19 @@ def test_a_thread_of_langchain_is_the_session() -> None:
 
 def test_the_memory_of_a_chat_engine_is_the_session() -> None:
     from llama_index.core.chat_engine import SimpleChatEngine
-    from llama_index.core.llms import MockLLM
+    from llama_index.core.llms import ChatMessage, MockLLM
     from llama_index.core.memory import Memory
 
     from steelyard_llamaindex import instrument, uninstrument
 
+    asked = "How many hills has Rome?"
     instrument(receiver := Receiver())
     try:
         memory = Memory.from_defaults(session_id="kitchen")
-        SimpleChatEngine(llm=MockLLM(), memory=memory, prefix_messages=[]).chat("How many hills has Rome?")
+        engine = SimpleChatEngine(llm=MockLLM(), memory=memory, prefix_messages=[])
+        engine.chat(asked)
+        # Whoever hands over the conversation keeps it, and the engine's memory is made for this turn.
+        engine.chat(asked, chat_history=[ChatMessage("Hello")])
     finally:
         uninstrument()
-    assert receiver.record.session == "kitchen"
+    assert [record.session for record in receiver.records] == ["kitchen", None]

@@ -364,3 +364,31 @@ def test_a_tool_that_keeps_what_it_found_in_the_state_tells_a_model_no_more_than
     graph.compile().invoke({"question": QUESTION, "told": [calls("search", 1, query="capital")]}, config)
     assert texts(receiver.record.contexts) == [PARIS.page_content]
     assert receiver.record.answer == "It is Paris."
+
+
+def test_a_statement_that_nothing_was_found_is_not_a_passage_in_whatever_language(
+    receiver: Receiver, config: Any
+) -> None:
+    context = Shelf(documents=[]) | RunnableLambda(lambda found: joined(found) or "Không tìm thấy gì cả.")
+    ask = ChatPromptTemplate.from_template("{context}\n\n{question}")
+    chain = {"context": context, "question": RunnablePassthrough()} | ask | says("I cannot tell.")
+    chain.invoke(QUESTION, config)
+    assert receiver.record.contexts == ()
+    assert any("a few words stand where a look-up found nothing" in note for note in receiver.record.notes)
+
+
+def test_an_answer_that_leaves_by_a_stream_of_its_own_is_what_the_model_said_last(
+    receiver: Receiver, config: Any
+) -> None:
+    """What the run returns was there before: the model was shown it."""
+
+    def answer(question: str) -> dict[str, Any]:
+        pages = given([PARIS.page_content]).invoke(None)
+        said = says("It is Paris.").invoke(f"{pages[0]}\n\n{question}").content
+        sent.append(said)
+        return {"pages": pages, "done": True}
+
+    sent: list[Any] = []
+    RunnableLambda(answer).invoke(QUESTION, config)
+    assert receiver.record.answer == sent[0]
+    assert texts(receiver.record.contexts) == [PARIS.page_content]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, MessageRole
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
@@ -81,7 +81,10 @@ def test_retriever_tool_with_a_reranker(receiver: Receiver) -> None:
 
 
 def test_agent_that_looks_nothing_up(receiver: Receiver) -> None:
-    assert ask(FunctionAgent(tools=[query_tool("docs")], llm=Caller(script=[ANSWER]))) == ANSWER
+    memory = Memory.from_defaults(session_id="kitchen")
+    agent = FunctionAgent(tools=[query_tool("docs")], llm=Caller(script=[ANSWER]))
+    assert ask(agent, memory=memory) == ANSWER
+    assert receiver.record.session == "kitchen"
     record = receiver.record
     assert (record.question, record.answer, record.contexts) == (QUESTION, ANSWER, ())
 

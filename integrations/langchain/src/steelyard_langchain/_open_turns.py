@@ -326,8 +326,10 @@ def _answered(turn: Turn, outputs: Any) -> bool:
     model = turn.last_model
     if model is None or isinstance(outputs, list):
         return False
-    if outputs is None or answer_message(model.reply) is None:
+    if outputs is None:
         return True  # a stream whose end nobody read: what was found for it is nobody else's
+    if answer_message(model.reply) is None:
+        return True
     return any(_is_said(one, outputs, one is model) for one in [*turn.models.values()][-MOST_ASKED:])
 
 

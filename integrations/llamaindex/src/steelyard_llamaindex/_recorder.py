@@ -100,8 +100,12 @@ class Spans(BaseSpanHandler[BaseSpan]):
 
 
 def _session(instance: Any, arguments: dict[str, Any]) -> str | None:
-    """The name of the memory that a chat engine keeps or that an agent is given, unless it is everybody's."""
-    memory = arguments.get("memory") or getattr(instance, "_memory", None)
+    """The name of the memory that a chat engine keeps or that an agent is given, unless it is everybody's.
+
+    Whoever hands over the conversation keeps it elsewhere: the engine's own memory may be made for this turn.
+    """
+    given = arguments.get("memory") or getattr(arguments.get("start_event"), "memory", None)
+    memory = given or (None if arguments.get("chat_history") else getattr(instance, "_memory", None))
     name = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
     return name if isinstance(name, str) and name != _EVERYBODYS else None
 

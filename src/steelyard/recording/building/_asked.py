@@ -87,8 +87,7 @@ def _own_words(turn: Turn) -> str:
 
 def _looked_up_within(own: str, sources: Sources) -> str:
     """The text of a request in JSON that was looked up under: the application took it out of there."""
-    within = list(json_strings(own))[1:] if own.startswith("{") else []
-    return _queried(within, sources)
+    return _queried(list(json_strings(own))[1:], sources) if own.startswith("{") else ""
 
 
 def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:

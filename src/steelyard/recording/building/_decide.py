@@ -21,6 +21,7 @@ from steelyard.recording.provenance import (
     plain,
     sentence,
     trace_provenance,
+    word_count,
 )
 from steelyard.recording.reading import passages_of
 from steelyard.recording.reading._documents import unique
@@ -28,6 +29,10 @@ from steelyard.recording.reading._documents import unique
 _LONGEST_DIVIDED = 100_000  # characters
 RECEIPT = "contexts: a tool was told more than it returned, which may be no evidence; see tool_contexts"
 """Note of a text of a few words by which a tool may only have said that it did something."""
+STATED = "contexts: a few words stand where a look-up found nothing, and are not counted; see turn.contexts"
+"""Note of a statement that nothing was found, in whatever language; it may tell something."""
+_MOST_STATED = 12
+"""Words of such a statement."""
 _LEAST_BESIDE = 0.3
 """From this share of what the known passages take, the rest of a prompt may be their surroundings."""
 
@@ -48,9 +53,11 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     trace = _Trace(turn, sources, answer, question)
     origin = trace(sources.documents)
     prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
-    records, words = printed(turn)
+    records, words = printed(sources.passed)
     others = replace(sources, texts=[*sources.texts, *records])
     texts, notes = shown_texts(turn, others, prompts, question=question, has_documents=bool(origin.contexts))
+    if _say_nothing(texts, sources):
+        texts, notes = [], [*notes, STATED]
     if texts:
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
@@ -62,13 +69,24 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
         return brought
     nothing = trace(())
     if sources.looked_up:
-        return nothing
+        return replace(nothing, notes=(*nothing.notes, *notes))
     texts, _ = shown_texts(
         turn, replace(sources, texts=words), prompts, question=question, has_documents=False
     )
     if texts and (shown := trace(texts)).contexts_source == "in_prompt":
         return shown
     return _from_template(nothing, turn, question=question, doubtful=doubtful)
+
+
+def _say_nothing(shown: Sequence[Context], sources: Sources) -> bool:
+    """Whether all that a prompt shows after a look-up that found nothing may say just that."""
+    if not shown or not sources.look_ups.any or sources.documents:
+        return False
+    texts = [one.text.strip() for one in shown]
+    return all(
+        "\n" not in text and word_count(text) <= _MOST_STATED and not any(map(str.isdigit, text))
+        for text in texts
+    )
 
 
 def _receipts(origin: Origin, sources: Sources) -> list[str]:

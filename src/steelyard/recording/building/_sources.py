@@ -99,6 +99,19 @@ class Text:
 
 
 @dataclass(slots=True, repr=False)
+class Passed:
+    """What went from step to step."""
+
+    value: Any
+    at: float
+    until: float
+    """When the step ended that was given it."""
+    is_given: bool = False
+    """Whether the root was given it."""
+    is_returned: bool = False
+
+
+@dataclass(slots=True, repr=False)
 class Sources:
     """Everything that came into a turn from outside of a model, before the prompt decides."""
 
@@ -118,6 +131,8 @@ class Sources:
     """What was looked up in the turn."""
     looked_up: bool = False
     """Whether anything was looked up, in the turn or just before it, whatever it found."""
+    passed: list[Passed] = field(default_factory=list)
+    """What went from step to step, in order."""
 
     @property
     def found(self) -> list[Context]:
@@ -160,7 +175,8 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     made.looked_up = made.looked_up or has_empty_place(turn)
     made.reranked = _reranked(turn, made.found)
     _add_documents(made, turn, known | {one.text.strip() for one in made.reranked})
-    made.texts = _texts(turn)
+    made.passed = list(_passed(turn))
+    made.texts = _texts(made.passed)
     _leave_out_said(made, turn)
     return made
 
@@ -281,11 +297,11 @@ def _fresh(documents: Iterable[Context], known: set[str], hop: int | None = None
     return fresh if hop is None else [replace(one, hop=hop) for one in fresh]
 
 
-def _texts(turn: Turn) -> list[Text]:
+def _texts(every: Iterable[Passed]) -> list[Text]:
     """Every other text, once, by when it was first seen."""
     seen: dict[str, Text | None] = {}
     until: dict[str, float] = {}
-    for passed in _passed(turn):
+    for passed in every:
         for leaf in leaves_in(passed.value):
             one = seen.get(leaf.text)
             if leaf.text not in seen and len(seen) < _MOST_TEXTS:
@@ -296,13 +312,13 @@ def _texts(turn: Turn) -> list[Text]:
     return [one for one in seen.values() if one is not None]
 
 
-def _text(leaf: Leaf, passed: _Passed) -> Text:
+def _text(leaf: Leaf, passed: Passed) -> Text:
     at = passed.at
     column = (at, leaf.table, leaf.name) if leaf.table else None
     return Text(leaf.name, leaf.text, at, passed.is_given, column, (at, leaf.row) if leaf.row else None)
 
 
-def _seen_again(one: Text, leaf: Leaf, passed: _Passed, until: float) -> Text:
+def _seen_again(one: Text, leaf: Leaf, passed: Passed, until: float) -> Text:
     row = (passed.at, leaf.row) if leaf.row and one.row is None else one.row
     # What a step is told to have been given came to a stream only as another step returned it.
     at = passed.at if passed.is_returned and one.at < passed.at <= until else one.at
@@ -314,26 +330,13 @@ def _counts(leaf: Leaf) -> bool:
     return is_telling(leaf.text) or is_named or is_printed(leaf.text)
 
 
-@dataclass(slots=True, repr=False)
-class _Passed:
-    """What went from step to step."""
-
-    value: Any
-    at: float
-    until: float
-    """When the step ended that was given it."""
-    is_given: bool = False
-    """Whether the root was given it."""
-    is_returned: bool = False
-
-
-def _passed(turn: Turn) -> Iterator[_Passed]:
+def _passed(turn: Turn) -> Iterator[Passed]:
     start = float("-inf")
-    yield _Passed(turn.given, start, start, is_given=True)
+    yield Passed(turn.given, start, start, is_given=True)
     steps = [step for step in turn.steps if step.kind in _PASSING]
-    passed = [_Passed(step.given, step.at, _end(step)) for step in steps]
+    passed = [Passed(step.given, step.at, _end(step)) for step in steps]
     chains = [step for step in steps if step.kind == "chain"]
-    passed += [_Passed(step.returned, _end(step), _end(step), is_returned=True) for step in chains]
+    passed += [Passed(step.returned, _end(step), _end(step), is_returned=True) for step in chains]
     yield from (one for one in sorted(passed, key=lambda one: one.at) if one.value is not None)
 
 
@@ -341,7 +344,7 @@ def _end(step: Step) -> float:
     return step.at if step.ended is None else step.ended
 
 
-def printed(turn: Turn) -> tuple[list[Text], list[Text]]:
+def printed(every: Iterable[Passed]) -> tuple[list[Text], list[Text]]:
     """What steps passed on that is no text, as it is printed: records and rows; and, apart, lists of words.
 
     Documents and messages are left out: they are read as what they are. Words alone name things (tools,
@@ -349,7 +352,7 @@ def printed(turn: Turn) -> tuple[list[Text], list[Text]]:
     """
     found: dict[str, Text] = {}
     words: set[str] = set()
-    for passed in _passed(turn):
+    for passed in every:
         for name, value in (state_of(passed.value) or {}).items():
             if len(found) >= _MOST_PRINTED or not _is_record(value):
                 continue

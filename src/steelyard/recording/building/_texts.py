@@ -41,8 +41,6 @@ class _Shown:
     history: list[str]
     queries: set[str]
     asked: str
-    remembered: set[str]
-    """What an assistant said in the state of the thread."""
     sent_alone: set[str]
     """What models were sent as their only message: such a text is a prompt itself."""
 
@@ -54,13 +52,12 @@ class _Shown:
             history=[plain(text) for text in (*earlier_messages(turn.given), *turn.said)],
             queries={plain(query) for query in sources.queries},
             asked=plain(question),
-            remembered=_remembered(turn),
             sent_alone={plain(call.prompts[0]) for call in turn.calls if len(call.prompts) == 1},
         )
 
     def says(self, text: str) -> bool:
         """Whether a text is the question, a query, a part of the history, or a prompt."""
-        if text in self.asked or text in self.queries or text in self.sent_alone | self.remembered:
+        if text in self.asked or text in self.queries or text in self.sent_alone:
             return True
         if any(text in said for said in self.history):
             return True
@@ -89,6 +86,8 @@ def shown_texts(
     if not prompts or not sources.texts:
         return [], []
     able, has_more = _able(_unspoken(sources.texts, turn), _Shown.of(turn, sources, prompts, question))
+    remembered = _remembered(turn) if able else ()
+    able = [one for one in able if plain(one.text) not in remembered]
     shown = _of_main_columns(_divided(_in_prompt(able, prompts, question), able), sources)
     found = _without_forms(
         _not_written(turn, _without_known(shown, sources)), turn, has_documents=has_documents
@@ -215,22 +214,28 @@ def _only_labels(joined: Text, parts: Sequence[tuple[Text, str]]) -> bool:
 def _of_main_columns(texts: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts without those of columns that say much less than another one of theirs: titles, addresses.
 
-    That other one may hold known passages, and so be none of the texts. What stands in one entry with a known
-    passage tells about it, if it is not much longer.
+    That other one may hold known passages, and so be none of the texts.
     """
+    if not any(one.row or one.column for one in texts):
+        return list(texts)
     sizes: Counter[tuple[float, int, str]] = Counter()
-    known = {one.text.strip() for one in sources.documents}
-    rows: dict[tuple[float, int] | None, int] = {
-        one.row: len(one.text) for one in sources.texts if one.row and one.text.strip() in known
-    }
-    texts = [one for one in texts if len(one.text) >= rows.get(one.row, 0) / _MUCH_SHORTER]
     for one in sources.texts:
         if one.column is not None:
             sizes[one.column] += len(one.text)
     most: dict[tuple[float, int], int] = {}
     for column, size in sizes.items():
         most[column[:2]] = max(size, most.get(column[:2], 0))
-    return [one for one in texts if one.column is None or sizes[one.column] >= MOSTLY * most[one.column[:2]]]
+    left = _without_titles(texts, sources)
+    return [one for one in left if one.column is None or sizes[one.column] >= MOSTLY * most[one.column[:2]]]
+
+
+def _without_titles(texts: Sequence[Text], sources: Sources) -> list[Text]:
+    """The texts without what stands in one entry with a known passage and is not much longer: its title."""
+    known = {one.text.strip() for one in sources.documents}
+    rows: dict[tuple[float, int] | None, int] = {
+        one.row: len(one.text) for one in sources.texts if one.row and one.text.strip() in known
+    }
+    return [one for one in texts if len(one.text) >= rows.get(one.row, 0) / _MUCH_SHORTER]
 
 
 def _rest(text: str, parts: Sequence[str]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from steelyard.record import text_of
@@ -18,9 +19,25 @@ _MOST = 2_000
 def attribute(value: object, name: str) -> Any:
     """An attribute; None if there is none or it cannot be read."""
     try:
+        cls: Any = type(value)
+        if _lacks(cls, name) and name not in (getattr(value, "__pydantic_extra__", None) or ()):
+            return None
         return getattr(value, name, None)
     except Exception:  # noqa: BLE001 - properties of a user's object may raise anything
         return None
+
+
+@lru_cache(maxsize=2048)
+def _lacks(cls: Any, name: str) -> bool:
+    """Whether objects of a class of pydantic's lack an attribute: asking them takes microseconds.
+
+    Not if the class answers for names of its own making.
+    """
+    names = getattr(cls, "__pydantic_fields__", None)
+    if names is None or name in names or hasattr(cls, name):
+        return False
+    bases = (base for base in cls.__mro__ if base is not object and base.__module__ != "pydantic.main")
+    return all({"__getattr__", "__getattribute__"}.isdisjoint(vars(base)) for base in bases)
 
 
 def state_of(value: Any) -> Mapping[str, Any] | None:

@@ -33,6 +33,7 @@ from steelyard.recording.provenance import (
     calls_behind,
     is_intermediate_output,
     is_turn,
+    plain,
 )
 from steelyard.recording.reading import contexts_of, documents_in, is_document, strings_in
 from steelyard_langchain._options import Options
@@ -265,17 +266,16 @@ def _brought(view: TurnPart, earlier: Earlier, texts: Collection[str]) -> bool:
 
 
 def _last_reply(view: TurnPart, steps: Steps, sources: Sources) -> str:
-    """What a model said last, if a run that looked something up returned no text beside what it was given.
-
-    Its answer left in another way: written to a stream, say.
-    """
-    if not (sources.looked_up or sources.documents) or not steps.calls or not isinstance(view.outputs, dict):
+    """What a model said last, if a run returned what was there before alone: its answer left by a stream."""
+    if not steps.calls or not isinstance(view.outputs, dict):
         return ""
-    given = {text for _, text in strings_in(view.inputs)}
-    last = steps.calls[-1]
-    if last.arguments or is_intermediate_output(last.replies):
+    given, last = {text for _, text in strings_in(view.inputs)}, steps.calls[-1]
+    shown = plain("\n".join(last.prompts))
+    fresh = [text for _, text in strings_in(view.outputs) if text not in given and is_telling(text)]
+    has_any = sources.looked_up or sources.documents or fresh
+    if not has_any or last.arguments or is_intermediate_output(last.replies):
         return ""
-    if any(text not in given and is_telling(text) for _, text in strings_in(view.outputs)):
+    if any(plain(text) not in shown for text in fresh):
         return ""
     view.is_last_reply = bool(last.reply.strip())
     return last.reply.strip()
