@@ -18,6 +18,7 @@ import pytest
 
 from online.helpers import FAITHFUL, finish, kind_judge, turn
 from steelyard.errors import ConfigurationError
+from steelyard.judge import LocalJudge
 from steelyard.online import (
     Monitor,
     MonitorOptions,
@@ -123,6 +124,8 @@ def test_a_monitor_refuses_wrong_settings(
 def test_without_anything_it_works_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monitor = Monitor()
+    # Behind no breaker: it is part of this process.
+    assert isinstance(monitor.options.judge, LocalJudge)
     monitor.submit(turn("first"))
     assert monitor.flush(60) == 0
     monitor.close()

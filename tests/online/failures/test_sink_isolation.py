@@ -12,6 +12,7 @@ import pytest
 
 from online.failures.isolation import ENDINGS, finished
 from online.helpers import FAITHFUL, kind_judge, turn
+from steelyard.errors import SinkError
 from steelyard.online import Monitor
 from steelyard.record import Context
 from steelyard.scores import Evaluation
@@ -22,7 +23,15 @@ from waiting import until
 pytestmark = pytest.mark.faults
 
 
-@pytest.mark.parametrize("error", ENDINGS)
+class Odd(SinkError):
+    """Its cause is not a word, which counts would hold otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__("odd", cause="rejected")
+        self.cause = [7]  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("error", [*ENDINGS, Odd])
 def test_what_a_sink_raises_is_its_own_loss(error: type[BaseException]) -> None:
     class Bad(MemorySink):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
