@@ -81,9 +81,15 @@ class Sample:
         deviations = weights * away
         units = None if self.units is None else int(self._codes.max()) + 1
         totals = self.totals(deviations)
-        clustered, freedom, alike = _by_unit(self.totals(weights), self.totals(squares), totals)
+        even = float(np.ptp(weights)) <= 1e-9 * float(weights.max())
+        heavy, expected = self.totals(weights), self.totals(squares)
+        # What a unit's squared deviation is in proportion to, if turns of a unit are alike by `ICC`.
+        expected = (1 - ICC) * expected + ICC * heavy * heavy
+        clustered, freedom = _by_unit(heavy, expected, totals)
         if units is not None and units < len(self):
-            freedom /= _heaviness(totals)
+            freedom /= _heaviness(totals / np.sqrt(expected))
+        elif not even:
+            freedom = 2 / (1 / freedom + _doubt_of_shape(self) / 2)
         return Weighed(
             n=len(self),
             weight=self.weight,
@@ -93,29 +99,27 @@ class Sample:
             second=float(deviations @ away) / self.weight,
             third=float(deviations @ (away * away)) / self.weight,
             ends=float(np.count_nonzero((self.values <= 0) | (self.values >= 1))) / len(self),
-            even=float(np.ptp(weights)) <= 1e-9 * float(weights.max()),
+            even=even,
             clustered=clustered,
             freedom=freedom,
-            alike=alike,
+            alike=float(expected.sum() / squares.sum()),
             units=None if units == len(self) else units,
             least=self.least,
         )
 
 
-def _by_unit(weights: _Array, squares: _Array, deviations: _Array) -> tuple[float, float, float]:
-    """The sum of the squared deviations of units, its degrees of freedom, and what `ICC` adds to it.
+def _by_unit(weights: _Array, expected: _Array, deviations: _Array) -> tuple[float, float]:
+    """The sum of the squared deviations of units, and its degrees of freedom.
 
-    Each unit's square is divided by its expectation beside what that would be if the mean were known, for
-    turns that are alike by `ICC` within a unit; the degrees of freedom are Satterthwaite's for this sum
-    (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, Journal of Business & Economic
-    Statistics 36, 2018, with the diagonal of the adjustment matrices).
+    Each unit's square is divided by its expectation beside what that would be if the mean were known; the
+    degrees of freedom are Satterthwaite's for this sum (Bell & McCaffrey, Survey Methodology 28, 2002;
+    Pustejovsky & Tipton, Journal of Business & Economic Statistics 36, 2018, with the diagonal of the
+    adjustment matrices).
     """
     share = weights / weights.sum()
-    expected = (1 - ICC) * squares + ICC * weights * weights
     total = float(expected.sum())
-    alike = total / float(squares.sum())
     if len(weights) < 2:
-        return 0.0, 0.0, alike
+        return 0.0, 0.0
     within = expected * (1 - 2 * share) + share * share * total
     scale = expected / np.maximum(within, 1e-12 * expected)
     # The covariance of units g and h is -share_g expected_h - share_h expected_g + share_g share_h total;
@@ -126,17 +130,36 @@ def _by_unit(weights: _Array, squares: _Array, deviations: _Array) -> tuple[floa
     pairs = 2 * one * two + 2 * both * both + (total * one) ** 2 - 4 * total * one * both
     own = scale * (within - expected)
     pairs += float((scale * within) @ (scale * within) - own @ own)
-    return float(scale @ (deviations * deviations)), total * total / pairs, alike
+    return float(scale @ (deviations * deviations)), total * total / pairs
 
 
 def _heaviness(deviations: _Array) -> float:
     """By how much a few units that are far off lower the degrees of freedom of a variance, at least 1.
 
-    (kurtosis - 1) / 2, which is 1 for normal ones (Box, Biometrika 40, 1953, eq. 7).
+    (kurtosis - 1) / 2, which is 1 for normal ones (Box, Biometrika 40, 1953, eq. 7). Deviations are in units
+    of what is expected of them: that some weigh more is in Satterthwaite's degrees of freedom already.
     """
     squares = deviations * deviations
     mean = float(squares.mean())
     return max((float((squares * squares).mean()) / mean**2 - 1) / 2, 1.0) if mean > 0 else 1.0
+
+
+def _doubt_of_shape(sample: Sample) -> float:
+    """The variance of the logarithm of the variance over mean (1 - mean), by what each turn does to it.
+
+    The infinitesimal jackknife (Jaeckel 1972; Efron, The Jackknife, the Bootstrap and Other Resampling
+    Plans, 1982, chapter 6). The interval takes mean (1 - mean) at each of its ends, so that only the rest
+    can be off: of zeros and ones hardly anything, where Satterthwaite expects normal values. Both count
+    half, since turns of rare large weights are often not in the sample.
+    """
+    mean, share = sample.mean, sample.weights / sample.weight
+    deviations = share * (sample.values - mean)
+    square = float(deviations @ deviations)
+    if square <= 0 or not 0 < mean < 1:
+        return 0.0
+    moved = (1 - 2 * mean) / (mean * (1 - mean)) + 2 * float(deviations @ share) / square
+    found = deviations * deviations / square - 2 * share - moved * deviations
+    return float(np.var(found)) * len(found) ** 2 / max(len(found) - 1, 1)
 
 
 def sample_of(
@@ -235,7 +258,8 @@ def weighted_mean(
     Swensson & Wretman 1992, chapter 5), with sessions as the units that vary: turns of a session may
     resemble each other, sessions are independent. It is corrected for few sessions, and the quantile is
     Student's with Satterthwaite's degrees of freedom (Bell & McCaffrey, Survey Methodology 28, 2002),
-    fewer if few sessions are far off (Box, Biometrika 40, 1953). One session tells nothing of how much
+    fewer if few sessions are far off (Box, Biometrika 40, 1953) and more if values of unequal weight leave
+    little doubt of it (Jaeckel 1972). One session tells nothing of how much
     sessions differ: turns of a session are taken to be alike by .03 (intraclass correlation) with one
     degree of freedom, which counts for the less, the more sessions there are (Smyth 2004). If values of
     one kind are rare, the interval leans to the longer side by as much as makes it right to the second
