@@ -56,7 +56,7 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     records, words = printed(sources.passed)
     others = replace(sources, texts=[*sources.texts, *records])
     texts, notes = shown_texts(turn, others, prompts, question=question, has_documents=bool(origin.contexts))
-    if _say_nothing(texts, sources):
+    if _say_nothing(texts, turn, sources):
         texts, notes = [], [*notes, STATED]
     if texts:
         origin = trace((*sources.documents, *texts))
@@ -78,9 +78,10 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     return _from_template(nothing, turn, question=question, doubtful=doubtful)
 
 
-def _say_nothing(shown: Sequence[Context], sources: Sources) -> bool:
-    """Whether all that a prompt shows after a look-up that found nothing may say just that."""
-    if not shown or not sources.look_ups.any or sources.documents:
+def _say_nothing(shown: Sequence[Context], turn: Turn, sources: Sources) -> bool:
+    """Whether all that a prompt shows after retrievers that told of nothing found may say just that."""
+    found = [step.contexts for step in turn.steps if step.kind == "retrieval"]
+    if not shown or not found or sources.documents or any(one is None or len(one) for one in found):
         return False
     texts = [one.text.strip() for one in shown]
     return all(
