@@ -94,6 +94,8 @@ def run(options: RunOptions) -> int:
         raise ConfigurationError(
             "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"
         )
-    # Threads of the program may outlast it: what is pending is judged at exit, after them.
+    # Threads of the program may outlast it: what is pending is judged at exit, after them. From Python 3.12
+    # on, no thread can begin once the main one has ended.
+    monitor.start()
     program.become()
     return 0
