@@ -105,7 +105,6 @@ async def arun_golden(
         )
     chosen = judge_from(judge)
     wanted, bars = gates_from(gates), dict(thresholds or {})
-    runs = (baseline,) if isinstance(baseline, Run) else tuple(baseline)
     runner = _Runner(
         golden=golden,
         app=app_from(app),
@@ -122,7 +121,7 @@ async def arun_golden(
         # The local judge says the same each time, so that judging again would tell nothing.
         exact=repeat == "judge" and isinstance(list(layers(chosen))[-1], LocalJudge),
         measure=measure,
-        earlier=EarlierScores.of_runs(runs),
+        earlier=EarlierScores.of_runs([baseline] if isinstance(baseline, Run) else baseline),
     )
     runner.set_gates(wanted)
     try:
