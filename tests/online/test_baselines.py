@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -22,6 +23,7 @@ from steelyard.record import Record
 from steelyard.scores import Direction, Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink
+from waiting import until
 
 DAY = 86_400.0
 
@@ -112,6 +114,25 @@ def test_scores_that_were_made_otherwise_make_no_bar(tmp_path: Path) -> None:
     earlier(Said(), tmp_path / "s.db", days=20)
     (score,) = judged(SaidTooMuch(threshold="baseline"), ["0.1"], tmp_path / "s.db").values()
     assert score.threshold is None
+
+
+def test_earlier_scores_are_read_once_and_nobody_waits_for_them() -> None:
+    class Slow(MemorySink):
+        def baseline(self, score: Score, *, now: float) -> float:
+            reads.append(score)
+            free.wait(10)
+            return 0.5
+
+    reads: list[Score] = []
+    free, sink = threading.Event(), Slow()
+    monitor = Monitor(metrics=[Said(threshold="baseline")], judge=kind_judge(), sinks=[sink])
+    for number in range(5):
+        monitor.submit(turn(str(number), answer="0.7"))
+    until(lambda: len(sink.evaluations) == 4)
+    free.set()
+    assert monitor.flush(60) == 0
+    monitor.close()
+    assert len(reads) == 1 and [one.scores[0].threshold for one in sink.evaluations] == [*(None,) * 4, 0.5]
 
 
 def test_a_bar_is_a_number_or_the_word() -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -97,13 +98,22 @@ def test_a_spool_that_cannot_be_opened(tmp_path: Path) -> None:
     monitor.close()
 
 
+@pytest.mark.parametrize(
+    ("serves", "expected"),
+    [(False, [0.5, 1, 2, 4, 8, 16, 30, 30, 30]), (True, [0.5, 1, 2, 0.5, 1, 2, 0.5, 1, 2])],
+    ids=["it does not open", "every third time it works for long"],
+)
 def test_a_spool_that_failed_is_tried_again_after_half_a_second_and_then_ever_less_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serves: bool, expected: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = Monitor(metrics=[], sinks=[], spool=tmp_path / "s.db")._run.worker
-    (tmp_path / "s.db").mkdir()
+    if not serves:
+        (tmp_path / "s.db").mkdir()
     pauses: list[float] = []
-    own, real = threading.get_ident(), asyncio.sleep
+    own, real, clock = threading.get_ident(), asyncio.sleep, [0.0]
+
+    async def serve() -> None:
+        clock[0] += 31.0 * (len(pauses) % 3 == 0)
 
     async def sleep(seconds: float) -> None:
         # Monitors of other tests may not have ended yet.
@@ -116,12 +126,15 @@ def test_a_spool_that_failed_is_tried_again_after_half_a_second_and_then_ever_le
     async def try_to_open() -> None:
         assert worker.spool is not None
         worker.spool.start()
-        await _again_and_again(worker.spool, worker.spool.close)
+        if serves:
+            await worker.spool.open()
+        await _again_and_again(worker.spool, serve)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr("steelyard.online._worker.time", Mock(monotonic=lambda: clock[0]))
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(try_to_open())
-    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert pauses == expected
 
 
 @pytest.mark.faults

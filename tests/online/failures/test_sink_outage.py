@@ -95,6 +95,33 @@ def test_what_waits_for_a_sink_is_brought_by_whoever_comes_next(tmp_path: Path) 
     monitor.close()
 
 
+def test_a_sink_slower_than_the_lease_gets_what_waited_for_it_once(tmp_path: Path) -> None:
+    class Slow(Away):
+        writing = False
+
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            if not self.away:
+                self.writing = True
+                await asyncio.sleep(3)
+            await super().write(evaluations)
+
+    slow, other = Slow(name="results"), MemorySink(name="results")
+    first, second = (
+        Monitor(metrics=[], sinks=[sink], spool=SpoolSettings(path=tmp_path / "s.db", lease_seconds=1))
+        for sink in (slow, other)
+    )
+    first.submit(turn())
+    until(lambda: first.stats().spool is not None)
+    until(lambda: check_spool(first.stats()).waiting == {"results": 1})
+    slow.away = False
+    until(lambda: slow.writing)
+    second.start()
+    assert first.flush(60) == 0
+    assert (len(slow.evaluations), len(other.evaluations)) == (1, 0)
+    second.close(0)
+    first.close(0)
+
+
 def test_of_two_workers_with_other_sinks_each_writes_what_it_judged(tmp_path: Path) -> None:
     away, good, again = Away(name="one"), MemorySink(name="other"), MemorySink(name="one")
     judges = kind_judge(), kind_judge()

@@ -83,6 +83,14 @@ def test_a_server_that_refuses_is_an_error_by_name(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["mlflow", "langsmith"])
+def test_a_server_that_is_down_is_asked_by_no_more_than_are_under_way(name: str) -> None:
+    scores = [make_score(f"m{number}") for number in range(100)]
+    with VendorServer(lambda request: (503, {})) as server, pytest.raises(SinkError):
+        write(MAKERS[name](server.url), make_evaluation("r1", *scores, trace=traced().trace))
+    assert len(server.requests) <= 50
+
+
 @every_vendor
 def test_a_server_that_is_not_there(make: Callable[[str], Any]) -> None:
     with pytest.raises(SinkError, match="cannot be reached") as caught:
@@ -173,6 +181,12 @@ def test_mlflow_logs_in_with_a_user_that_has_a_password(
     with VendorServer() as server:
         write(MLflowSink(server.url), traced())
     assert server.requests[0].headers.get("authorization") == sent
+
+
+def test_a_key_goes_before_a_user_in_the_address() -> None:
+    with VendorServer() as server:
+        write(PhoenixSink(server.url.replace("//", "//ann:other@"), api_key="px"), traced())
+    assert server.requests[0].headers["authorization"] == "Bearer px"
 
 
 @pytest.mark.parametrize("url", ["sqlite:///mlflow.db", "mlruns", "ftp://host", "http://"])
