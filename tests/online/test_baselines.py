@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 
-from online.helpers import kind_judge, turn
+from online.helpers import finish, kind_judge, turn
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Faithfulness, Metric
 from steelyard.online import Monitor
@@ -53,8 +53,7 @@ def judged(metric: Metric, answers: Sequence[str], path: Path) -> dict[str, Scor
     monitor = Monitor(metrics=[metric], judge=kind_judge(), sinks=[SQLiteSink(path), sink])
     with closing(monitor):
         for answer in answers:
-            monitor.submit(turn(answer, answer=answer))
-            assert monitor.flush(60) == 0
+            finish(monitor, [turn(answer, answer=answer)])
     return {one.record_id: one.scores[0] for one in sink.evaluations}
 
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from online.helpers import FAITHFUL, check_law, finish, kind_judge, turn
 from steelyard.errors import SkipReason, SteelyardError
 from steelyard.online import Monitor, Settings, Spool, load_settings
 from steelyard.online.queue._turns import Leased, Selected
@@ -92,9 +92,7 @@ def test_any_record_gets_a_named_outcome(
     for monitor, sink in monitors:
         before = monitor.stats()
         sink.evaluations.clear()
-        monitor.submit(record)
-        monitor.submit(after := turn())
-        assert monitor.flush(60) == 0
+        finish(monitor, [record, after := turn()])
         stats = monitor.stats()
         check_law(stats)
         assert stats.seen == before.seen + 2
