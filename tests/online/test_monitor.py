@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.context import get_current
 
 from judge_server import JudgeServer
@@ -203,6 +204,7 @@ def test_content_need_not_be_stored() -> None:
 
 
 def test_what_steelyard_does_itself_is_not_taken() -> None:
+    assert trace.get_current_span() is trace.INVALID_SPAN
     monitor = Monitor(metrics=[], sinks=[])
     before = get_current()
     with unrecorded():

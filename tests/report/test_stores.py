@@ -214,12 +214,6 @@ def test_labels_are_stored_all_or_none(labels: LabelStore) -> None:
     assert list(labels) == []
 
 
-def test_labels_do_not_stand_in_the_way_of_results(store: Store, labels: LabelStore) -> None:
-    labels.put([label("r1", "good")])
-    write(store, [judged(1, 0.5)])
-    assert [one.record_id for one in labels] == ["r1"]
-
-
 def test_an_address_of_an_unknown_kind_is_refused_without_its_password() -> None:
     with pytest.raises(ConfigurationError, match="nosuch://") as refused:
         open_results("nosuch://me:hunter2@there/db")

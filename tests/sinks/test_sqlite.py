@@ -230,13 +230,6 @@ def test_a_fork_waits_for_a_transaction(tmp_path: Path) -> None:
     assert {one.record_id for one in read_evaluations(tmp_path / "x.db")} == {"parent", "child"}
 
 
-def test_lone_surrogates_and_nuls_from_a_judge_are_stored(tmp_path: Path) -> None:
-    odd = make_score(explanation="a\ud800b\0c", id="odd")
-    write(tmp_path / "x.db", make_evaluation("a", odd))
-    (only,) = read_evaluations(tmp_path / "x.db")
-    assert only["faithfulness"].explanation.startswith("a\N{REPLACEMENT CHARACTER}b")
-
-
 def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="results cannot be written"):
         SQLiteSink(tmp_path).open()
