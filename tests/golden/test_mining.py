@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,8 @@ from steelyard.record import Context, Record
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import SQLiteSink
 from steelyard.stats import weighted_mean
+from writing import write
 
 FAILURES = (
     "refund for a broken kettle",
@@ -73,17 +71,8 @@ def stored(
                 evaluated_at=1_700_000_000.0 + number,
             )
         )
-    write(path, evaluations)
+    write(path, *evaluations)
     return truth
-
-
-def write(path: Path, evaluations: Sequence[Evaluation]) -> None:
-    async def work() -> None:
-        sink = SQLiteSink(path)
-        await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(work())
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +176,7 @@ def test_turns_with_the_same_question_are_one_case_that_stands_for_all(tmp_path:
     ]
     write(
         path,
-        [
+        *[
             Evaluation(record_id=f"r{n}", scores=(scores[n],), record=Record(id=f"r{n}", question=text))
             for n, text in enumerate(texts)
         ],

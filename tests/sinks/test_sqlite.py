@@ -22,15 +22,7 @@ from steelyard.record import Record
 from steelyard.results import connect_readonly
 from steelyard.results.sqlite._file import prepare
 from steelyard.sinks import SQLiteSink, read_evaluations
-
-
-def write(path: Path, *evaluations: object) -> None:
-    async def run() -> None:
-        sink = SQLiteSink(path)
-        await sink.write(evaluations)  # type: ignore[arg-type]
-        await sink.aclose()
-
-    asyncio.run(run())
+from writing import write
 
 
 def test_rows_have_what_a_dashboard_asks_for(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from sinks.making import TRACE, make_evaluation, make_score
 from sinks.vendor_server import VendorServer
-from sinks.vendors.makers import MAKERS, FakeMLflow, traced, write
+from sinks.vendors.makers import MAKERS, FakeMLflow, traced
 from steelyard import Monitor, Record
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import TraceRef
@@ -25,6 +25,7 @@ from steelyard.sinks import (
     PhoenixSink,
 )
 from steelyard.testing import MemorySink
+from writing import write
 
 ABSENT = Score.not_applicable("m", cause="missing_answer", explanation="the record has no answer")
 
