@@ -229,7 +229,7 @@ def _said_by(role: Role, value: Mapping[Any, Any]) -> Message:
     return Message(
         role,
         text_of(text_in(content)),
-        value.get("result", content) if role == "tool" else None,
+        value.get("result", _returned_in(content)) if role == "tool" else None,
         calls=tuple(calls) if isinstance(calls, (list, tuple)) else (),
         failed=role == "tool" and value.get("status") == "error",
         documents=tuple(_documents(content)) if isinstance(content, list) else (),
@@ -308,12 +308,25 @@ def _is_result(part: object) -> bool:
     )
 
 
-def _result_text(part: Mapping[str, Any]) -> str:
-    """What a tool returned, as the model was shown it: the usual text of its parts, else every text."""
+def _returned_in(content: object) -> object:
+    """What the only part of a tool's message says was returned; any other content as it is."""
+    if not isinstance(content, list) or len(content) != 1 or not _is_result(content[0]):
+        return content
+    value = _result_of(content[0])
+    return content if value is None else value
+
+
+def _result_of(part: Mapping[str, Any]) -> Any:
     inner = next((found for key in _RETURNED if isinstance(found := part.get(key), Mapping)), part)
     value = next((inner[key] for key in ("response", "output", "result", "content") if key in inner), None)
     if isinstance(value, Mapping) and value.keys() == {"type", "value"}:
         value = value["value"]  # the AI SDK says what form it has
+    return value
+
+
+def _result_text(part: Mapping[str, Any]) -> str:
+    """What a tool returned, as the model was shown it: the usual text of its parts, else every text."""
+    value = _result_of(part)
     return text_in(value) or "\n".join(texts_of(value)).strip()
 
 

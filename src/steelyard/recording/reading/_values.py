@@ -129,12 +129,24 @@ def _listed(values: Sequence[Any], split: Split, depth: int) -> tuple[Context, .
     if _is_row(values):
         return ()
     if len(values) == 1:
-        return contexts_in(values[0], split, depth - 1) or _column(values)
-    found = [tuple(_one(value, split, depth)) for value in values]
+        return _in_row(values[0]) or contexts_in(values[0], split, depth - 1) or _column(values)
+    found = [_in_row(value) or tuple(_one(value, split, depth)) for value in values]
     if any(found):
         # Beside passages a short row is one of them.
         found = [one or _cells(value) for one, value in zip(found, values, strict=True)]
     return tuple(itertools.chain.from_iterable(found)) or _column(values)
+
+
+def _in_row(value: object) -> tuple[Context, ...]:
+    """The only text of a row that is no cell beside those that are: a passage and where it stands."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, (*_SCALARS, bool)) for one in value):
+        return ()
+    texts = [one for one in value if isinstance(one, str) and one.strip()]
+    passages = [one for one in texts if not _is_cell(one)]
+    scores = [number for one in value if (number := number_of(one)) is not None]
+    if len(passages) != 1 or len(texts) < 2:
+        return ()
+    return (Context(text=text_of(passages[0].strip()), score=scores[0] if len(scores) == 1 else None),)
 
 
 def _cells(value: object) -> tuple[Context, ...]:

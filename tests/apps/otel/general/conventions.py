@@ -20,6 +20,8 @@ from apps.otel.shapes import (
     shape,
 )
 
+_MEMORY = "The user rides a touring bicycle to work each day."
+_OBJECT = compact({"name": "Chains", "text": PASSAGES[0], "more": [PASSAGES[1]]})
 _CHAT = {
     "gen_ai.operation.name": "chat",
     "gen_ai.provider.name": "openai",
@@ -250,6 +252,36 @@ def step_called_chat_around_a_call() -> Trace:
         trace.span("rag", {"langwatch.span.type": "rag", "langwatch.contexts": compact(found)}),
     ):
         trace.leaf("chat small-model", chat(prompt(), ANSWER), scope=client)
+    return trace
+
+
+@shape(Turn(contexts=(_OBJECT,), without="guessed"))
+def tool_result_that_is_one_object() -> Trace:
+    """What a tool returned is an object that says more than its text: all of it was shown."""
+    asked = {"type": "tool_call", "id": "c1", "name": "look_up", "arguments": {"query": QUERY}}
+    came = {"type": "tool_call_response", "id": "c1", "response": _OBJECT}
+    sent = [
+        {"role": "user", "parts": [{"type": "text", "content": QUESTION}]},
+        {"role": "assistant", "parts": [asked]},
+        {"role": "tool", "parts": [came]},
+    ]
+    replied = {"gen_ai.output.messages": said(("assistant", ANSWER))}
+    trace = Trace("my.service")
+    with trace.span("answer"):
+        trace.leaf("chat small-model", {**_CHAT, "gen_ai.input.messages": compact(sent), **replied})
+    return trace
+
+
+@shape(Turn(contexts=(_MEMORY, *PASSAGES), without="guessed"))
+def memories_that_were_searched() -> Trace:
+    """A search of what is remembered of the user, beside a retrieval; both stand in the prompt."""
+    told = {"gen_ai.operation.name": "search_memory", "gen_ai.memory.query.text": QUESTION}
+    trace = Trace("my.service")
+    with trace.span("answer"):
+        records = compact([{"id": "m1", "content": _MEMORY}])
+        trace.leaf("search_memory users", {**told, "gen_ai.memory.records": records})
+        trace.leaf("retrieval manuals", retrieval())
+        trace.leaf("chat small-model", chat(f"Of the user: {_MEMORY}\n\n{prompt()}", ANSWER))
     return trace
 
 

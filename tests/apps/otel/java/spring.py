@@ -260,4 +260,13 @@ def spring_tool_that_returns_documents() -> Trace:
     return trace
 
 
+@shape(_BLOCK)
+def spring_contents_as_json() -> Trace:
+    """A filter of the application's own that writes prompt and completion as JSON."""
+    with _client() as trace:
+        _search(trace)
+        _chat(trace, {"gen_ai.prompt": compact([_asked()]), "gen_ai.completion": compact([ANSWER])})
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

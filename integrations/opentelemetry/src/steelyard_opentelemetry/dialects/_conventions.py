@@ -206,6 +206,12 @@ GENAI = Dialect(
             came=("gen_ai.retrieval.documents",),
         ),
         SpanRule(
+            kind="retrieval",
+            where={OPERATION: ("search_memory",)},
+            asked=("gen_ai.memory.query.text",),
+            came=("gen_ai.memory.records",),
+        ),
+        SpanRule(
             kind="tool",
             where={OPERATION: ("execute_tool",)},
             without=(_LANGSMITH_KIND,),

@@ -21,6 +21,7 @@ from steelyard_opentelemetry.spans._payload import (
     decode,
     mappings_in,
     named,
+    opened,
 )
 
 DELTA = "StreamChatDeltaReceivedEvent"
@@ -131,7 +132,8 @@ def json_value(value: object) -> Any:
 
 
 def text_list(value: object) -> list[str] | None:
-    """The texts of a list; where it was written as one text, nothing in it is escaped."""
+    """The texts of a list; where it was written as one text, that is JSON, or nothing in it is escaped."""
+    value = opened(value)
     if isinstance(value, (list, tuple)):
         return [text.strip() for text in value if isinstance(text, str) and text.strip()]
     if not isinstance(value, str):
