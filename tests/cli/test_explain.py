@@ -13,7 +13,7 @@ from steelyard.judge import LocalJudge
 from steelyard.metrics import ContextSufficiency, Faithfulness
 from steelyard.record import Record
 from steelyard.scores import Diagnosis, Evaluation
-from writing import write
+from steelyard.sinks import SQLiteSink
 
 NINE, SEAT = "The ferry to Skarn leaves at 9 in the morning.", "A seat on the ferry costs 4 crowns."
 APP = f"""
@@ -37,7 +37,13 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         answer="The ferry to Skarn leaves at 4 in the morning.",
     )
     metrics = [Faithfulness(claims="sentences"), ContextSufficiency()]
-    write(tmp_path / "steelyard.db", asyncio.run(evaluate_one(turn, metrics, judge=LocalJudge())))
+
+    async def store() -> None:
+        sink = SQLiteSink(tmp_path / "steelyard.db")
+        await sink.write([await evaluate_one(turn, metrics, judge=LocalJudge())])
+        await sink.aclose()
+
+    asyncio.run(store())
     (tmp_path / "astray.py").write_text(APP)
     monkeypatch.syspath_prepend(tmp_path)
     return str(tmp_path / "steelyard.db")
@@ -48,7 +54,13 @@ def test_what_cannot_be_explained_is_said(results: str, steelyard: Steelyard, tm
     assert (unknown.status, "there is no turn 'r2'" in unknown.err) == (2, True)
     without = str(tmp_path / "without.db")
     bare = Evaluation(record_id="r1", scores=(), diagnosis=Diagnosis(cause="invented", because="it is so"))
-    write(without, bare)
+
+    async def store() -> None:
+        sink = SQLiteSink(without)
+        await sink.write([bare])
+        await sink.aclose()
+
+    asyncio.run(store())
     assert "it is so" in steelyard("explain", "r1", "--db", without).out
     tried = steelyard("explain", "r1", "--db", without, "--replay", "astray:replay")
     assert tried.status == 2

@@ -1,8 +1,9 @@
-"""Every Monitor that a test of the room made is held against law 2 and closed; servers that tests share."""
+"""Every test of the room holds every Monitor that it made against law 2; servers that tests share."""
 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,21 +15,21 @@ from steelyard.online import Monitor
 
 
 @pytest.fixture(autouse=True)
-def the_equations_hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Monitor]]:
+def the_equations_hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever a test did to a Monitor, and whether or not it looked at the counts."""
-    made: list[Monitor] = []
+    made: list[weakref.ref[Monitor]] = []
     begin = Monitor.__init__
 
     @functools.wraps(begin)
     def remember(self: Monitor, *args: Any, **options: Any) -> None:
         begin(self, *args, **options)
-        made.append(self)
+        made.append(weakref.ref(self))
 
     monkeypatch.setattr(Monitor, "__init__", remember)
-    yield made
-    for monitor in made:
-        check_law(monitor.stats())
-        monitor.close(0)
+    yield
+    for alive in made:
+        if (monitor := alive()) is not None:
+            check_law(monitor.stats())
 
 
 @pytest.fixture(scope="session")

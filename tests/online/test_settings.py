@@ -126,7 +126,8 @@ def test_without_anything_it_works_at_once(monkeypatch: pytest.MonkeyPatch, tmp_
     monitor = Monitor()
     # Behind no breaker: it is part of this process.
     assert isinstance(monitor.options.judge, LocalJudge)
-    finish(monitor, [turn("first")])
+    monitor.submit(turn("first"))
+    assert monitor.flush(60) == 0
     monitor.close()
     [evaluation] = read_evaluations(tmp_path / "steelyard.db")
     assert evaluation.record_id == "first"
@@ -140,7 +141,8 @@ def test_a_folder_that_is_read_only_keeps_results_in_memory(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.access", lambda path, mode: False)
     monitor = Monitor(metrics=[])
-    finish(monitor, [turn()])
+    monitor.submit(turn())
+    assert monitor.flush(60) == 0
     stats = monitor.stats()
     monitor.close()
     assert stats.evaluated == 1 and stats.sinks["sqlite::memory:"].written == 1
@@ -263,6 +265,7 @@ def test_the_worker_command(tmp_path: Path) -> None:
     assert all(any(score.status == "scored" for score in e.scores) for e in evaluations)
     counts = host.stats().spool
     assert counts is not None and (counts.evaluated, counts.pending, counts.undelivered) == (5, 0, 0)
+    host.close()
 
 
 def test_the_worker_command_stops_on_sigterm(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 
 from steelyard.record import Context, Record
 from steelyard.scores import Evaluation, Evidence, Provenance, Score, Verdict
-from writing import write
+from steelyard.sinks import SQLiteSink
 
 NOON = 1_760_000_000.0
 MONDAY = 1_759_708_800.0
@@ -75,7 +76,13 @@ def by_judge(one: Evaluation, judge: str = "local-lexical") -> Evaluation:
 
 def results(path: Path, turns: Iterable[Evaluation]) -> Path:
     """A results file with these turns."""
-    write(path, *turns)
+
+    async def run() -> None:
+        sink = SQLiteSink(path)
+        await sink.write(list(turns))
+        await sink.aclose()
+
+    asyncio.run(run())
     return path
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from generator.choices import CONTENT, Axes, Choices
@@ -32,6 +34,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "way": ("invoke", "ainvoke", "stream"),
         "together": ("one_thread", "gather", "pool"),
         "served": ("yes", "no"),
+        "own_spans": ("none", "question", "look_up"),
         **CONTENT,
     }
 
@@ -39,7 +42,7 @@ def axes(*, heldout: bool = False) -> Axes:
 def run(choices: Choices, spans: Spans | None = None) -> Run:
     """Run an application; only spans tell of it."""
     assert spans is not None
-    made = filled(choices) if choices["shape"] == "filled" else tools(choices)
+    made = filled(choices, spans) if choices["shape"] == "filled" else tools(choices)
     return run_conversations(made, choices, spans.recording, spans)
 
 
@@ -79,13 +82,34 @@ async def after(choices: Choices, answer: str) -> None:
         await asked("invoke", [{"role": "user", "content": f"{CHECK}\n\n{answer}"}])
 
 
-def filled(choices: Choices) -> Application:
+@contextmanager
+def traced(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
+    """The application's own spans: one around the turn with the question, and one of what it looked up."""
+    if (own := choices["own_spans"]) == "none":
+        yield
+        return
+    tracer = spans.provider.get_tracer("app")
+    with tracer.start_as_current_span(
+        "handle", attributes={"app.user_text": turn.question, "app.lang": "en"}
+    ):
+        if own == "look_up":
+            with tracer.start_as_current_span("find", attributes={"app.top_k": 5}) as span:
+                for at, text in enumerate(turn.shown):
+                    span.add_event("hit", {"rank": at, "text": text})
+        yield
+
+
+def filled(choices: Choices, spans: Spans) -> Application:
     """A prompt filled in by hand."""
     template = template_of(choices)
     join = JOINERS[choices["joining"]]
     roles = {"system": "system", "human": "user"}
 
     async def answer(turn: Turn) -> str:
+        with traced(choices, turn, spans):
+            return await said(turn)
+
+    async def said(turn: Turn) -> str:
         await before(choices, turn)
         history = "\n".join(f"{each['role']}: {each['content']}" for each in past(choices, turn))
         values = {"context": turn.came(join(turn.shown)), "question": turn.question, "history": history}
@@ -93,9 +117,9 @@ def filled(choices: Choices) -> Application:
             {"role": roles[role], "content": text.format(**values)} for role, text in template.messages()
         ]
         sent = [] if template.takes_history else past(choices, turn)
-        said = text_of(await asked(choices["way"], [*system, *sent, human]))
-        await after(choices, said)
-        return said
+        reply = text_of(await asked(choices["way"], [*system, *sent, human]))
+        await after(choices, reply)
+        return reply
 
     return Application(answer=lambda: answer)
 

@@ -103,8 +103,9 @@ class Turn:
         return [s for s in self.steps if s.kind == "tool" and not s.is_within("tool")]
 
     def inside(self, step: Step, *kinds: StepKind) -> bool:
-        """Whether a step of one of these kinds ran in a given one."""
-        return any(s.kind in kinds and step in s.above() for s in self.steps)
+        """Whether a step of one of these kinds ran in a given one; what tells a call ran a model."""
+        within = ((s, "model" if s.call else s.kind) for s in self.steps if step in s.above())
+        return any(kind in kinds for _, kind in within)
 
     def _serves_retrieval(self, step: Step) -> bool:
         """Whether a step is a part of a retriever, rather than of an engine that a retriever asks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apps.otel.attributes import oi
@@ -384,6 +385,48 @@ def one_span_whose_output_is_its_passages() -> Trace:
     trace = Trace("my.service")
     trace.leaf("handle", told)
     return trace
+
+
+@shape(Turn(without="guessed"))
+def langfuse_rows_of_a_table() -> Trace:
+    """A retriever under `@observe` that returns what its database does: a name and a text in each row."""
+    trace = Trace("langfuse-sdk")
+    rows = [[f"manual-{n}.md", text] for n, text in enumerate(PASSAGES)]
+    found = {"type": "retriever", "input": QUESTION, "output": json.dumps(rows)}
+    with trace.span(
+        "answer", {"langfuse.observation.input": QUESTION, "langfuse.observation.output": ANSWER}
+    ):
+        trace.leaf("search", {f"langfuse.observation.{key}": value for key, value in found.items()})
+        sent = "\n\n".join(f"[{name}] {text}" for name, text in rows)
+        trace.leaf("chat small-model", chat(f"{sent}\n\nQuestion: {QUESTION}", ANSWER))
+    return trace
+
+
+def _told_by_hand(question: Mapping[str, str], hits: Sequence[str] = (), model: str = ANSWER) -> Trace:
+    """Spans of the application's own, under any names, around a call of an instrumented client."""
+    trace = Trace("my.service")
+    with trace.span("handle", {"app.lang": "en", **question}):
+        trace.leaf("find", {"app.top_k": 3}, events=[event("hit", {"text": text}) for text in hits])
+        trace.leaf("chat small-model", chat(f"Notes: {joined()}\nInput: {QUESTION}\nBe brief.", model))
+    return trace
+
+
+@shape(Turn(note="contexts_guessed", without="question_guessed", one_text=True))
+def own_span_that_names_the_question() -> Trace:
+    """The application wrote what it was asked; the passages are cut out of the prompt."""
+    return _told_by_hand({"rag.query.text": QUESTION})
+
+
+@shape(Turn(without="guessed"))
+def own_spans_of_any_names() -> Trace:
+    """The outermost span has one text that the model was sent, and one below it tells of hits."""
+    return _told_by_hand({"app.user_text": QUESTION}, PASSAGES)
+
+
+@shape(Turn(answer=PASSAGES[0], without="guessed"))
+def answer_that_quotes_a_hit() -> Trace:
+    """The model's answer is one of the passages, which stays one, and is not what was looked up under."""
+    return _told_by_hand({"app.user_text": QUESTION}, PASSAGES, model=PASSAGES[0])
 
 
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

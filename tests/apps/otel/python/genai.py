@@ -291,4 +291,35 @@ def google_client_content_off() -> Trace:
     return trace
 
 
+@shape(Turn(one_text=True, note="no_prompt_seen"))
+def team_member_whose_model_is_not_seen() -> Trace:
+    """An agent that is another one's tool: what it replied is a model's, what its own tool found is not."""
+
+    def told(operation: str, asked: str, reply: str) -> dict[str, str]:
+        sent = compact([{"role": "user", "parts": [{"type": "text", "content": asked}]}])
+        came = compact([{"role": "assistant", "parts": [{"type": "text", "content": reply}]}])
+        return {
+            "gen_ai.operation.name": operation,
+            "gen_ai.input.messages": sent,
+            "gen_ai.output.messages": came,
+        }
+
+    def tool(name: str, result: str) -> dict[str, str]:
+        return {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.call.result": result,
+        }
+
+    said = "The chain needs oil rather often, says the manual."
+    trace = Trace("opentelemetry.instrumentation.genai.langchain")
+    with (
+        trace.span("invoke_agent lead", told("invoke_agent", QUESTION, ANSWER)),
+        trace.span("execute_tool colleague", tool("colleague", said)),
+        trace.span("invoke_agent colleague", told("invoke_agent", QUERY, said)),
+    ):
+        trace.leaf("execute_tool search", tool("search", joined()))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

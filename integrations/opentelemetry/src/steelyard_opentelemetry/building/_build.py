@@ -11,6 +11,7 @@ from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import Origin, find_passages, sentence
 from steelyard_opentelemetry.building._evidence import FoundPassages
 from steelyard_opentelemetry.building._joining import TENANT, USER, session_of
+from steelyard_opentelemetry.building._translate import asked_above
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
@@ -193,7 +194,7 @@ def _has_other_answer(turn: Turn, found: FoundPassages) -> bool:
 
 def _notes(turn: Turn, found: FoundPassages, dropped: int) -> Iterable[str]:
     asked = turn.asked.notes
-    if found.is_guessed and not (asked or turn.is_told):
+    if found.is_guessed and not (asked or turn.is_told or asked_above(turn, turn.question) == turn.question):
         # Whoever filled the passages in may have put words around the question too.
         asked = ("question_guessed",)
     yield from map(sentence, asked)

@@ -19,6 +19,7 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.building._followup_calls import drop_followup_calls
 from steelyard_opentelemetry.building._translate import (
+    asked_above,
     asked_within,
     given_of,
     left_none,
@@ -57,6 +58,8 @@ class Turn:
     """Whether the call that made the answer is known only because no other one can have."""
     earlier: Sequence[ModelCall] = ()
     """What models of the same service were sent and replied before it began."""
+    tree: Node | None = None
+    """All spans that it stands among, with the application's own above it."""
     is_given_doubtful: bool = False
     """Whether somebody else than the user may have written what it is taken to have been given."""
 
@@ -76,6 +79,7 @@ class Turn:
             nodes,
             tuple(sorted(elsewhere)),
             earlier=[call for part in parts for call in part.earlier],
+            tree=next((part.tree for part in parts if part.tree is not None and root in part.nodes), None),
         )
 
     @cached_property
@@ -354,7 +358,9 @@ class Turn:
             return Asked(question=query, notes=("question_guessed",))
         if found.question and self.is_given_doubtful and not found.notes:
             found = replace(found, notes=("question_guessed",))
-        return self._completed(found)
+        found = self._completed(found)
+        own = asked_above(self, found.question) if found.notes or not self.is_told else ""
+        return Asked(question=own) if own else found
 
     def _completed(self, found: Asked) -> Asked:
         """A question with the end that was cut off it, and without a template that was around it."""

@@ -12,6 +12,7 @@ from typing import Any
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
+from steelyard_opentelemetry.dialects._generic import own_questions as own_questions
 from steelyard_opentelemetry.dialects._generic import own_texts as own_texts
 from steelyard_opentelemetry.dialects._rules import fused
 from steelyard_opentelemetry.dialects._table import DIALECTS as DIALECTS

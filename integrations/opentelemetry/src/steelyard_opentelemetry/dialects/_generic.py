@@ -137,6 +137,13 @@ def _spoken(came: object, found: Sequence[Context]) -> str:
     return "" if any(one.text in text or text in one.text for one in found) else text
 
 
+def own_questions(span: Span) -> list[str]:
+    """What an application wrote as a question on a span, be it one of HTTP: the whole, or what is in it."""
+    told = _by_name(span)
+    values = [told[name] for name in _QUESTIONS if isinstance(told.get(name), str)]
+    return [text for value in values for text in (value.strip(), question_in(value)) if text]
+
+
 def own_texts(span: Span, *, anywhere: bool = False) -> list[str]:
     """The texts that an application wrote on a span of its own.
 
@@ -150,7 +157,12 @@ def own_texts(span: Span, *, anywhere: bool = False) -> list[str]:
         span.attributes.items(), *(event.attributes.items() for event in span.events if event.attributes)
     )
     values = (value for key, value in every if key.partition(".")[0] not in _ELSEWHERE)
-    return [text for value in itertools.islice(values, _MOST_KEYS) for text in noted_in(value)]
+    found: dict[str, None] = {}
+    for value in itertools.islice(values, _MOST_KEYS):
+        # A passage may be an object as JSON, of which a prompt shows the whole.
+        found.update(dict.fromkeys([value.strip()] if isinstance(value, str) and value[:1] == "{" else ()))
+        found.update(dict.fromkeys(noted_in(value)))
+    return list(found)
 
 
 def _by_name(span: Span) -> dict[str, Any]:
