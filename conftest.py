@@ -11,9 +11,13 @@ from collections.abc import Generator, Iterator
 from contextvars import copy_context
 from functools import partial
 from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from servers import PostgresServer
 
 # Shared machines stall; a slow example is no failure. CI explores the same examples every time.
 settings.register_profile("steelyard", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -41,6 +45,18 @@ def _no_templates_of_other_tests() -> None:
     learnt = sys.modules.get("steelyard.recording.building._templates")
     if learnt is not None:
         learnt.TEMPLATES.forget()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """One server for all the tests that need any."""
+    from servers import PostgresServer
+
+    if not PostgresServer.there():
+        pytest.skip("needs a Postgres: apt-get install postgresql")
+    server = PostgresServer(tmp_path_factory.mktemp("postgres")).start()
+    yield server
+    server.stop()
 
 
 def _collect_and_freeze() -> None:

@@ -66,8 +66,9 @@ def test_a_fall_is_told_within_the_turn_that_crosses_and_once(file: str) -> None
 
 def test_it_is_told_when_the_scores_have_recovered_and_a_second_fall_after_that(file: str) -> None:
     watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
-    kinds = [event.kind for event in feed(watcher, [0.1] * 40 + [1.0] * 80 + [0.1] * 80)]
-    assert kinds == ["fell", "recovered", "fell"]
+    events = feed(watcher, [0.1] * 40 + [1.0] * 80 + [0.1] * 80)
+    assert [event.kind for event in events] == ["fell", "recovered", "fell"]
+    assert [event.lines[0].startswith("worse than") for event in events] == [True, False, True]
 
 
 def test_a_turn_that_is_delivered_again_counts_once(file: str) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,16 @@ def test_a_score_carries_the_raw_and_the_calibrated_value(calibration: Calibrati
     assert score.calibrated_value is not None and score.calibrated_value != score.value
     assert score.calibration == calibration.version
     assert before["faithfulness"].calibrated_value is None
+
+
+def test_a_score_without_the_number_its_map_reads_stays_as_it_is_without_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = fit(labelled(150, shift=2.5))
+    assert isinstance(found, Fit)
+    calibration = Calibration.of({KEY: replace(found, signal="worst_verdict")})
+    assert calibration.apply(evaluation(chances=()))["faithfulness"].calibrated_value is None
+    assert not caplog.records
 
 
 def test_calibrated_values_survive_the_json_form(calibration: Calibration) -> None:

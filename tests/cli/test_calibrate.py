@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 from pathlib import Path
@@ -15,8 +14,8 @@ from steelyard.record import Context, Record, TraceRef
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
 from steelyard.scores import Evaluation, Provenance, Score, Verdict
-from steelyard.sinks import SQLiteSink
 from steelyard.view.labelling import turns_to_label
+from writing import write
 
 
 def made(number: int, value: float) -> Evaluation:
@@ -49,13 +48,7 @@ def written(folder: Path, turns: int = 120) -> tuple[Path, list[bool]]:
     drawn = random.Random(0)
     values = [round(drawn.random(), 3) for _ in range(turns)]
     good = [drawn.random() < value**2 for value in values]
-
-    async def run() -> None:
-        sink = SQLiteSink(folder / "s.db")
-        await sink.write([made(number, value) for number, value in enumerate(values)])
-        await sink.aclose()
-
-    asyncio.run(run())
+    write(folder / "s.db", *[made(number, value) for number, value in enumerate(values)])
     return folder / "s.db", good
 
 

@@ -15,13 +15,10 @@ import pytest
 import programs
 from cli.running import Steelyard
 from steelyard.cli.demo._chain import (
-    DONT_KNOW,
     INVENTED,
     UNANSWERABLE,
-    PassageRetriever,
     build_chain,
     passages,
-    quote,
 )
 from steelyard.scores import Evaluation
 from steelyard.sinks import read_evaluations
@@ -161,38 +158,6 @@ def test_the_text_is_some_fifty_passages_with_titles() -> None:
     assert len(text) >= 50
     assert len({passage.id for passage in text}) == len(text)
     assert all(len(passage.page_content.partition("\n")[2]) > 80 for passage in text)
-
-
-@pytest.mark.parametrize(
-    ("question", "title"),
-    [
-        ("In which year did Roberval show his balance in Paris?", "The Roberval balance"),
-        ("How many milligrams is a carat?", "The carat"),
-        ("Who invented the strain gauge?", "The strain gauge"),
-    ],
-)
-def test_the_retriever_finds_the_passage(question: str, title: str) -> None:
-    documents = PassageRetriever().invoke(question)
-    assert documents[0].page_content.startswith(f"{title}\n")
-    assert 1 <= len(documents) <= 4
-
-
-@pytest.mark.parametrize("question", INVENTED)
-def test_answers_are_quoted(question: str) -> None:
-    answer = chain.invoke(question)
-    assert answer != DONT_KNOW
-    assert any(answer.split(". ")[0] in passage.page_content for passage in passages())
-
-
-@pytest.mark.parametrize("question", UNANSWERABLE)
-def test_what_the_text_does_not_say_is_not_answered(question: str) -> None:
-    assert chain.invoke(question) == DONT_KNOW
-    assert inventing.invoke(question) == DONT_KNOW
-
-
-def test_nothing_to_quote_from() -> None:
-    assert quote("Who?", []) == DONT_KNOW
-    assert quote("", ["Title\nA text."]) == DONT_KNOW
 
 
 @pytest.mark.parametrize("question", INVENTED)

@@ -6,7 +6,6 @@ are sequences that it never writes.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import os
@@ -30,7 +29,7 @@ from steelyard.online.queue._turns import Selected
 from steelyard.record import Context, Record
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
-from steelyard.sinks import SQLiteSink
+from writing import write
 
 HOSTILE = (
     "Ada\x1b[8;9mlit\x1b[7;3H\x1b[6A\x1b[2Jit.\x1b]8;;file:///x\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;Zm9v\x07"
@@ -120,9 +119,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     lacking = Record(id="lacking", question=text, answer="I do not know.")
     found = evaluate([*records, lacking], metrics=[Faithfulness()], judge=LocalJudge())
-    sink = SQLiteSink(folder / "steelyard.db")
-    asyncio.run(sink.write(found.evaluations))
-    asyncio.run(sink.aclose())
+    write(folder / "steelyard.db", *found.evaluations)
     open_labels(str(folder / "steelyard.db")).put(
         [Label(record_id=records[0].id, value="good", who=NAME[:90], labelled_at=1.0, note=NAME)]
     )

@@ -13,7 +13,7 @@ from steelyard.judge import LocalJudge
 from steelyard.metrics import ContextSufficiency, Faithfulness
 from steelyard.record import Record
 from steelyard.scores import Diagnosis, Evaluation
-from steelyard.sinks import SQLiteSink
+from writing import write
 
 NINE, SEAT = "The ferry to Skarn leaves at 9 in the morning.", "A seat on the ferry costs 4 crowns."
 APP = f"""
@@ -37,13 +37,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         answer="The ferry to Skarn leaves at 4 in the morning.",
     )
     metrics = [Faithfulness(claims="sentences"), ContextSufficiency()]
-
-    async def store() -> None:
-        sink = SQLiteSink(tmp_path / "steelyard.db")
-        await sink.write([await evaluate_one(turn, metrics, judge=LocalJudge())])
-        await sink.aclose()
-
-    asyncio.run(store())
+    write(tmp_path / "steelyard.db", asyncio.run(evaluate_one(turn, metrics, judge=LocalJudge())))
     (tmp_path / "astray.py").write_text(APP)
     monkeypatch.syspath_prepend(tmp_path)
     return str(tmp_path / "steelyard.db")
@@ -54,13 +48,7 @@ def test_what_cannot_be_explained_is_said(results: str, steelyard: Steelyard, tm
     assert (unknown.status, "there is no turn 'r2'" in unknown.err) == (2, True)
     without = str(tmp_path / "without.db")
     bare = Evaluation(record_id="r1", scores=(), diagnosis=Diagnosis(cause="invented", because="it is so"))
-
-    async def store() -> None:
-        sink = SQLiteSink(without)
-        await sink.write([bare])
-        await sink.aclose()
-
-    asyncio.run(store())
+    write(without, bare)
     assert "it is so" in steelyard("explain", "r1", "--db", without).out
     tried = steelyard("explain", "r1", "--db", without, "--replay", "astray:replay")
     assert tried.status == 2

@@ -10,11 +10,10 @@ import pytest
 
 from cli.running import Steelyard
 from judge_server import Fault, JudgeServer, Received
-from steelyard.questions import Embedder
 from steelyard.record import Record, Timings
 from steelyard.report import open_results
 from steelyard.report.gaps import find_gaps
-from steelyard.scores import Cause, Diagnosis, Evaluation, Usage
+from steelyard.scores import Cause, Diagnosis, Evaluation
 from steelyard.sinks import SQLiteSink
 
 ASKED: list[tuple[str, Cause | None]] = [
@@ -53,19 +52,6 @@ def test_alike_questions_are_one_gap(results: str) -> None:
         assert set(first.record_ids) == {"r0", "r1", "r2"}
         assert "parking" in first.question
         assert [gap.turns for gap in find_gaps(reader, since=7200.0)] == [1, 1]
-
-
-def test_another_embedder_decides_what_is_alike(results: str) -> None:
-    class Apart(Embedder):
-        name = "apart"
-
-        async def embed(self, texts: list[str]) -> tuple[list[list[float]], Usage]:  # type: ignore[override]
-            return [[float(at == place) for at in range(len(texts))] for place in range(len(texts))], Usage()
-
-        async def aclose(self) -> None: ...
-
-    with closing(open_results(results)) as reader:
-        assert [gap.turns for gap in find_gaps(reader, embedder=Apart())] == [1, 1, 1, 1]
 
 
 def test_the_command_lists_them(steelyard: Steelyard, results: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
 from cli.running import Steelyard
+from report.parts import results
 from steelyard.record import Record
 from steelyard.scores import Evaluation, Provenance, Score, Verdict
-from steelyard.sinks import SQLiteSink
 
 
 def made(
@@ -32,16 +31,6 @@ def made(
     )
 
 
-def write(path: Path, *evaluations: Evaluation) -> Path:
-    async def run() -> None:
-        sink = SQLiteSink(path)
-        await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(run())
-    return path
-
-
 def row_of(out: str) -> list[str]:
     return next(line.split() for line in out.splitlines() if line.startswith("faithfulness"))
 
@@ -50,7 +39,7 @@ def test_means_are_weighted_by_inclusion(steelyard: Steelyard, tmp_path: Path) -
     """Ten bad turns were all judged, ten good ones stand for a hundred: (10 x 0 + 100 x 1) / 110."""
     # In a mixed order: turns that are alike one after another count as one conversation, and for less.
     turns = [made(n, 1.0, 0.1) if n * 7 % 20 < 10 else made(n, 0.0, 1.0) for n in range(20)]
-    outcome = steelyard("report", "--db", write(tmp_path / "s.db", *turns))
+    outcome = steelyard("report", "--db", results(tmp_path / "s.db", turns))
     assert outcome.status == 0
     name, mean, interval, scored, passed, *_ = row_of(outcome.out)
     assert (name, mean, scored, passed) == ("faithfulness", "0.91", "20", "91%")
@@ -60,7 +49,7 @@ def test_means_are_weighted_by_inclusion(steelyard: Steelyard, tmp_path: Path) -
 
 
 def test_turns_that_are_all_good_still_have_an_interval(steelyard: Steelyard, tmp_path: Path) -> None:
-    outcome = steelyard("report", "--db", write(tmp_path / "s.db", *(made(n, 1.0, 1) for n in range(32))))
+    outcome = steelyard("report", "--db", results(tmp_path / "s.db", (made(n, 1.0, 1) for n in range(32))))
     assert row_of(outcome.out)[2] == "0.89–1.00"
 
 
@@ -70,12 +59,12 @@ def test_a_fall_shows_on_the_axis_of_time(steelyard: Steelyard, tmp_path: Path) 
         for day in range(7)
         for n in range(20)
     ]
-    trend = row_of(steelyard("report", "--db", write(tmp_path / "s.db", *turns)).out)[-1]
+    trend = row_of(steelyard("report", "--db", results(tmp_path / "s.db", turns)).out)[-1]
     assert trend[5] == "▁" and set(trend[:5] + trend[6]) == {"█"}
 
 
 def test_the_worst_turns_go_by_their_question(steelyard: Steelyard, tmp_path: Path) -> None:
-    path = write(tmp_path / "s.db", made(1, 0.9, 1), made(2, 0.1, 1), made(3, 0.4, 1))
+    path = results(tmp_path / "s.db", [made(1, 0.9, 1), made(2, 0.1, 1), made(3, 0.4, 1)])
     out = steelyard("report", "--db", path).out
     assert out.index("question 2?") < out.index("question 3?")
     assert "question 1?" not in out
@@ -83,7 +72,9 @@ def test_the_worst_turns_go_by_their_question(steelyard: Steelyard, tmp_path: Pa
 
 
 def test_filters(steelyard: Steelyard, tmp_path: Path) -> None:
-    path = write(tmp_path / "s.db", made(1, 1, 1, tag="new"), made(2, 1, 1, age=30), made(3, 1, 1, tag="old"))
+    path = results(
+        tmp_path / "s.db", [made(1, 1, 1, tag="new"), made(2, 1, 1, age=30), made(3, 1, 1, tag="old")]
+    )
     assert steelyard("report", "--db", path).out.startswith("3 records")
     assert steelyard("report", "--db", path, "--tag", "new").out.startswith("1 record ")
     assert steelyard("report", "--db", path, "--since", "24h").out.startswith("2 records")
@@ -98,21 +89,23 @@ def test_filters(steelyard: Steelyard, tmp_path: Path) -> None:
 
 def test_groups_are_set_side_by_side(steelyard: Steelyard, tmp_path: Path) -> None:
     turns = [made(n, 0.9, 1, tag="a") for n in range(40)] + [made(n, 0.4, 1, tag="b") for n in range(40, 80)]
-    out = steelyard("report", "--db", write(tmp_path / "s.db", *turns), "--by", "tag").out
+    out = steelyard("report", "--db", results(tmp_path / "s.db", turns), "--by", "tag").out
     assert "-0.50" in out and "cannot be told" not in out
     assert "no turn has a model" in steelyard("report", "--db", tmp_path / "s.db", "--by", "model").out
 
 
 def test_a_page_is_written(steelyard: Steelyard, tmp_path: Path) -> None:
     page = tmp_path / "out.html"
-    outcome = steelyard("report", "--db", write(tmp_path / "s.db", made(1, 1, 1)), "--out", page)
+    outcome = steelyard("report", "--db", results(tmp_path / "s.db", [made(1, 1, 1)]), "--out", page)
     assert outcome.status == 0 and "wrote" in outcome.out
     assert page.read_text().startswith("<!doctype html>")
     assert steelyard("report", "--db", tmp_path / "s.db", "--out", tmp_path / "no" / "x.html").status == 2
 
 
 def test_judges_that_are_mixed_are_pointed_out(steelyard: Steelyard, tmp_path: Path) -> None:
-    out = steelyard("report", "--db", write(tmp_path / "s.db", made(1, 1, 1), made(2, 1, 1, judge="k"))).out
+    out = steelyard(
+        "report", "--db", results(tmp_path / "s.db", [made(1, 1, 1), made(2, 1, 1, judge="k")])
+    ).out
     assert "judge j" in out and "judge k" in out
     assert "made in different ways" in out
 
@@ -124,6 +117,6 @@ def test_no_such_file(steelyard: Steelyard, tmp_path: Path) -> None:
 
 
 def test_a_time_that_is_none_is_refused(steelyard: Steelyard, tmp_path: Path) -> None:
-    path = str(write(tmp_path / "s.db", made(1, 0.5, 1.0)))
+    path = str(results(tmp_path / "s.db", [made(1, 0.5, 1.0)]))
     outcome = steelyard("report", "--db", path, "--since", "yesterday-ish")
     assert outcome.status == 2 and "is not a time" in outcome.err

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,8 @@ from steelyard.record import Context, Record
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import SQLiteSink
 from steelyard.stats import weighted_mean
+from writing import write
 
 FAILURES = (
     "refund for a broken kettle",
@@ -73,17 +71,8 @@ def stored(
                 evaluated_at=1_700_000_000.0 + number,
             )
         )
-    write(path, evaluations)
+    write(path, *evaluations)
     return truth
-
-
-def write(path: Path, evaluations: Sequence[Evaluation]) -> None:
-    async def work() -> None:
-        sink = SQLiteSink(path)
-        await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(work())
 
 
 @pytest.fixture(scope="module")
@@ -181,15 +170,20 @@ def test_cases_say_where_they_come_from_and_that_nobody_has_reviewed_them(
 def test_turns_with_the_same_question_are_one_case_that_stands_for_all(tmp_path: Path) -> None:
     path = tmp_path / "same.db"
     texts = ["Where is it?", "where is it", "WHERE IS IT??", "Who is she?"]
-    score = Score(metric="m", status="scored", value=0.9)
+    scores = [
+        Score(metric="m", status="scored", value=value, threshold=0.5, passed=value >= 0.5)
+        for value in (0.9, 0.1, 0.9, 0.9)
+    ]
     write(
         path,
-        [
-            Evaluation(record_id=f"r{n}", scores=(score,), record=Record(id=f"r{n}", question=text))
+        *[
+            Evaluation(record_id=f"r{n}", scores=(scores[n],), record=Record(id=f"r{n}", question=text))
             for n, text in enumerate(texts)
         ],
     )
     found = mine(path, n=50)
+    strata = {case.question.casefold(): case.metadata["stratum"] for case in found.golden}
+    assert strata.pop("who is she?") != "failing" and set(strata.values()) == {"failing"}
     assert found.questions == 2 and found.left_out["same question as another"] == 2
     assert sum(case.weight for case in found.golden) == pytest.approx(4)
 

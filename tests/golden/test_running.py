@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import threading
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -11,7 +13,7 @@ from golden import apps
 from golden.asking import WEIGHING, ask
 from judge_server import JudgeServer
 from steelyard.errors import ConfigurationError, JudgeRejected
-from steelyard.golden import Case, GoldenSet, junit_xml, markdown_summary, run_golden
+from steelyard.golden import Case, GoldenSet, arun_golden, junit_xml, markdown_summary, run_golden
 from steelyard.judge import ChatJudge
 from steelyard.questions import Predicate, Question, Request, YesNo
 from steelyard.testing import ScriptedJudge
@@ -239,6 +241,27 @@ def test_repeating_the_application_asks_it_again() -> None:
     golden = GoldenSet(cases=tuple(Case(question=q * 3, kind="unanswerable") for q in "abcd"))
     run = run_golden(golden, app, gates=["declined=0.9"], repeat="app", concurrency=1)
     assert len(asked) == run.gates[0].calls > 4
+
+
+def test_a_run_that_is_interrupted_leaves_no_call_under_way() -> None:
+    began, free = threading.Event(), threading.Event()
+
+    def app(question: str) -> str:
+        began.set()
+        free.wait(60)
+        return "At Pompeii."
+
+    async def interrupted() -> None:
+        run = asyncio.create_task(arun_golden(WEIGHING, app, metrics=[]))
+        await asyncio.to_thread(began.wait, 60)
+        run.cancel()
+        await asyncio.wait([run])
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        free.set()
+
+    asyncio.run(interrupted())
 
 
 def test_a_remote_judge_over_the_wire() -> None:

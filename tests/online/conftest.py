@@ -1,9 +1,8 @@
-"""Every test of the room holds every Monitor that it made against law 2; servers that tests share."""
+"""Every Monitor that a test of the room made is held against law 2 and closed; servers that tests share."""
 
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,21 +14,21 @@ from steelyard.online import Monitor
 
 
 @pytest.fixture(autouse=True)
-def the_equations_hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def the_equations_hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Monitor]]:
     """Whatever a test did to a Monitor, and whether or not it looked at the counts."""
-    made: list[weakref.ref[Monitor]] = []
+    made: list[Monitor] = []
     begin = Monitor.__init__
 
     @functools.wraps(begin)
     def remember(self: Monitor, *args: Any, **options: Any) -> None:
         begin(self, *args, **options)
-        made.append(weakref.ref(self))
+        made.append(self)
 
     monkeypatch.setattr(Monitor, "__init__", remember)
-    yield
-    for alive in made:
-        if (monitor := alive()) is not None:
-            check_law(monitor.stats())
+    yield made
+    for monitor in made:
+        check_law(monitor.stats())
+        monitor.close(0)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 
-from online.helpers import kind_judge, turn
+from online.helpers import finish, kind_judge, turn
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Faithfulness, Metric
 from steelyard.online import Monitor
@@ -22,6 +23,7 @@ from steelyard.record import Record
 from steelyard.scores import Direction, Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink
+from waiting import until
 
 DAY = 86_400.0
 
@@ -51,8 +53,7 @@ def judged(metric: Metric, answers: Sequence[str], path: Path) -> dict[str, Scor
     monitor = Monitor(metrics=[metric], judge=kind_judge(), sinks=[SQLiteSink(path), sink])
     with closing(monitor):
         for answer in answers:
-            monitor.submit(turn(answer, answer=answer))
-            assert monitor.flush(60) == 0
+            finish(monitor, [turn(answer, answer=answer)])
     return {one.record_id: one.scores[0] for one in sink.evaluations}
 
 
@@ -112,6 +113,25 @@ def test_scores_that_were_made_otherwise_make_no_bar(tmp_path: Path) -> None:
     earlier(Said(), tmp_path / "s.db", days=20)
     (score,) = judged(SaidTooMuch(threshold="baseline"), ["0.1"], tmp_path / "s.db").values()
     assert score.threshold is None
+
+
+def test_earlier_scores_are_read_once_and_nobody_waits_for_them() -> None:
+    class Slow(MemorySink):
+        def baseline(self, score: Score, *, now: float) -> float:
+            reads.append(score)
+            free.wait(10)
+            return 0.5
+
+    reads: list[Score] = []
+    free, sink = threading.Event(), Slow()
+    monitor = Monitor(metrics=[Said(threshold="baseline")], judge=kind_judge(), sinks=[sink])
+    for number in range(5):
+        monitor.submit(turn(str(number), answer="0.7"))
+    until(lambda: len(sink.evaluations) == 4)
+    free.set()
+    assert monitor.flush(60) == 0
+    monitor.close()
+    assert len(reads) == 1 and [one.scores[0].threshold for one in sink.evaluations] == [*(None,) * 4, 0.5]
 
 
 def test_a_bar_is_a_number_or_the_word() -> None:

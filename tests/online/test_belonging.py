@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from online.helpers import FAITHFUL, kind_judge, turn
+from online.helpers import FAITHFUL, finish, kind_judge, turn
 from steelyard.online import Monitor
 from steelyard.record import Record, Timings
 from steelyard.scores import Evaluation
@@ -23,8 +23,7 @@ KEY = "a key of more than sixteen"
 def judged(record: Record, **options: Any) -> Evaluation:
     sink = MemorySink()
     with closing(Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], **options)) as monitor:
-        monitor.submit(record)
-        assert monitor.flush(60) == 0
+        finish(monitor, [record])
     (evaluation,) = sink.evaluations
     return evaluation
 

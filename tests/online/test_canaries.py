@@ -18,6 +18,7 @@ from steelyard.judge import LocalJudge
 from steelyard.judge.middleware import Cache
 from steelyard.online import Canaries, CanaryReading, Monitor, load_settings
 from steelyard.online._canaries import candidates
+from steelyard.online._canary_options import ENOUGH
 from steelyard.probing import load_probes
 from steelyard.questions import Answer, Question, Request, Supported, YesNo
 from steelyard.record import Context, Record
@@ -97,6 +98,8 @@ def test_a_judge_that_changes_is_noticed_and_said(caplog: pytest.LogCaptureFixtu
     assert changed.state == "changed" and changed.cause_of_fall == "judge"
     assert changed.changed_at is not None and time.time() - changed.changed_at < 60
     until(lambda: "has changed" in caplog.text)
+    monitor.ask_canaries(10**9)
+    assert reading(monitor).waiting <= 10_000
     monitor.close()
 
 
@@ -244,6 +247,31 @@ class EveryTwentieth(random.Random):
     def random(self) -> float:
         self.drawn += 1
         return 0.0 if self.drawn % 20 == 0 else 0.9
+
+
+class TwoOfSix(EveryTwentieth):
+    """A slip, and one more when it is asked again the first time of two."""
+
+    def random(self) -> float:
+        self.drawn += 1
+        return 0.0 if self.drawn % 6 in (4, 5) else 0.9
+
+
+def test_a_judge_known_to_waver_has_not_changed_while_it_is_not_wrong_each_time(tmp_path: Path) -> None:
+    options = Canaries(share=0.0001, probes=40, file=tmp_path / "canaries.json")
+    first = monitor_of(ScriptedJudge(Knowing()), canaries=options)
+    learned(first)
+    first.close()
+    kept = json.loads((tmp_path / "canaries.json").read_text())
+    (tmp_path / "canaries.json").write_text(json.dumps({**kept, "wavered": kept["repeated"] // 3}))
+    script = Knowing(flipped=0.03)
+    script.drawn = TwoOfSix()
+    monitor = monitor_of(ScriptedJudge(script), canaries=options)
+    monitor.ask_canaries(ENOUGH - 1)  # so few that their number is not compared
+    assert learned(monitor).state == "watching"
+    found = wait_for(monitor, lambda one: not one.waiting)
+    assert found.state == "watching" and found.right < 0.8 * found.asked
+    monitor.close()
 
 
 def test_a_slip_is_asked_again_and_a_judge_that_wavers_has_not_changed() -> None:

@@ -80,9 +80,7 @@ def test_the_calls_of_a_day_are_those_of_all_processes_that_share_a_store(tmp_pa
             sinks=[SQLiteSink(path)],
             experiments=Experiments(replay=replay, per_turn=3, per_day=4),
         )
-        monitor.submit(turn(f"{name}, one", answer=BAD))
-        monitor.submit(turn(f"{name}, two", answer=BAD))
-        assert monitor.flush(60) == 0
+        finish(monitor, [turn(f"{name}, one", answer=BAD), turn(f"{name}, two", answer=BAD)])
         monitor.close()
     assert len(asked) == 4
     with closing(open_results(path)) as reader:
@@ -99,8 +97,7 @@ def test_a_store_that_cannot_count_costs_the_experiment_and_nothing_else() -> No
     sink = Away()
     options = Experiments(replay=lambda _question, _contexts: BAD)
     monitor = Monitor(metrics=FAITHFUL, judge=ScriptedJudge(judged), sinks=[sink], experiments=options)
-    monitor.submit(turn("bad", answer=BAD))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("bad", answer=BAD)])
     monitor.close()
     (found,) = sink.evaluations
     assert found.scores[0].value == 0.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from online.helpers import FAITHFUL, check_law, finish, kind_judge, traced, turn
+from online.helpers import FAITHFUL, finish, kind_judge, traced, turn
 from steelyard.online import Monitor
 from steelyard.record import Record, Timings, TraceRef
 from steelyard.testing import MemorySink
@@ -25,13 +25,11 @@ def test_a_mask_is_applied_before_everything_else() -> None:
         sinks=[sink],
         mask=lambda record: record.replace(answer=record.answer.replace("Marie Curie", "[name]")),
     )
-    monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn()])
     assert "Curie" not in repr([request.view.answer for request in judge.requests])
     [evaluation] = sink.evaluations
     assert evaluation.record is not None and evaluation.record.answer.startswith("[name]")
     assert "Curie" not in evaluation["faithfulness"].verdicts[0].about
-    monitor.close()
 
 
 def test_a_mask_does_not_change_whose_result_it_is() -> None:
@@ -41,14 +39,12 @@ def test_a_mask_does_not_change_whose_result_it_is() -> None:
         metrics=[], sinks=[sink], mask=lambda record: Record(question="?", answer=record.answer)
     )
     came = traced(1, id="mine", timings=Timings(started_at=7.0))
-    monitor.submit(came)
-    assert monitor.flush(60) == 0
+    finish(monitor, [came])
     [evaluation] = sink.evaluations
     kept = evaluation.record
     assert kept is not None and kept.question == "?"
     assert (evaluation.record_id, kept.id, kept.timings) == ("mine", "mine", came.timings)
     assert evaluation.trace == kept.trace == came.trace
-    monitor.close()
 
 
 @pytest.mark.faults
@@ -57,13 +53,10 @@ def test_a_mask_that_fails_drops_the_content(mask: Any, caplog: pytest.LogCaptur
     judge, sink = kind_judge(), MemorySink()
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], mask=mask, mask_timeout=0.2)
     with caplog.at_level(logging.ERROR, "steelyard"):
-        monitor.submit(turn())
-        monitor.submit(turn())
-        assert monitor.flush(60) == 0
+        finish(monitor, [turn(), turn()])
     assert not judge.requests and not sink.evaluations
     assert monitor.stats().skipped == {"mask_failed": 2}
     assert len(caplog.records) == 1 and "Curie" not in caplog.text
-    monitor.close()
 
 
 def test_a_turn_whose_mask_failed_may_come_again() -> None:
@@ -75,16 +68,12 @@ def test_a_turn_whose_mask_failed_may_come_again() -> None:
     down, sink = threading.Event(), MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], mask=mask)
     down.set()
-    monitor.submit(turn("a"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("a")])
     down.clear()
-    monitor.submit(turn("a"))
-    monitor.submit(turn("a"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("a"), turn("a")])
     stats = monitor.stats()
     assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 1, "duplicate": 1})
     assert list(sink.by_record) == ["a"]
-    monitor.close()
 
 
 def test_two_recorders_of_one_turn_are_noticed_whatever_a_mask_makes_of_it(
@@ -99,11 +88,9 @@ def test_two_recorders_of_one_turn_are_noticed_whatever_a_mask_makes_of_it(
     monitor = Monitor(metrics=[], sinks=[], mask=mask)
     for name, framework in (("a", "langchain"), ("b", "opentelemetry")):
         said = turn(name, answer="Marie Curie found it.").replace(trace=TraceRef(framework=framework))
-        monitor.submit(said)
-        assert monitor.flush(60) == 0
+        finish(monitor, [said])
     assert "by the recorder for langchain, and is scored twice" in caplog.text
     assert "Curie" not in caplog.text
-    monitor.close()
 
 
 def test_equal_turns_are_judged_once_while_a_mask_is_at_work() -> None:
@@ -128,9 +115,7 @@ def test_equal_turns_are_judged_once_while_a_mask_is_at_work() -> None:
     assert judged.wait(120)
     assert monitor.flush(60) == 0
     stats = monitor.stats()
-    check_law(stats)
     assert (stats.evaluated, stats.skipped) == (1, {"duplicate": 1})
-    monitor.close()
 
 
 @pytest.mark.faults
@@ -144,9 +129,7 @@ def test_masks_that_hang_do_not_use_up_the_threads_of_later_ones() -> None:
 
     monitor = Monitor(metrics=[], sinks=[], mask=mask, mask_timeout=0.2)
     finish(monitor, (turn(name) for name in ("hangs 1", "hangs 2", "hangs 3")))
-    monitor.submit(turn("passes"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("passes")])
     stats = monitor.stats()
     release.set()
     assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 3})
-    monitor.close()

@@ -36,14 +36,12 @@ def test_turns_go_through_the_spool(tmp_path: Path) -> None:
     assert monitor.stats().spooled == 40
     assert {e["faithfulness"].inclusion_probability for e in sink.evaluations} == {0.999}
     assert len(sink.evaluations) == 40
-    monitor.close()
 
 
 def test_turns_that_are_being_stored_at_the_end_are_not_counted_as_given_up(tmp_path: Path) -> None:
     settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
     monitor = Monitor(metrics=[], sinks=[], spool=settings)
-    monitor.submit(turn("first"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("first")])
     with closing(sqlite3.connect(settings.path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")  # whoever stores turns waits for this to end
         for number in range(10):
@@ -74,7 +72,6 @@ def test_a_flush_right_after_start_waits_for_what_an_earlier_process_left(tmp_pa
     monitor.start()
     assert monitor.flush(60) == 0
     assert len(sink.evaluations) == 20
-    monitor.close()
 
 
 @pytest.mark.faults
@@ -90,7 +87,6 @@ def test_a_result_that_a_dead_process_left_reaches_the_sinks(tmp_path: Path) -> 
     assert monitor.flush(60) == 0
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["judged"]
     assert not judge.requests
-    monitor.close()
 
 
 @pytest.mark.faults
@@ -107,10 +103,8 @@ def test_duplicates_and_disorder_are_judged_once(tmp_path: Path) -> None:
         assert len(sink.evaluations) == len(judge.requests) == 20
         monitor.close()
     again = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=tmp_path / "s.db")
-    again.submit(turn("turn 3"))
-    assert again.flush(60) == 0
+    finish(again, [turn("turn 3")])
     assert again.stats().skipped == {"duplicate": 1}
-    again.close()
 
 
 class Down(ScriptedJudge):
@@ -134,8 +128,7 @@ def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.3)
     sink = MemorySink()
     memory = Monitor(metrics=FAITHFUL, judge=Down(), sinks=[sink])
-    memory.submit(turn())
-    assert memory.flush(60) == 0
+    finish(memory, [turn()])
     assert sink.evaluations[0]["faithfulness"].cause == "unreachable"
     check_law(memory.stats())
     memory.close()
@@ -153,7 +146,6 @@ def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     assert monitor.flush(60) == 0
     assert check_spool(monitor.stats()).evaluated == 10
     assert {e["faithfulness"].hard_value for e in sink.evaluations} == {1.0}
-    monitor.close()
 
 
 @pytest.mark.parametrize("hangs", ["sink", "judge"])
@@ -177,7 +169,6 @@ def test_closing_gives_turns_back_at_once(tmp_path: Path, hangs: str) -> None:
     second = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], spool=path)
     second.start()
     until(lambda: len(sink.evaluations) == 1)
-    second.close()
 
 
 def test_wrong_settings_are_refused(tmp_path: Path) -> None:
@@ -230,7 +221,6 @@ def test_a_turn_is_not_postponed_without_end(tmp_path: Path) -> None:
     [evaluation] = sink.evaluations
     assert evaluation["faithfulness"].cause == "unreachable"
     assert monitor.flush(60) == 0
-    monitor.close(0)
 
 
 def _bodies(path: Path) -> list[tuple[str]]:
@@ -253,4 +243,3 @@ def test_content_that_is_not_to_be_stored_is_in_no_result_in_the_spool(tmp_path:
     until(lambda: _bodies(path))
     [(body,)] = _bodies(path)
     assert "faithfulness" in body and "polonium" not in body
-    monitor.close(0)

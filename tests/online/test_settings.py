@@ -126,8 +126,7 @@ def test_without_anything_it_works_at_once(monkeypatch: pytest.MonkeyPatch, tmp_
     monitor = Monitor()
     # Behind no breaker: it is part of this process.
     assert isinstance(monitor.options.judge, LocalJudge)
-    monitor.submit(turn("first"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("first")])
     monitor.close()
     [evaluation] = read_evaluations(tmp_path / "steelyard.db")
     assert evaluation.record_id == "first"
@@ -141,8 +140,7 @@ def test_a_folder_that_is_read_only_keeps_results_in_memory(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.access", lambda path, mode: False)
     monitor = Monitor(metrics=[])
-    monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn()])
     stats = monitor.stats()
     monitor.close()
     assert stats.evaluated == 1 and stats.sinks["sqlite::memory:"].written == 1
@@ -265,7 +263,6 @@ def test_the_worker_command(tmp_path: Path) -> None:
     assert all(any(score.status == "scored" for score in e.scores) for e in evaluations)
     counts = host.stats().spool
     assert counts is not None and (counts.evaluated, counts.pending, counts.undelivered) == (5, 0, 0)
-    host.close()
 
 
 def test_the_worker_command_stops_on_sigterm(tmp_path: Path) -> None:

@@ -22,8 +22,6 @@ TEMPLATE = (
     "Question: {question}\nAnswer:"
 )
 PASSAGES, CHARACTERS, BLOCK, ROUNDS = 5, 1_000, 50, 8
-MOST = 20
-"""Times what counting the words of the passages takes; 11 to 14 were measured, learning included."""
 _rng = random.Random(7)
 _WORDS = ["".join(_rng.choices("abcdefghiklmnoprstu", k=_rng.randrange(3, 10))) for _ in range(3_000)]
 
@@ -46,8 +44,9 @@ def milliseconds(block: Sequence[Callable[[], Any]]) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["retriever", "unseen"])
-def test_a_record_costs_a_few_times_what_counting_its_words_does(source: str) -> None:
+@pytest.mark.parametrize(("source", "most"), [("retriever", 12), ("unseen", 20)])
+def test_a_record_costs_a_few_times_what_counting_its_words_does(source: str, most: int) -> None:
+    """Learning included; 7 and 16 times were measured on a quiet core."""
     found, units = [], []
     for _ in range(ROUNDS):
         builds, work = [], []
@@ -64,7 +63,7 @@ def test_a_record_costs_a_few_times_what_counting_its_words_does(source: str) ->
         # In turns, so that a busy machine slows both.
         found.append(milliseconds(builds))
         units.append(milliseconds(work))
-    assert min(found) < MOST * min(units), (found, units)
+    assert min(found) < most * min(units), (found, units)
 
 
 def test_a_turn_that_is_not_picked_is_neither_built_nor_learnt_from() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 
 from steelyard.record import Context, Record
 from steelyard.scores import Evaluation, Evidence, Provenance, Score, Verdict
-from steelyard.sinks import SQLiteSink
+from writing import write
 
 NOON = 1_760_000_000.0
 MONDAY = 1_759_708_800.0
@@ -76,13 +75,7 @@ def by_judge(one: Evaluation, judge: str = "local-lexical") -> Evaluation:
 
 def results(path: Path, turns: Iterable[Evaluation]) -> Path:
     """A results file with these turns."""
-
-    async def run() -> None:
-        sink = SQLiteSink(path)
-        await sink.write(list(turns))
-        await sink.aclose()
-
-    asyncio.run(run())
+    write(path, *turns)
     return path
 
 

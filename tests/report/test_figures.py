@@ -213,6 +213,19 @@ def test_a_corrupt_row_is_left_out(tmp_path: Path) -> None:
     assert [one.record_id for one in tagged.worst[0].turns] == ["r1", "r2"]
 
 
+def test_whichever_page_of_a_file_is_damaged_it_is_named(tmp_path: Path) -> None:
+    path = results(tmp_path / "s.db", [turn(n, 0.5) for n in range(50)])
+    whole, read = path.read_bytes(), 0
+    for start in range(4096, len(whole), 4096):
+        path.write_bytes(whole[:start] + b"\xff" * 4096 + whole[start + 4096 :])
+        try:
+            report(path)
+            read += 1
+        except ConfigurationError as error:
+            assert "cannot be read" in str(error)
+    assert 0 < read < len(whole) // 8192
+
+
 def test_a_locked_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = results(tmp_path / "s.db", [turn(1, 0.5)])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

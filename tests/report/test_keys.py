@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from steelyard.sinks import prune
 HOUR = 3600.0
 START = NOON // HOUR * HOUR
 MANY = 1_050
-TAGS = ("web", "vip", "rare", "")
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -76,42 +74,6 @@ def file(written: Path, tmp_path: Path) -> Path:
     return Path(shutil.copyfile(written, tmp_path / "s.db"))
 
 
-def add_more(path: Path) -> None:
-    results(path, [made(n, tags=("web", "new")) for n in range(MANY, MANY + 40)])
-
-
-def judge_again(path: Path) -> None:
-    results(path, [made(n, tags=tags_of(n), judge="third", value=0.9) for n in range(0, 70, 7)])
-
-
-def change_tags(path: Path) -> None:
-    results(path, [made(n, tags=("vip", "rare")) for n in range(0, 60, 3)])
-
-
-def lose_content(path: Path) -> None:
-    results(path, [replace(made(n, tags=("web",)), record=None) for n in range(0, 60, 4)])
-
-
-def delete_some(path: Path) -> None:
-    assert prune(path, keep=600).turns == MANY - 600
-
-
-def delete_most(path: Path) -> None:
-    prune(path, keep=20)
-
-
-CHANGES = (add_more, judge_again, change_tags, lose_content, delete_some, delete_most)
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_the_counts_of_a_tag_are_those_of_its_turns_after(file: Path, change: Callable[[Path], None]) -> None:
-    change(file)
-    for tag in TAGS:
-        counted(file, Scope(tag=tag))
-        counted(file, Scope(tag=tag, metric="recall"))
-        counted(file, Scope(tag=tag, metric="recall", since=START + 3.5 * HOUR, until=START + 20.2 * HOUR))
-
-
 @pytest.mark.parametrize("tag", [None, "vip"])
 @pytest.mark.parametrize("metric", [None, "recall"])
 def test_a_part_of_the_scores_stands_for_all_of_them(file: Path, tag: str | None, metric: str | None) -> None:
@@ -126,34 +88,6 @@ def test_a_part_of_the_scores_stands_for_all_of_them(file: Path, tag: str | None
         assert one.times.tolist() == sorted(one.times)
         assert one.every * len(one.values) == pytest.approx(len(whole[name].values), rel=0.4)
         assert sum(1 / one.inclusion) == pytest.approx(sum(1 / whole[name].inclusion), rel=0.5)
-
-
-def counted(path: Path, scope: Scope) -> None:
-    """Counts are what a plain look at every row finds."""
-    since = -1e300 if scope.since is None else scope.since
-    until = 1e300 if scope.until is None else scope.until
-    tagged = "EXISTS (SELECT 1 FROM json_each(coalesce(e.tags, '[]')) WHERE value = :tag)"
-    asked = "(:metric IS NULL OR s.metric = :metric)"
-    of_score = f"FROM scores s JOIN evaluations e USING (record_id) WHERE {asked} AND "
-    values = {"metric": scope.metric, "tag": scope.tag, "since": since, "until": until}
-    with closing(connect(path)) as connection:
-        turns = connection.execute(
-            f"""SELECT count(DISTINCT e.record_id), min(e.evaluated_at), max(e.evaluated_at) {of_score}
-                {tagged} AND s.evaluated_at >= :since AND s.evaluated_at < :until""",
-            values,
-        ).fetchone()
-        missing = connection.execute(
-            f"""SELECT s.metric, s.status, s.cause, count(*) {of_score} {tagged}
-                AND s.evaluated_at >= :since AND s.evaluated_at < :until AND s.status != 'scored'
-                GROUP BY 1, 2, 3""",
-            values,
-        ).fetchall()
-    with closing(open_results(path)) as reader:
-        totals = reader.totals(scope, brief=True)
-        assert (totals.turns, totals.first, totals.last) == turns
-        found = reader.missing(scope)
-        assert sorted((one.metric, one.status, one.cause, one.count) for one in found) == sorted(missing)
-        assert all(one.explanation for one in found)
 
 
 def test_an_unknown_judge_tag_or_metric_is_answered_without_a_look_at_the_turns(file: Path) -> None:

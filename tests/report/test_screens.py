@@ -101,6 +101,7 @@ def test_lists_scores_and_files_keep_both_judges_apart(path: Path, tmp_path: Pat
         assert all(one.scores and one.screen for one in worst)
         scores = reader.scores(Scope(), turns=COUNT)
         assert sum(len(one.values) for one in scores.values()) == judged
+        assert reader.screened(Scope(), limit=COUNT + 1) and not reader.screened(Scope(), limit=COUNT)
     stored = list(read_evaluations(path))
     lines = tmp_path / "s.jsonl"
     asyncio.run(JSONLSink(lines).write(stored))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+import writing
 from report.parts import NOON, turn
 from report.parts import screened_traffic as traffic
 from servers import PostgresServer
@@ -42,7 +42,7 @@ def sqlite(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @contextmanager
 def postgres(request: pytest.FixtureRequest) -> Iterator[Store]:
-    server: PostgresServer = request.getfixturevalue("postgres_server")
+    server: PostgresServer = request.getfixturevalue("postgres")
     url = server.new_database()
     yield Store(url, lambda: PostgresSink(url))
 
@@ -89,14 +89,10 @@ class Counted:
 
 
 def write(store: Store, turns: Sequence[Evaluation], *, monitor: object = None) -> None:
-    async def run() -> None:
-        sink = store.sink()
-        if monitor is not None:
-            sink.observe(monitor)  # type: ignore[attr-defined]
-        await sink.write(list(turns))
-        await sink.aclose()
-
-    asyncio.run(run())
+    sink = store.sink()
+    if monitor is not None:
+        sink.observe(monitor)  # type: ignore[attr-defined]
+    writing.write(sink, *turns)
 
 
 def judged(number: int, value: float | None, *, judge: str = "chat:one", **options: object) -> Evaluation:
@@ -212,12 +208,6 @@ def test_labels_are_stored_all_or_none(labels: LabelStore) -> None:
     with pytest.raises(RuntimeError):
         labels.put(some())
     assert list(labels) == []
-
-
-def test_labels_do_not_stand_in_the_way_of_results(store: Store, labels: LabelStore) -> None:
-    labels.put([label("r1", "good")])
-    write(store, [judged(1, 0.5)])
-    assert [one.record_id for one in labels] == ["r1"]
 
 
 def test_an_address_of_an_unknown_kind_is_refused_without_its_password() -> None:

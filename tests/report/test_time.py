@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -157,21 +157,13 @@ def _inside(shown: Any) -> Any:
     return shown
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    running = PostgresServer(tmp_path_factory.mktemp("postgres")).start()
-    yield running
-    running.stop()
-
-
-@pytest.mark.skipif(not PostgresServer.there(), reason="needs a Postgres: apt-get install postgresql")
-def test_whenever_turns_are_judged_postgres_shows_the_same(server: PostgresServer, tmp_path: Path) -> None:
+def test_whenever_turns_are_judged_postgres_shows_the_same(postgres: PostgresServer, tmp_path: Path) -> None:
     draw = random.Random(7)
     records = turns_of(draw, 150)
     write(str(tmp_path / "s.db"), live(records, draw))
     found = [approximate(seen(str(tmp_path / "s.db")))]
     for way in WAYS:
-        url = server.new_database()
+        url = postgres.new_database()
         write(url, way(records, draw))
         found.append(approximate(seen(url)))
     assert all(one == found[0] for one in found[1:])

@@ -30,6 +30,7 @@ from steelyard.sinks import (
     PhoenixSink,
 )
 from steelyard.sinks.vendors._client import _parsed
+from writing import write
 
 KEY = "planted-key-5d1e"
 TEXT = "planted text of an answer"
@@ -51,14 +52,6 @@ def turn(number: int, *metrics: str, **changes: Any) -> Evaluation:
     ref = TraceRef(trace_id=f"{number + 1:032x}", span_id=f"{number + 1:016x}", run_id=f"{number:032x}")
     scores = [make_score(metric, id=f"{number}-{metric}") for metric in metrics or ("faithfulness",)]
     return make_evaluation(f"r{number}", *scores, **{"trace": ref, **changes})
-
-
-def write(sink: Any, *evaluations: Evaluation) -> None:
-    async def run() -> None:
-        await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(run())
 
 
 @every_vendor

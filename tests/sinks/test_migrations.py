@@ -7,7 +7,6 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from steelyard.results.labels import Label
 from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation
 from steelyard.sinks import PostgresSink, SQLiteSink, read_evaluations
+from writing import write
 
 OLDER = """DROP TABLE labels; DROP INDEX turn_keys_by_record; DELETE FROM turn_keys;
     CREATE TRIGGER turns_are_added AFTER INSERT ON evaluations BEGIN SELECT 1 / 0 FROM nowhere; END;
@@ -41,17 +41,8 @@ OLDER = """DROP TABLE labels; DROP INDEX turn_keys_by_record; DELETE FROM turn_k
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     file = tmp_path / "steelyard.db"
-    write(file, "r1")
+    write(file, make_evaluation("r1"))
     return file
-
-
-def write(file: Path, record_id: str) -> None:
-    async def run() -> None:
-        sink = SQLiteSink(file)
-        await sink.write([make_evaluation(record_id)])
-        await sink.aclose()
-
-    asyncio.run(run())
 
 
 def execute(file: Path, script: str) -> None:
@@ -63,7 +54,7 @@ def test_a_file_of_the_schema_before_is_read_and_written_with_its_labels(path: P
     execute(path, OLDER)
     (first,) = read_evaluations(path)
     assert first == make_evaluation("r1")
-    write(path, "r2")
+    write(path, make_evaluation("r2"))
     labels = open_labels(path)
     labels.put([Label(record_id="r1", value="bad", who="Ann", labelled_at=2.0)])
     assert [(one.value, one.drawn) for one in labels] == [("bad", 0.5)]
@@ -171,7 +162,7 @@ def test_a_file_of_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     execute(path, "PRAGMA user_version = 99; PRAGMA journal_mode = DELETE")
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     with pytest.raises(ConfigurationError, match=said):
-        write(path, "r2")
+        write(path, make_evaluation("r2"))
     with pytest.raises(ConfigurationError, match=said):
         list(read_evaluations(path))
     with pytest.raises(ConfigurationError, match=said):
@@ -188,18 +179,10 @@ def test_an_old_file_that_cannot_be_written_is_refused_with_the_way_out(path: Pa
         list(read_evaluations(path))
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    running = PostgresServer(tmp_path_factory.mktemp("postgres")).start()
-    yield running
-    running.stop()
-
-
-@pytest.mark.skipif(not PostgresServer.there(), reason="needs a Postgres: apt-get install postgresql")
 def test_turns_of_an_old_postgres_get_the_time_at_which_they_happened(
-    server: PostgresServer, second: Path
+    postgres: PostgresServer, second: Path
 ) -> None:
-    url = server.new_database()
+    url = postgres.new_database()
     with psycopg.connect(url) as connection, closing(sqlite3.connect(second)) as old:
         connection.execute("CREATE SCHEMA steelyard")
         connection.execute("SET search_path = steelyard")

@@ -9,7 +9,6 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -31,13 +30,6 @@ from steelyard.sinks import PostgresSink, prune, sink_from
 pytestmark = pytest.mark.skipif(
     not PostgresServer.there(), reason="needs a Postgres: apt-get install postgresql"
 )
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    running = PostgresServer(tmp_path_factory.mktemp("postgres")).start()
-    yield running
-    running.stop()
 
 
 def judged(name: str, value: float = 0.5, **record: object) -> Evaluation:
@@ -66,8 +58,8 @@ def stored(url: str) -> dict[str, float]:
         return dict(connection.execute("SELECT record_id, value FROM steelyard.scores").fetchall())
 
 
-def test_the_same_result_written_again_is_one_row(server: PostgresServer) -> None:
-    url = server.new_database()
+def test_the_same_result_written_again_is_one_row(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
     sink = write(url, [judged("a", 0.1), judged("a", 0.2)], [judged("a", 0.3), judged("b")])
     assert stored(url) == {"a": 0.3, "b": 0.5}
     assert sink.counts.written == 2
@@ -75,8 +67,8 @@ def test_the_same_result_written_again_is_one_row(server: PostgresServer) -> Non
         assert connection.execute("SELECT count(*) FROM steelyard.bodies").fetchone() == (2,)
 
 
-def test_the_oldest_turns_beyond_an_age_or_a_number_are_deleted_whole(server: PostgresServer) -> None:
-    url, now = server.new_database(), time.time()
+def test_the_oldest_turns_beyond_an_age_or_a_number_are_deleted_whole(postgres: PostgresServer) -> None:
+    url, now = postgres.new_database(), time.time()
     aged = [replace(judged(f"{days}d"), evaluated_at=now - 86_400 * days) for days in range(450)]
     write(url, aged)
     done = prune(url, keep="400d, 440 turns")
@@ -90,11 +82,11 @@ def test_the_oldest_turns_beyond_an_age_or_a_number_are_deleted_whole(server: Po
             assert connection.execute(f"SELECT count(*) FROM steelyard.{table}").fetchone() == (399,)
     said = CliRunner().invoke(build(), ["prune", "--keep", "100", url])
     assert "deleted 299 turns, 100 are left" in said.output
-    assert server.password not in said.output
+    assert postgres.password not in said.output
 
 
-def test_a_sink_keeps_what_it_was_told_to_while_it_writes(server: PostgresServer) -> None:
-    url, now = server.new_database(), time.time()
+def test_a_sink_keeps_what_it_was_told_to_while_it_writes(postgres: PostgresServer) -> None:
+    url, now = postgres.new_database(), time.time()
     sink = PostgresSink(url, keep="30d")
 
     async def run() -> None:
@@ -108,10 +100,10 @@ def test_a_sink_keeps_what_it_was_told_to_while_it_writes(server: PostgresServer
     assert sink.counts.written == 301
 
 
-def test_what_cannot_be_kept_or_pruned_is_named(server: PostgresServer) -> None:
+def test_what_cannot_be_kept_or_pruned_is_named(postgres: PostgresServer) -> None:
     with pytest.raises(ConfigurationError, match=r"a size says nothing there"):
-        PostgresSink(server.url, keep="2GB")
-    empty = server.new_database()
+        PostgresSink(postgres.url, keep="2GB")
+    empty = postgres.new_database()
     with pytest.raises(ConfigurationError, match=r"there are no results"):
         prune(empty, keep=5)
     with psycopg.connect(empty) as connection:
@@ -121,9 +113,9 @@ def test_what_cannot_be_kept_or_pruned_is_named(server: PostgresServer) -> None:
 
 
 def test_one_evaluation_that_cannot_be_stored_is_refused_alone(
-    server: PostgresServer, caplog: pytest.LogCaptureFixture
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    url = server.new_database()
+    url = postgres.new_database()
     bad = Evaluation(record_id="bad", scores=(Score(id="x", metric="m", status="scored", value=1e400),))
     sink = write(url, [judged("a"), bad, judged("b")])
     assert stored(url) == {"a": 0.5, "b": 0.5}
@@ -132,9 +124,9 @@ def test_one_evaluation_that_cannot_be_stored_is_refused_alone(
 
 
 def test_many_processes_may_begin_at_once_and_what_they_write_has_growing_numbers(
-    server: PostgresServer,
+    postgres: PostgresServer,
 ) -> None:
-    url = server.new_database()
+    url = postgres.new_database()
     with ThreadPoolExecutor(6) as threads:
         for done in [
             threads.submit(write, url, *[[judged(f"{number}-{batch}")] for batch in range(5)])
@@ -205,10 +197,10 @@ class Line:
             other.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_server_that_falls_silent_takes_results_again_later(server: PostgresServer) -> None:
-    line = Line(server)
-    url = server.new_database()
-    sink = PostgresSink(url.replace(str(server.port), str(line.port)))
+def test_a_server_that_falls_silent_takes_results_again_later(postgres: PostgresServer) -> None:
+    line = Line(postgres)
+    url = postgres.new_database()
+    sink = PostgresSink(url.replace(str(postgres.port), str(line.port)))
 
     async def run() -> None:
         await sink.write([judged("before")])
@@ -232,13 +224,13 @@ def test_a_server_that_falls_silent_takes_results_again_later(server: PostgresSe
 
 
 def test_a_server_that_is_not_there_and_wrong_credentials_are_named(
-    server: PostgresServer, caplog: pytest.LogCaptureFixture
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     away = PostgresSink(f"postgresql://me:hidden-word@127.0.0.1:{free_port()}/db")
     with pytest.raises(SinkError, match=r"127\.0\.0\.1:\d+/db: it cannot be reached"):
         away.open()
-    wrong = server.url.replace(server.password, "wrong-hidden-word")
+    wrong = postgres.url.replace(postgres.password, "wrong-hidden-word")
     with pytest.raises(SinkError, match=r"it refuses the credentials") as refused:
         PostgresSink(wrong).open()
     assert refused.value.cause == "unauthorized"
@@ -248,8 +240,8 @@ def test_a_server_that_is_not_there_and_wrong_credentials_are_named(
     assert "hidden-word" not in shown
 
 
-def test_tables_of_a_newer_version_or_none_at_all_are_refused(server: PostgresServer) -> None:
-    url = server.new_database()
+def test_tables_of_a_newer_version_or_none_at_all_are_refused(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
     with pytest.raises(ConfigurationError, match=r"no results in .* yet"):
         open_results(url)
     write(url, [judged("a")])
@@ -261,8 +253,8 @@ def test_tables_of_a_newer_version_or_none_at_all_are_refused(server: PostgresSe
         open_results(url)
 
 
-def test_other_tables_of_the_same_names_are_left_alone(server: PostgresServer) -> None:
-    url = server.new_database()
+def test_other_tables_of_the_same_names_are_left_alone(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE scores (mine text)")
     write(url, [judged("a")])
@@ -279,8 +271,8 @@ def test_the_sink_by_name_takes_no_password() -> None:
     assert "hidden-word" not in str(refused.value)
 
 
-def test_a_bar_is_learned_from_what_is_stored(server: PostgresServer) -> None:
-    url, now = server.new_database(), time.time()
+def test_a_bar_is_learned_from_what_is_stored(postgres: PostgresServer) -> None:
+    url, now = postgres.new_database(), time.time()
     turns = [
         replace(judged(f"{n}", n / 300), evaluated_at=now, happened_at=now - n % 20 * 86_400)
         for n in range(300)
@@ -293,8 +285,8 @@ def test_a_bar_is_learned_from_what_is_stored(server: PostgresServer) -> None:
     assert sink.baseline(replace(turns[0].scores[0], provenance=None), now=now) is None
 
 
-def test_calls_of_experiments_are_counted_by_the_day_for_all_processes(server: PostgresServer) -> None:
-    url = server.new_database()
+def test_calls_of_experiments_are_counted_by_the_day_for_all_processes(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
     sinks = [PostgresSink(url) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         granted = list(threads.map(lambda at: sinks[at % 4].count_replay("2025-01-01", most=7), range(12)))

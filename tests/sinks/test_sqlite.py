@@ -22,15 +22,7 @@ from steelyard.record import Record
 from steelyard.results import connect_readonly
 from steelyard.results.sqlite._file import prepare
 from steelyard.sinks import SQLiteSink, read_evaluations
-
-
-def write(path: Path, *evaluations: object) -> None:
-    async def run() -> None:
-        sink = SQLiteSink(path)
-        await sink.write(evaluations)  # type: ignore[arg-type]
-        await sink.aclose()
-
-    asyncio.run(run())
+from writing import write
 
 
 def test_rows_have_what_a_dashboard_asks_for(tmp_path: Path) -> None:
@@ -228,13 +220,6 @@ def test_a_fork_waits_for_a_transaction(tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] == 0
     thread.join()
     assert {one.record_id for one in read_evaluations(tmp_path / "x.db")} == {"parent", "child"}
-
-
-def test_lone_surrogates_and_nuls_from_a_judge_are_stored(tmp_path: Path) -> None:
-    odd = make_score(explanation="a\ud800b\0c", id="odd")
-    write(tmp_path / "x.db", make_evaluation("a", odd))
-    (only,) = read_evaluations(tmp_path / "x.db")
-    assert only["faithfulness"].explanation.startswith("a\N{REPLACEMENT CHARACTER}b")
 
 
 def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:

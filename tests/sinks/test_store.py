@@ -29,6 +29,7 @@ from steelyard.results.labels import Label
 from steelyard.scores import Evaluation, Usage
 from steelyard.sinks import JSONLSink, Retention, SQLiteSink, prune, read_evaluations, read_jsonl
 from steelyard.text import sentences
+from writing import write
 
 FIRST = Path(__file__).with_name("schema1.sql")
 EVERYTHING = [
@@ -38,14 +39,6 @@ EVERYTHING = [
     ),
     make_evaluation("c", make_score(id=""), record=None, trace=None, evaluated_at=1_700_000_002.0),
 ]
-
-
-def write(sink: SQLiteSink | JSONLSink, *evaluations: Evaluation) -> None:
-    async def run() -> None:
-        await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(run())
 
 
 def database_of_schema_1(path: Path) -> Path:

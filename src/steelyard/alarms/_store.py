@@ -225,10 +225,10 @@ class Transaction:
         ).fetchone()
         return None if due is None else float(due)
 
-    def messages(self, name: str, limit: int = 20) -> list[Notice]:
-        """The last messages of an alarm, newest first."""
+    def messages(self, name: str) -> list[Notice]:
+        """The last twenty messages of an alarm, newest first."""
         rows = self.connection.execute(
-            f"SELECT {_COLUMNS} FROM messages WHERE name = ? ORDER BY created DESC LIMIT ?", (name, limit)
+            f"SELECT {_COLUMNS} FROM messages WHERE name = ? ORDER BY created DESC LIMIT 20", (name,)
         )
         return [_message(row) for row in rows]
 

@@ -186,9 +186,6 @@ def _read(kind: type[_Kind], data: Any) -> _Kind:
             "calibrate again, or upgrade steelyard"
         )
     entries: Sequence[_Entry] = [_Entry.from_dict(entry) for entry in data["maps"]]
-    keys = [entry.key for entry in entries]
-    if len(set(keys)) < len(keys):
-        raise ValueError("two maps are for the same metric and judge")
     found = kind(tuple(entries), float(data["made_at"]))
     if not entries or found.version != data["version"]:
         raise ConfigurationError("its maps were edited: they are not those of its version; calibrate again")

@@ -164,7 +164,7 @@ def findings_of(score: Score) -> dict[str, float]:
         columns.setdefault("length", []).append(math.log1p(len(verdict.about)))
         if verdict.probability_of_good is not None:
             columns.setdefault("probability", []).append(verdict.probability_of_good)
-        for evidence in verdict.evidence[:1]:
+        for evidence in verdict.evidence:
             for name, number in _signals(evidence.notes):
                 columns.setdefault(name, []).append(number)
     for name, numbers in columns.items():

@@ -7,8 +7,6 @@ answer length, are measured in the same way: what does not beat them has not rea
 """
 
 # `import x as x`: for the other rooms of the project, and not public.
-from steelyard.probing._asking import AskedProbes as AskedProbes
-from steelyard.probing._asking import ask as ask
 from steelyard.probing._check import acheck_judge as acheck_judge
 from steelyard.probing._check import baselines as baselines
 from steelyard.probing._check import check_judge
@@ -17,7 +15,9 @@ from steelyard.probing._figures import Effect as Effect
 from steelyard.probing._figures import JudgeCheck
 from steelyard.probing._figures import Reliability as Reliability
 from steelyard.probing._figures import advice as advice
+from steelyard.probing._probes import AskedProbes as AskedProbes
 from steelyard.probing._probes import Probe as Probe
 from steelyard.probing._probes import ProbeSet, load_probes
+from steelyard.probing._probes import ask as ask
 
 __all__ = ["JudgeCheck", "ProbeSet", "check_judge", "load_probes"]

@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from steelyard.probing._asking import AskedProbes, ask
 from steelyard.probing._figures import Effect, JudgeCheck, accuracy, by, calibration, change
-from steelyard.probing._probes import Probe, ProbeSet, load_probes
+from steelyard.probing._probes import AskedProbes, Probe, ProbeSet, ask, load_probes
 from steelyard.questions import (
     Answer,
     Capabilities,

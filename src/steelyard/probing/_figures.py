@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from steelyard.probing._asking import AskedProbes, ProbeAnswer
+from steelyard.probing._probes import AskedProbes, ProbeAnswer
 from steelyard.scores import Usage
 from steelyard.stats import Estimate, pass_rate
 

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from steelyard._internal.text import shorten
 from steelyard.errors import JudgeError
 from steelyard.judge import StaticEmbedder
-from steelyard.questions import Embedder
 from steelyard.results import ResultsReader
 from steelyard.results.queries import TurnFilter, TurnRow
 from steelyard.scores import Cause, Usage
@@ -27,6 +26,7 @@ LACKING: Final[tuple[Cause, ...]] = ("outside_collection", "passage_not_found", 
 _ALIKE = 0.6
 """Cosine from which two questions count as alike. Of unlike questions one pair in a thousand has more."""
 _PAGE = 500
+_LATEST = 2_000
 _NAME = (
     "Users asked these questions, and the collection of documents did not answer them. name: what a document "
     "would be called that does, in at most six words, in the language of the questions."
@@ -60,33 +60,27 @@ class Gap:
     """What a model calls them; empty if none was asked, or it gave no name."""
 
 
-def find_gaps(
-    reader: ResultsReader, *, since: float | None = None, limit: int = 2_000, embedder: Embedder | None = None
-) -> list[Gap]:
+def find_gaps(reader: ResultsReader, *, since: float | None = None) -> list[Gap]:
     """Questions that the collection did not answer, the most frequent first.
 
-    Questions are grouped one after the other: each joins the group whose first question is most like it, by
-    the cosine of their embeddings, if that is at least .6; else it begins a group.
+    The latest 2,000 turns of each cause are looked at. Questions are grouped one after the other: each joins
+    the group whose first question is most like it, by the cosine of their static vectors, if that is at least
+    .6; else it begins a group. No text leaves this machine.
 
     Args:
         reader: The stored results.
         since: Only turns from this Unix time on.
-        limit: How many turns of each cause are looked at, the latest ones.
-        embedder: Who embeds the questions; static vectors on this machine by default, so that no text leaves.
 
     Returns:
         Groups of turns; turns whose question was not stored are left out.
     """
     rows = [
-        (row, cause)
-        for cause in LACKING
-        for row in _rows(reader, cause, since=since, limit=limit)
-        if row.question.strip()
+        (row, cause) for cause in LACKING for row in _rows(reader, cause, since=since) if row.question.strip()
     ]
     rows.sort(key=lambda one: one[0].key, reverse=True)
     if not rows:
         return []
-    vectors = _vectors([row.question for row, _ in rows], embedder or StaticEmbedder())
+    vectors = _vectors([row.question for row, _ in rows])
     groups = [_gap([rows[at] for at in group], vectors[group]) for group in _alike(vectors)]
     return sorted(groups, key=lambda gap: -gap.turns)
 
@@ -115,8 +109,8 @@ async def _named(gap: Gap, writer: ChatWriter) -> tuple[Gap, Usage]:
     return replace(gap, name=shorten(name, _LONGEST) if isinstance(name, str) else ""), written.usage
 
 
-def _rows(reader: ResultsReader, cause: Cause, *, since: float | None, limit: int) -> Iterable[TurnRow]:
-    before, left = None, limit
+def _rows(reader: ResultsReader, cause: Cause, *, since: float | None) -> Iterable[TurnRow]:
+    before, left = None, _LATEST
     while left > 0:
         page = reader.turns(TurnFilter(cause=cause), before=before, limit=min(_PAGE, left))
         for row in page:
@@ -128,9 +122,9 @@ def _rows(reader: ResultsReader, cause: Cause, *, since: float | None, limit: in
         before, left = page[-1].key, left - len(page)
 
 
-def _vectors(questions: Sequence[str], embedder: Embedder) -> npt.NDArray[np.float64]:
+def _vectors(questions: Sequence[str]) -> npt.NDArray[np.float64]:
     """Unit vectors of the questions."""
-    found, _ = asyncio.run(embedder.embed(questions))
+    found, _ = asyncio.run(StaticEmbedder().embed(questions))
     vectors = np.array(found, float)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: npt.NDArray[np.float64] = vectors / np.where(lengths == 0, 1, lengths)

@@ -142,7 +142,7 @@ class FacetCounter:
             for name, values in attributes(*rest).items():
                 # A field of the metadata that is named as something else here cannot be chosen.
                 if name in ("tag", "version", "route", "framework") or name not in (*_FIXED, "tenant"):
-                    counts[name].update(set(values))
+                    counts[name].update(dict.fromkeys(values, 1))
         return dict(counts)
 
     def _of_scores(self, drawn: _Drawn, wanted: TurnFilter, some: str = "") -> Counts:
@@ -162,7 +162,7 @@ class FacetCounter:
                 found["status"].add((record, shown))
             if judge:
                 found["judge"].add((record, judge))
-        return {name: Counter([value for _, value in pairs]) for name, pairs in found.items()}
+        return {name: _counted(pairs) for name, pairs in found.items()}
 
     def _of_labels(self, drawn: _Drawn) -> Counts:
         found: dict[str, set[tuple[str, str]]] = {name: set() for name in _OF_LABELS}
@@ -171,7 +171,7 @@ class FacetCounter:
             found["label"].add((record, value))
             if note:
                 found["noted"].add((record, "with a note"))
-        return {name: Counter(value for _, value in pairs) for name, pairs in found.items()}
+        return {name: _counted(pairs) for name, pairs in found.items()}
 
     def _records(self, drawn: _Drawn) -> Mapping[str, Any]:
         return {"records": self._store.given([row[0] for row in drawn.rows])}
@@ -212,6 +212,11 @@ def _without(wanted: TurnFilter, name: str) -> TurnFilter:
         empty = {one.name: one.default for one in fields(TurnFilter)}
         return replace(wanted, **{name: empty[name]})  # type: ignore[arg-type]  # its own default
     return replace(wanted, where=tuple(pair for pair in wanted.where if pair[0] != name))
+
+
+def _counted(pairs: Iterable[tuple[str, str]]) -> Counter[str]:
+    """How many turns have each value; values that equally many have are always in the same order."""
+    return Counter(dict(sorted(Counter([value for _, value in pairs]).items())))
 
 
 def _times(counts: Counter[str], every: int) -> Counter[str]:

@@ -98,11 +98,11 @@ class Looks:
         with self.store.reading() as execute:
             return list(execute(query, values).fetchall())
 
-    def checks(self, *, limit: int = 200) -> list[StoredCheck]:
-        """Checks of judges by probes, the latest first; unreadable ones are left out."""
+    def checks(self) -> list[StoredCheck]:
+        """The latest 200 checks of judges by probes, newest first; unreadable ones are left out."""
         query = """SELECT checked_at, judge, figures FROM judge_checks
-            ORDER BY checked_at DESC, id DESC LIMIT :limit"""
-        rows = self._rows(query, {"limit": limit})
+            ORDER BY checked_at DESC, id DESC LIMIT 200"""
+        rows = self._rows(query, {})
         return [found for row in rows if (found := check_of_row(*row)) is not None]
 
     def scored(self) -> dict[str, int]:
@@ -155,16 +155,16 @@ class Looks:
             for record, score, *rest in self._rows(query, values)
         ]
 
-    def groups_seen(self, by: str, *, limit: int = 40) -> list[str]:
-        """The groups there are, those with the latest turns first; of judges those with the most scores."""
+    def groups_seen(self, by: str) -> list[str]:
+        """Forty groups at most, those with the latest turns first; of judges those with the most scores."""
         if by == "judge":
             query = """SELECT judge, count(*) FROM scores WHERE judge IS NOT NULL
-                GROUP BY judge ORDER BY 2 DESC, 1 LIMIT :limit"""
-            return [row[0] for row in self._rows(query, {"limit": limit})]
+                GROUP BY judge ORDER BY 2 DESC, 1 LIMIT 40"""
+            return [row[0] for row in self._rows(query, {})]
         column, join, named = self.store.grouping(by)
         query = f"""SELECT {column}, max(e.happened_at) FROM evaluations e {join}
-            WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT :limit"""
-        return [row[0] for row in self._rows(query, {"by": named, "limit": limit}) if row[0]]
+            WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 40"""
+        return [row[0] for row in self._rows(query, {"by": named}) if row[0]]
 
     def spending(self) -> list[Spending]:
         """What judging cost, by the day (UTC) on which turns were judged."""

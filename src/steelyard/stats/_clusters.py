@@ -15,6 +15,7 @@ _Labels = npt.NDArray[np.intp]
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _ROUNDS = 30
+_NAMED_BY = 3  # words
 
 
 def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
@@ -99,8 +100,8 @@ def _by_size(labels: _Labels) -> _Labels:
     return np.array([place[label] for label in labels], np.intp)
 
 
-def name_clusters(texts: Sequence[str], labels: Sequence[int], *, words: int = 3) -> list[str]:
-    """A name for each cluster: the words that are frequent in it and rare elsewhere.
+def name_clusters(texts: Sequence[str], labels: Sequence[int]) -> list[str]:
+    """A name for each cluster: the three words that are frequent in it and rare elsewhere.
 
     A word's weight is its share of the cluster's texts times log(1 + how much larger that is than its share
     of all texts) (class-based TF-IDF, Grootendorst 2022, eq. 1).
@@ -108,7 +109,6 @@ def name_clusters(texts: Sequence[str], labels: Sequence[int], *, words: int = 3
     Args:
         texts: All texts.
         labels: The cluster of each.
-        words: How many words to a name.
     """
     sets = [set(_WORD.findall(text.lower())) for text in texts]
     everywhere = Counter(word for found in sets for word in found)
@@ -120,6 +120,6 @@ def name_clusters(texts: Sequence[str], labels: Sequence[int], *, words: int = 3
             word: count / len(own) * math.log(max(count / len(own) / (everywhere[word] / len(sets)), 1.0))
             for word, count in within.items()
         }
-        best = sorted(weight, key=lambda word: (-weight[word], word))[:words]
+        best = sorted(weight, key=lambda word: (-weight[word], word))[:_NAMED_BY]
         names.append(", ".join(best))
     return names

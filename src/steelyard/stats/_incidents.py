@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.stats._difference import Difference, sample_difference
-from steelyard.stats._sample import Sample, sample_of
+from steelyard.stats._sample import Sample
 
 _Array = npt.NDArray[np.float64]
 _Codes = npt.NDArray[np.int64]
@@ -23,6 +23,9 @@ _PLACE = 7.35
 """What the squared statistic of a moment may lack, for the moment to lie in the 95 % confidence set of a
 change (Hansen, Econometrica 68, 2000, table 1)."""
 _EULER = 0.5772156649
+_LEAST = 10
+"""Turns and sessions that a slice needs before and after a moment."""
+_MOST = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +63,6 @@ class _Scan:
     signs: npt.NDArray[np.float32]
     start: float
     width: float
-    minimum: int
 
     @property
     def count(self) -> int:
@@ -94,20 +96,16 @@ class _Scan:
 
     def part(self, where: _Mask) -> _Scan:
         sample, pieces = self.sample.part(where), self.pieces[where]
-        return _Scan(sample, pieces, self.signs[:, where], self.start, self.width, self.minimum)
+        return _Scan(sample, pieces, self.signs[:, where], self.start, self.width)
 
 
 def find_incidents(
-    values: Iterable[float] | Sample,
+    sample: Sample,
     times: Sequence[float] | _Array,
     attributes: Mapping[str, Sequence[str | None]],
     *,
-    inclusion: Iterable[float] | None = None,
-    sessions: Iterable[Hashable] | None = None,
     width: float = 86400.0,
     level: float = 0.05,
-    minimum: int = 10,
-    most: int = 5,
 ) -> list[Incident]:
     """The slices that changed otherwise than the rest, from one moment on, the most certain first.
 
@@ -121,33 +119,29 @@ def find_incidents(
     Probability and Statistics, 2010).
 
     Args:
-        values: In 0..1; or a sample, which has its own probabilities and sessions.
+        sample: The turns' values, in 0..1.
         times: Unix time of each.
         attributes: For each attribute its value on each turn, None if a turn has none. If two slices are the
             same turns, the one whose attribute comes first gives the name.
-        inclusion: The probability with which each was picked; 1 if None.
-        sessions: The session of each (see `weighted_mean`); independent turns if None.
         width: Seconds of a piece of time.
         level: The probability of any false finding, if nothing changed.
-        minimum: Turns and sessions that a slice needs before and after a moment.
-        most: At most so many are told.
     """
     order = np.argsort(np.asarray(times, float), kind="stable")
     if not len(order):
         return []
     moments = np.asarray(times, float)[order]
-    sample = sample_of(values, inclusion, sessions).part(order)
+    sample = sample.part(order)
     start = math.floor(float(moments[0]) / width) * width
     pieces = ((moments - start) // width).astype(np.int64)
-    slices = _slices(attributes, order, minimum)
+    slices = _slices(attributes, order)
     draw = np.random.default_rng(len(order))
     units = np.arange(len(order)) if sample.units is None else sample.units
     signs = draw.choice(np.array([-1, 1], np.float32), (_DRAWS, int(units.max()) + 1))[:, units]
-    scan = _Scan(sample, pieces, signs, start, width, minimum)
+    scan = _Scan(sample, pieces, signs, start, width)
     found: list[Incident] = []
     left = np.ones(len(order), bool)
     back = np.argsort(order)
-    while len(found) < most:
+    while len(found) < _MOST:
         one = _strongest(scan.part(left) if found else scan, slices, left)
         if one is None or one.p > level:
             break
@@ -161,15 +155,13 @@ def _in_order(one: Incident, back: _Codes) -> Incident:
     return Incident(**{**fields, "inside": one.inside[back]})
 
 
-def _slices(
-    attributes: Mapping[str, Sequence[str | None]], order: _Codes, minimum: int
-) -> dict[tuple[str, str], _Mask]:
+def _slices(attributes: Mapping[str, Sequence[str | None]], order: _Codes) -> dict[tuple[str, str], _Mask]:
     found = {}
     for name, column in attributes.items():
         known = np.array([value or "" for value in column], dtype=object)[order]
         for value in sorted({value for value in column if value}):
             inside = known == value
-            if 2 * minimum <= inside.sum() < len(order):
+            if 2 * _LEAST <= inside.sum() < len(order):
                 found[name, value] = inside
     return found
 
@@ -236,10 +228,10 @@ def _curve(scan: _Scan, inside: _Mask) -> tuple[_Array, _Array] | None:
     part in which rare failures happen to be absent tells nothing of how they vary.
     """
     place = np.flatnonzero(inside)
-    if len(place) < 2 * scan.minimum:
+    if len(place) < 2 * _LEAST:
         return None
     pieces, weights = scan.pieces[place], scan.sample.weights[place]
-    tried = np.minimum(*_units(scan, place, pieces)) >= scan.minimum
+    tried = np.minimum(*_units(scan, place, pieces)) >= _LEAST
     if not tried.any():
         return None
     away = scan.away[place]

@@ -16,6 +16,7 @@ from steelyard.stats._sample import Sample, sample_of
 
 _Array = npt.NDArray[np.float64]
 _Mask = npt.NDArray[np.bool_]
+_LEAST = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,9 +47,10 @@ def find_slices(
     sessions: Sequence[Hashable] | None = None,
     than_rest: Literal["lower", "higher"] | None = None,
     level: float = 0.05,
-    minimum: int = 10,
 ) -> list[Slice]:
     """The slices that differ from the rest, most certain first; false discoveries kept to `level`.
+
+    Slices, and rests, of fewer than ten turns or sessions are left out.
 
     Args:
         values: In 0..1; or a sample, which has its own probabilities and sessions.
@@ -58,13 +60,12 @@ def find_slices(
             is the same in all turns of a session varies from session to session only.
         than_rest: Which slices are reported: lower ones, higher ones, or both.
         level: The false discovery rate that is accepted (Benjamini & Hochberg).
-        minimum: Slices, and rests, of fewer turns or sessions are left out.
     """
     sample = sample_of(values, inclusion, sessions)
     found = [
         (name, value, inside, p)
         for name, value, inside in _cut(attributes)
-        if (p := _p_value(sample, inside, minimum)) is not None
+        if (p := _p_value(sample, inside)) is not None
     ]
     adjusted = _adjusted([p for *_, p in found])
     slices: list[Slice] = []
@@ -75,7 +76,7 @@ def find_slices(
     ):
         if than_rest and (than_rest == "lower") != (sample.part(inside).mean < sample.part(~inside).mean):
             continue
-        if q <= level and not _explained(sample, inside, others, minimum, level / len(found)):
+        if q <= level and not _explained(sample, inside, others, level / len(found)):
             slices.append(_slice(name, value, p, q, sample, inside))
             others &= ~inside
     return slices
@@ -104,19 +105,19 @@ def _cut(attributes: Mapping[str, Sequence[str | None]]) -> Iterator[tuple[str, 
             yield name, value, known == value
 
 
-def _explained(sample: Sample, inside: _Mask, others: _Mask, minimum: int, level: float) -> bool:
+def _explained(sample: Sample, inside: _Mask, others: _Mask, level: float) -> bool:
     """Whether a slice is like the rest once more certain ones are left out of both.
 
     If one tenant is worse, each of the others stands out from a rest that holds that tenant.
     """
     if others.all():
         return False
-    p = _p_value(sample.part(others), inside[others], minimum)
+    p = _p_value(sample.part(others), inside[others])
     # Of one that has no turns of its own left, all has been said.
     return p is None or p > level
 
 
-def _p_value(sample: Sample, inside: _Mask, minimum: int) -> float | None:
+def _p_value(sample: Sample, inside: _Mask) -> float | None:
     """The probability of so large a difference if the slice were like the rest; None of too few turns.
 
     The turns' values less the mean of all, weighted so that they add up to the difference, vary by session:
@@ -124,7 +125,7 @@ def _p_value(sample: Sample, inside: _Mask, minimum: int) -> float | None:
     happen to be absent look certain.
     """
     fewest = min(_units(sample, inside), _units(sample, ~inside))
-    if fewest < minimum:
+    if fewest < _LEAST:
         return None
     away, shares = sample.values - sample.mean, np.zeros(len(sample))
     for cell, side in ((inside, 1.0), (~inside, -1.0)):

@@ -18,7 +18,6 @@ from local_worked import EINSTEIN, FRANCE, JUDGE, ask, supported
 from minimal_pairs import minimal_pairs
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
-from steelyard.metrics import ContextUtilization, Faithfulness
 from steelyard.questions import (
     Answer,
     Claims,
@@ -38,7 +37,7 @@ from steelyard.questions import (
     View,
     YesNo,
 )
-from steelyard.record import Context, Record
+from steelyard.record import Context
 
 TAJ_MAHAL = (
     "The Taj Mahal is an ivory-white marble mausoleum on the right bank of the river Yamuna in the Indian "
@@ -242,21 +241,6 @@ def test_noncommittal(answer: str, evades: bool) -> None:
     assert yes(ask(Noncommittal(), answer=answer)) == evades
 
 
-def test_metrics_run_on_it() -> None:
-    record = Record(
-        question="When was Einstein born?",
-        answer="Einstein was born on 14 March 1879. He was born in Spain.",
-        contexts=(Context(text=EINSTEIN), Context(text=FRANCE)),
-    )
-    faithful = asyncio.run(Faithfulness().score(record, judge=JUDGE))
-    assert faithful.hard_value == 0.5
-    assert faithful.value is not None and 0.3 < faithful.value < 0.6
-    assert faithful.provenance
-    assert faithful.provenance.judge == "local-lexical"
-    assert not faithful.provenance.calibrated
-    assert asyncio.run(ContextUtilization().score(record, judge=JUDGE)).hard_value == 1.0
-
-
 def test_one_judge_serves_several_loops_and_threads() -> None:
     found: list[float | None] = []
 
@@ -321,17 +305,6 @@ def test_using_it_never_imports_the_package_it_takes_its_vectors_from() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["word " * 20_000, "x" * 100_000, "東京は首都" * 20_000, "- x\n" * 5_000, ". " * 50_000, "1," * 50_000],
-)
-def test_texts_without_end_are_read_in_reasonable_time(text: str) -> None:
-    begun = time.process_time()
-    ask(Supported(claim=text[:40]), contexts=(text,))
-    ask(Entities(of="contexts"), contexts=(text,))
-    assert time.process_time() - begun < 10
 
 
 def test_texts_that_nobody_asks_for_any_more_are_few_objects(monkeypatch: pytest.MonkeyPatch) -> None:

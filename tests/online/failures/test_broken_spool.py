@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,15 +29,12 @@ def test_a_corrupt_spool_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureF
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=path)
     with caplog.at_level(logging.ERROR, "steelyard"):
-        monitor.submit(turn("a"))
-        assert monitor.flush(60) == 0
+        finish(monitor, [turn("a")])
     assert len(sink.evaluations) == 1
     assert {file.name.split("-")[0] for file in tmp_path.iterdir()} == {"s.db.damaged"}
     assert len(caplog.records) == 1
     stats = monitor.stats()
-    check_law(stats)
     assert (stats.spooled, stats.evaluated) == (0, 1)
-    monitor.close()
 
 
 @pytest.mark.faults
@@ -45,19 +43,16 @@ def test_a_spool_that_breaks_in_mid_flight_loses_nothing_in_memory(tmp_path: Pat
     path = tmp_path / "s.db"
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=SpoolSettings(path=path, evaluate=evaluate))
-    monitor.submit(turn("before"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("before")])
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("DROP TABLE turns")
     db.close()
     finish(monitor, (turn(f"after{number}") for number in range(20)))
     stats = monitor.stats()
-    check_law(stats)
     # A process that may not judge waits until the file, made anew, takes its turns.
     assert stats.spooled + stats.evaluated == 21 and (evaluate or not stats.evaluated)
     after = {f"after{number}" for number in range(20)}
     assert {e.record_id for e in sink.evaluations} == (after | {"before"} if evaluate else set())
-    monitor.close()
 
 
 @pytest.mark.faults
@@ -84,26 +79,32 @@ def test_a_full_disk_is_waited_for_by_a_process_that_may_not_judge(
     assert stats.evaluated == len(sink.evaluations) == 0
     monkeypatch.undo()
     until(lambda: monitor.stats().spooled == 20)
-    monitor.close()
 
 
 @pytest.mark.faults
 def test_a_spool_that_cannot_be_opened(tmp_path: Path) -> None:
     monitor = Monitor(metrics=[], sinks=[], spool=tmp_path / "s.db")
     (tmp_path / "s.db").mkdir()
-    monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn()])
     assert monitor.stats().evaluated == 1
-    monitor.close()
 
 
+@pytest.mark.parametrize(
+    ("serves", "expected"),
+    [(False, [0.5, 1, 2, 4, 8, 16, 30, 30, 30]), (True, [0.5, 1, 2, 0.5, 1, 2, 0.5, 1, 2])],
+    ids=["it does not open", "every third time it works for long"],
+)
 def test_a_spool_that_failed_is_tried_again_after_half_a_second_and_then_ever_less_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serves: bool, expected: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = Monitor(metrics=[], sinks=[], spool=tmp_path / "s.db")._run.worker
-    (tmp_path / "s.db").mkdir()
+    if not serves:
+        (tmp_path / "s.db").mkdir()
     pauses: list[float] = []
-    own, real = threading.get_ident(), asyncio.sleep
+    own, real, clock = threading.get_ident(), asyncio.sleep, [0.0]
+
+    async def serve() -> None:
+        clock[0] += 31.0 * (len(pauses) % 3 == 0)
 
     async def sleep(seconds: float) -> None:
         # Monitors of other tests may not have ended yet.
@@ -116,20 +117,22 @@ def test_a_spool_that_failed_is_tried_again_after_half_a_second_and_then_ever_le
     async def try_to_open() -> None:
         assert worker.spool is not None
         worker.spool.start()
-        await _again_and_again(worker.spool, worker.spool.close)
+        if serves:
+            await worker.spool.open()
+        await _again_and_again(worker.spool, serve)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr("steelyard.online._worker.time", Mock(monotonic=lambda: clock[0]))
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(try_to_open())
-    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert pauses == expected
 
 
 @pytest.mark.faults
 def test_a_locked_spool_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     monitor = Monitor(metrics=[], sinks=[], spool=path)
-    monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn()])
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     monitor.submit(turn())
@@ -138,7 +141,6 @@ def test_a_locked_spool_is_waited_for(tmp_path: Path) -> None:
     other.close()
     assert monitor.flush(60) == 0
     assert check_spool(monitor.stats()).evaluated == 2
-    monitor.close()
 
 
 def test_the_size_cap_skips_by_name(tmp_path: Path) -> None:
@@ -152,4 +154,3 @@ def test_the_size_cap_skips_by_name(tmp_path: Path) -> None:
     assert stats.skipped["spool_full"] + stats.spooled == 10
     assert 0 < stats.spooled < 5
     check_spool(stats)
-    monitor.close()

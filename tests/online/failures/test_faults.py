@@ -25,7 +25,7 @@ import pytest
 
 from judge_server import Fault, JudgeServer, Received, filled
 from online.failures.judging import causes, chat, run
-from online.helpers import FAITHFUL, SlowJudge, check_law, kind_judge, turn, yes
+from online.helpers import FAITHFUL, SlowJudge, check_law, finish, kind_judge, turn, yes
 from steelyard.online import Monitor
 from steelyard.questions import Reply, Request
 from steelyard.record import Context
@@ -53,10 +53,8 @@ def test_12_a_producer_a_hundred_times_too_fast() -> None:
     submitted.set()
     assert monitor.flush(60) == 0
     stats = monitor.stats()
-    check_law(stats)
     assert stats.seen == 30_001 == stats.evaluated + stats.skipped["queue_full"]
     assert len(judge.requests) == stats.evaluated < 300
-    monitor.close()
 
 
 def _resident() -> int:
@@ -136,13 +134,11 @@ def test_17_a_sink_that_is_down_or_hangs(seconds: float, caplog: pytest.LogCaptu
             monitor.submit(turn(f"{number}"))
         assert monitor.flush(60) == 100  # all that is lost, told once
     stats = monitor.stats()
-    check_law(stats)
     assert stats.evaluated == stats.sinks["memory"].written == 100
     assert stats.sinks["broken"].lost == 100
     assert 3 <= broken.tries <= 12  # twice as a whole, then by halves, until ten in a row have failed
     assert [record.message for record in caplog.records if "broken" in record.message]
     assert len(caplog.records) == 1
-    monitor.close()
 
 
 def test_20_any_loop_in_the_application() -> None:
@@ -164,8 +160,6 @@ def test_20_any_loop_in_the_application() -> None:
 
     assert asyncio.run(notebook()) == 0
     assert len(sink.evaluations) == 3
-    check_law(monitor.stats())
-    monitor.close()
 
 
 def test_20_a_trio_application() -> None:
@@ -182,8 +176,6 @@ def test_20_a_trio_application() -> None:
     assert trio.run(host) == 0
     assert monitor.flush(20) == 0
     assert len(sink.evaluations) == 2
-    check_law(monitor.stats())
-    monitor.close()
 
 
 INJECTIONS = [
@@ -226,15 +218,13 @@ def test_22_text_is_data(text: str, tmp_path: Path) -> None:
         sink = MemorySink()
         monitor = Monitor(metrics=FAITHFUL, judge=chat(server), sinks=[sink], spool=tmp_path / "spool.db")
         record = turn(question=text, answer=f"{text} Then it ends.", contexts=(Context(text=text),))
-        monitor.submit(record)
-        assert monitor.flush(60) == 0
+        finish(monitor, [record])
     [evaluation] = sink.evaluations
     assert evaluation.record is not None and evaluation.record.contexts[0].text == text
     score = evaluation["faithfulness"]
     assert (score.status, score.value) == ("scored", 0.0)
     assert score.verdicts and not any(verdict.value for verdict in score.verdicts)
     assert not (tmp_path / "owned").exists()
-    monitor.close()
 
 
 def test_22_a_gzip_bomb_is_no_answer(server: JudgeServer) -> None:
@@ -276,10 +266,8 @@ def test_23_a_judge_that_is_itself_recorded_does_not_recurse() -> None:
             return await super().answer(request)
 
     monitor = Monitor(metrics=FAITHFUL, judge=Recorded(yes), sinks=[sink])
-    monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn()])
     assert monitor.stats().seen == len(sink.evaluations) == 1
-    monitor.close()
 
 
 def test_24_a_slow_callback_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
@@ -297,7 +285,6 @@ def test_24_a_slow_callback_holds_up_nobody(caplog: pytest.LogCaptureFixture) ->
     monitor.flush(0.2)
     assert time.monotonic() - started < 60
     release.set()
-    monitor.close()
 
 
 _APP = """

@@ -297,7 +297,6 @@ def test_whoever_waits_runs_no_code_of_the_values_in_a_turn(base: type) -> None:
         assert monitor.flush(0) >= 0
     assert monitor.flush(60) == 0
     assert monitor.stats().seen == 500
-    monitor.close()
 
 
 def test_counts_can_be_copied_and_written(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import os
@@ -18,14 +17,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from online.helpers import FAITHFUL, check_law, finish, kind_judge, turn
 from steelyard.errors import SkipReason, SteelyardError
 from steelyard.online import Monitor, Settings, Spool, load_settings
 from steelyard.online.queue._turns import Leased, Selected
 from steelyard.record import Context, Record, Stage, TraceRef
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import SQLiteSink, read_evaluations
+from steelyard.sinks import read_evaluations
 from steelyard.testing import MemorySink
+from writing import write
 
 pytestmark = pytest.mark.faults
 relaxed = settings(suppress_health_check=list(HealthCheck), deadline=None)
@@ -92,9 +92,7 @@ def test_any_record_gets_a_named_outcome(
     for monitor, sink in monitors:
         before = monitor.stats()
         sink.evaluations.clear()
-        monitor.submit(record)
-        monitor.submit(after := turn())
-        assert monitor.flush(60) == 0
+        finish(monitor, [record, after := turn()])
         stats = monitor.stats()
         check_law(stats)
         assert stats.seen == before.seen + 2
@@ -202,7 +200,7 @@ def test_any_row_of_the_results_spoils_only_itself(row: dict[str, Any], score: d
             )
             for name in ("odd", "fine")
         ]
-        asyncio.run(_write(SQLiteSink(path), made))
+        write(path, *made)
         with closing(sqlite3.connect(path, isolation_level=None)) as file:
             for table, changes in (("evaluations", row), ("scores", score)):
                 for name, value in changes.items():
@@ -211,11 +209,6 @@ def test_any_row_of_the_results_spoils_only_itself(row: dict[str, Any], score: d
         read = list(read_evaluations(path))
         assert [one["m"].value for one in read if one.record_id == "fine"] == [0.5]
         assert len(read) <= 2
-
-
-async def _write(sink: SQLiteSink, evaluations: list[Evaluation]) -> None:
-    await sink.write(evaluations)
-    await sink.aclose()
 
 
 def _storable(value: Any) -> Any:

@@ -69,7 +69,6 @@ def test_a_judge_that_raises_anything_ends_its_own_turn_only(
         assert stats.spool.accepted == stats.spool.evaluated + sum(stats.spool.dead.values()) == 11
     else:
         assert stats.evaluated + sum(stats.dead.values()) == 11
-    monitor.close()
 
 
 class CancelsEverything(ScriptedJudge):
@@ -97,7 +96,6 @@ def test_a_judge_that_cancels_everything_is_noticed_and_healed(caplog: pytest.Lo
     assert stats.restarts == 1
     assert len(sink.evaluations) >= 8
     assert "it goes on" in caplog.text
-    monitor.close()
 
 
 class CancelsEverythingSlowly(CancelsEverything, SlowJudge):
@@ -113,7 +111,6 @@ def test_after_a_restart_while_no_turn_waited_as_many_are_judged_at_a_time_as_be
         monitor.submit(turn(f"{number}"))
     finished(monitor, turns=41)
     assert judge.peak == 4
-    monitor.close()
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -151,7 +148,6 @@ def test_turns_in_preparation_survive_a_restart_of_the_worker(masked: bool) -> N
         monitor.submit(turn(f"later {number}"))
     finished(monitor, turns=340)
     assert judge.peak == 4
-    monitor.close()
 
 
 @pytest.mark.parametrize("error", ENDINGS)
@@ -194,7 +190,6 @@ def test_what_any_other_function_raises_ends_its_own_turn_only(
     finished(monitor, turns=11)
     assert {str(number) for number in range(10)} <= set(sink.by_record)
     assert {str(number) for number in range(10)} <= set(heard)
-    monitor.close()
 
 
 def test_helpers_that_hang_do_not_stop_name_resolution() -> None:
@@ -217,7 +212,6 @@ def test_helpers_that_hang_do_not_stop_name_resolution() -> None:
     finished(monitor, turns=5)
     assert {evaluation["faithfulness"].hard_value for evaluation in sink.evaluations} == {1.0}
     release.set()
-    monitor.close()
 
 
 @pytest.mark.parametrize(
@@ -275,4 +269,3 @@ def test_what_is_not_a_turn_is_skipped_also_where_only_some_turns_are_picked() -
     for odd in (None, 7, "text", object()):
         monitor.submit(odd)
     assert monitor.stats().skipped == {"unreadable": 4}
-    monitor.close()

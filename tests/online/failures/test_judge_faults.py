@@ -13,7 +13,7 @@ import pytest
 
 from judge_server import Fault, JudgeServer
 from online.failures.judging import causes, chat, run
-from online.helpers import FAITHFUL, check_law, turn
+from online.helpers import FAITHFUL, turn
 from steelyard.judge.chat import ChatJudge
 from steelyard.online import Monitor
 from steelyard.testing import MemorySink
@@ -49,7 +49,6 @@ def test_2_too_many_requests_for_long(server: JudgeServer, headers: dict[str, st
     # Due when the server said, or after the first pause of five seconds where it did not.
     wait = due - started_again
     assert 600 <= wait < 660 if headers else 5 <= wait < 65
-    monitor.close(0)
 
 
 def test_3_a_third_of_all_requests_fail(server: JudgeServer) -> None:
@@ -108,13 +107,11 @@ def test_6_a_judge_that_is_down_keeps_memory_bounded() -> None:
         assert monitor.stats().queued <= 50
     assert monitor.flush(60) == 0
     stats = monitor.stats()
-    check_law(stats)
     assert stats.evaluated + stats.skipped["queue_full"] == 1000
     assert {evaluation["faithfulness"].cause for evaluation in sink.evaluations} <= {
         "unreachable",
         "breaker_open",
     }
-    monitor.close()
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,6 @@ def test_what_a_sink_raises_is_its_own_loss(error: type[BaseException]) -> None:
     assert stats.evaluated == stats.sinks["memory"].written == len(good.evaluations) == 20
     assert stats.sinks["bad"].lost == 20
     assert set(stats.sinks["bad"].lost_by) <= {error.__name__, "resting"}
-    monitor.close()
 
 
 def test_what_waits_between_two_tries_at_the_end_is_counted_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +84,6 @@ def test_a_slow_sink_holds_up_neither_judging_nor_sqlite(tmp_path: Path) -> None
     written.set()
     stats = finished(monitor, turns=60)
     assert stats.sinks["slow"].written == len(slow.evaluations) == 60
-    monitor.close()
 
 
 def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on(
@@ -113,7 +111,6 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
     assert (stats.sinks["blocks"].written, stats.sinks["memory"].written) == (1, 2)
     assert list(blocking.by_record) == ["second"]
     release.set()
-    monitor.close()
 
 
 def test_a_sink_that_blocked_more_threads_than_it_may_works_again_once_they_return(
@@ -141,7 +138,6 @@ def test_a_sink_that_blocked_more_threads_than_it_may_works_again_once_they_retu
     release.set()
     assert monitor.flush(60) == 0
     assert set(blocking.by_record) == {"first", "second"}
-    monitor.close()
 
 
 @pytest.mark.parametrize("bound", ["places", "bytes"])
@@ -170,7 +166,6 @@ def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
     assert counts.written + counts.lost_by["queue_full"] == 100
     assert counts.lost == counts.lost_by["queue_full"] >= 50
     assert bound == "places" or counts.written <= 5 + 17
-    monitor.close()
 
 
 def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
@@ -190,7 +185,6 @@ def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
         monitor.submit(turn(f"{number}"))
     stats = finished(monitor, turns=30)
     assert stats.sinks["slow"].written == len(slow.evaluations) == 30
-    monitor.close()
 
 
 def _has_written(monitor: Monitor, turns: int) -> bool:

@@ -75,7 +75,6 @@ def test_results_wait_in_the_spool_while_a_sink_is_away(
     [first, last] = caplog.messages
     assert "does not take results" in first and "they wait until it does" in first
     assert "takes results again" in last
-    monitor.close()
 
 
 def test_what_waits_for_a_sink_is_brought_by_whoever_comes_next(tmp_path: Path) -> None:
@@ -92,7 +91,33 @@ def test_what_waits_for_a_sink_is_brought_by_whoever_comes_next(tmp_path: Path) 
     assert monitor.flush(60) == 0
     assert sorted(again.by_record) == sorted(str(number) for number in range(20))
     assert len(judge.requests) == 20
-    monitor.close()
+
+
+def test_a_sink_slower_than_the_lease_gets_what_waited_for_it_once(tmp_path: Path) -> None:
+    class Slow(Away):
+        writing = False
+
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            if not self.away:
+                self.writing = True
+                await asyncio.sleep(3)
+            await super().write(evaluations)
+
+    slow, other = Slow(name="results"), MemorySink(name="results")
+    first, second = (
+        Monitor(metrics=[], sinks=[sink], spool=SpoolSettings(path=tmp_path / "s.db", lease_seconds=1))
+        for sink in (slow, other)
+    )
+    first.submit(turn())
+    until(lambda: first.stats().spool is not None)
+    until(lambda: check_spool(first.stats()).waiting == {"results": 1})
+    slow.away = False
+    until(lambda: slow.writing)
+    second.start()
+    assert first.flush(60) == 0
+    assert (len(slow.evaluations), len(other.evaluations)) == (1, 0)
+    second.close(0)
+    first.close(0)
 
 
 def test_of_two_workers_with_other_sinks_each_writes_what_it_judged(tmp_path: Path) -> None:
@@ -116,7 +141,6 @@ def test_of_two_workers_with_other_sinks_each_writes_what_it_judged(tmp_path: Pa
     third.start()
     assert third.flush(60) == 0
     assert sorted([*again.by_record, *good.by_record]) == sorted(str(number) for number in range(60))
-    third.close()
 
 
 def test_what_a_sink_was_about_to_write_at_the_end_waits_for_the_next_process(tmp_path: Path) -> None:
@@ -143,7 +167,6 @@ def test_what_a_sink_was_about_to_write_at_the_end_waits_for_the_next_process(tm
     monitor.start()
     assert monitor.flush(60) == 0
     assert [sorted(sink.by_record) for sink in sinks] == [["a", "b"], []]
-    monitor.close()
 
 
 def test_a_sink_that_fails_is_tried_with_few_results_and_gets_many_once_it_works(tmp_path: Path) -> None:
@@ -167,7 +190,6 @@ def test_a_sink_that_fails_is_tried_with_few_results_and_gets_many_once_it_works
     assert monitor.flush(60) == 0
     assert max(sizes) > 16
     assert len(sink.by_record) == len(heard) == 600 and heard.most_common(1)[0][1] == 1
-    monitor.close()
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), SinkError("odd", cause="rejected")], ids=repr)
@@ -182,7 +204,6 @@ def test_a_result_that_fails_alone_is_refused_by_name_and_holds_up_no_other(
     cause = "rejected" if isinstance(error, SinkError) else "ValueError"
     assert (counts.written, counts.refused, counts.lost) == (90, {cause: 10}, 0)
     assert len(sink.by_record) == 90
-    monitor.close()
 
 
 def test_judging_waits_once_results_fill_the_spool_and_then_turns_are_skipped(tmp_path: Path) -> None:
@@ -197,7 +218,6 @@ def test_judging_waits_once_results_fill_the_spool_and_then_turns_are_skipped(tm
     away.away = False
     assert monitor.flush(60) == 0
     assert len(away.by_record) == monitor.stats().spooled
-    monitor.close()
 
 
 def test_a_sink_that_is_away_is_asked_ever_less_often(tmp_path: Path) -> None:
@@ -223,7 +243,6 @@ def test_a_sink_that_is_away_is_asked_ever_less_often(tmp_path: Path) -> None:
     # Three tries, and then one at a time, after pauses of .05, .1, .2 and .2 s at least.
     pauses = [later - earlier for earlier, later in pairwise(asked)][2:]
     assert all(pause >= rest for pause, rest in zip(pauses, [0.05, 0.1, 0.2, 0.2], strict=False))
-    monitor.close(0)
 
 
 def test_a_batch_is_not_taken_apart_over_a_sink_that_is_away(tmp_path: Path) -> None:
@@ -249,7 +268,6 @@ def test_a_batch_is_not_taken_apart_over_a_sink_that_is_away(tmp_path: Path) -> 
     # Three tries of all that has gathered; then it goes back, and is never written by halves.
     assert sizes[:4] == [1, 20, 20, 20]
     assert sizes[4] != 10
-    monitor.close(0)
 
 
 def test_an_outage_in_the_middle_of_a_batch_costs_no_part_of_it(tmp_path: Path) -> None:
@@ -278,7 +296,6 @@ def test_an_outage_in_the_middle_of_a_batch_costs_no_part_of_it(tmp_path: Path) 
     gathered.set()
     assert monitor.flush(60) == 0
     assert len(sink.by_record) == monitor.stats().sinks["breaks"].written == 7
-    monitor.close()
 
 
 @pytest.mark.parametrize("cause", ["rejected", "unstorable"])
@@ -286,10 +303,8 @@ def test_a_refusal_by_name_is_final_at_once(tmp_path: Path, cause: str) -> None:
     sink = Refusing(name="picky")
     sink.error = SinkError("odd", cause=cause)
     monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
-    monitor.submit(turn("7"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("7")])
     assert monitor.stats().sinks["picky"].refused == {cause: 1}
-    monitor.close()
 
 
 def test_without_a_spool_a_result_whose_trace_has_not_come_is_refused_by_name() -> None:
@@ -304,7 +319,6 @@ def test_without_a_spool_a_result_whose_trace_has_not_come_is_refused_by_name() 
     finish(monitor, (turn(name) for name in ("a", "early", "b")))
     counts = monitor.stats().sinks[sink.name]
     assert (counts.written, counts.refused, counts.lost) == (2, {"trace_not_found": 1}, 0)
-    monitor.close()
 
 
 def test_failures_of_an_outage_do_not_count_against_a_result_that_fails_alone_later(tmp_path: Path) -> None:
@@ -336,7 +350,6 @@ def test_failures_of_an_outage_do_not_count_against_a_result_that_fails_alone_la
     judged.set()
     assert monitor.flush(60) == 0
     assert set(sink.by_record) == {"first", "a", "odd", "b", "c"} and sink.alone == 0
-    monitor.close()
 
 
 def test_an_outage_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
@@ -354,4 +367,3 @@ def test_an_outage_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
     sink.away = False
     assert monitor.flush(60) == 0
     assert len(sink.by_record) == 5
-    monitor.close()

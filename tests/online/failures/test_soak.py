@@ -116,4 +116,3 @@ def test_soak(spooled: bool, tmp_path: Path) -> None:
         assert counts.written + counts.lost == stats.evaluated
     assert sink.taken == counts.written
     assert grown < 5 * 2**20, f"{grown / 2**20:.1f} MB"
-    monitor.close()

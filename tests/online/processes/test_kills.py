@@ -65,7 +65,6 @@ def test_killing_the_host_loses_one_commit_window_at_most(tmp_path: Path) -> Non
     assert len(ids) >= spooled
     # Turns of one look into the queue and one transaction: 20 ms and some milliseconds, at 2,000 a second.
     assert len(ids) >= submitted - 256
-    monitor.close()
 
 
 _WORKER = """
@@ -103,7 +102,6 @@ def test_killing_the_worker_loses_nothing(tmp_path: Path) -> None:
     spool = check_spool(host.stats())
     assert (spool.evaluated, spool.pending) == (30, 0)
     assert set(out.read_text().split()) == {f"turn{number}" for number in range(30)}
-    host.close()
 
 
 _ROUNDS = 30

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import check_law, turn
+from online.helpers import check_law, finish, turn
 from steelyard.online import Monitor, Selection, Suspicion
 from steelyard.testing import MemorySink
 
@@ -218,7 +218,6 @@ def test_many_threads() -> None:
         thread.join()
     assert monitor.flush(60) == 0
     assert len(sink.evaluations) == monitor.stats().evaluated == 800
-    monitor.close()
 
 
 @pytest.mark.faults
@@ -233,7 +232,6 @@ def test_the_hosts_loop_is_not_needed() -> None:
     asyncio.run(host("two"))
     assert monitor.flush(60) == 0
     assert len(sink.evaluations) == 2
-    monitor.close()
 
 
 @pytest.mark.faults
@@ -245,18 +243,15 @@ def test_it_works_inside_a_running_loop_as_in_a_notebook() -> None:
         return monitor.flush(60)
 
     assert asyncio.run(cell()) == 0
-    monitor.close()
 
 
 def test_it_wakes_up_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steelyard.online._intake._LINGER", 0.05)
     monitor = Monitor(metrics=[], sinks=[])
     for _ in range(3):
-        monitor.submit(turn())
-        assert monitor.flush(60) == 0
+        finish(monitor, [turn()])
         time.sleep(0.2)
     assert monitor.stats().evaluated == 3
-    monitor.close()
 
 
 def test_no_thread_before_the_first_turn() -> None:
@@ -330,8 +325,7 @@ def test_a_signal_that_a_handler_set_later_takes_for_no_end_ends_nothing(tmp_pat
 
 def test_nothing_happens_after_close() -> None:
     monitor = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.0, suspicion=Suspicion()))
-    monitor.submit(turn("passed over"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("passed over")])
     monitor.close()
     before = set(threading.enumerate())
     monitor.feedback("passed over", False)
@@ -339,7 +333,6 @@ def test_nothing_happens_after_close() -> None:
     monitor.submit(turn("late"))
     assert monitor.flush(60) == monitor.close() == 0
     stats = monitor.stats()
-    check_law(stats)
     assert (stats.pending, stats.skipped) == (0, {"sampled_out": 1, "closed": 1})
     assert set(threading.enumerate()) <= before
 

@@ -62,7 +62,6 @@ def test_results_of_a_sink_that_was_renamed_are_handed_on(tmp_path: Path) -> Non
     monitor.start()
     assert monitor.flush(60) == 0
     assert len(after.by_record) == check_spool(monitor.stats()).accepted > waiting > 0
-    monitor.close()
 
 
 def test_a_queue_that_is_not_there_is_named(tmp_path: Path) -> None:

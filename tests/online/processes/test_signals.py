@@ -195,7 +195,6 @@ def test_a_finalizer_may_submit_while_counts_are_read() -> None:
     assert monitor.flush(60) == 0
     # The collector may run in a thread of ours, whose turns are not taken.
     assert monitor.stats().seen == len(sink.evaluations) > 0
-    monitor.close()
 
 
 def test_without_file_descriptors_a_turn_counts_once_and_waits() -> None:
@@ -360,12 +359,15 @@ def test_a_fork_waits_for_no_thread_that_waits_for_the_fork() -> None:
     assert code == 0, output
 
 
-def test_a_dropped_monitor_finishes_its_turns_and_lets_its_threads_go() -> None:
+def test_a_dropped_monitor_finishes_its_turns_and_lets_its_threads_go(
+    the_equations_hold: list[Monitor],
+) -> None:
     before = set(threading.enumerate())
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink])
     monitor.submit(turn())
     assert set(threading.enumerate()) > before
+    the_equations_hold.clear()
     del monitor
     gc.collect()
     until(lambda: not set(threading.enumerate()) - before)

@@ -168,13 +168,11 @@ def shown(folder: Path, options: tuple[str, str], sinks: str) -> dict[str, str]:
 def test_two_sinks_of_one_name_are_told_apart() -> None:
     sinks = [MemorySink(), MemorySink()]
     monitor = Monitor(metrics=[], sinks=sinks)
-    monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn()])
     assert {name: counts.written for name, counts in monitor.stats().sinks.items()} == {
         "memory": 1,
         "memory#2": 1,
     }
-    monitor.close()
 
 
 def test_a_memory_queue_that_loses_results_says_how_many() -> None:
@@ -192,7 +190,6 @@ def test_a_memory_queue_that_loses_results_says_how_many() -> None:
     assert monitor.flush(10) == 3
     assert monitor.stats().sinks["down"].lost == 10
     assert monitor.flush(60) == 0
-    monitor.close()
 
 
 def test_a_worker_tries_bad_turns_again_with_the_functions_it_is_given(tmp_path: Path) -> None:

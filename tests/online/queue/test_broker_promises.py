@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import check_law, turn
+from online.helpers import check_law, finish, turn
 from online.queue.nats import counted, lease, lease_one, result, selected
 from servers import NatsServer, RabbitServer
 from steelyard.online import Monitor, SpoolSettings
@@ -131,8 +131,7 @@ def test_while_a_broker_is_slow_the_inbox_fills_and_turns_are_then_skipped_by_na
     server = nats_with()
     settings = SpoolSettings(path=server.queue(), evaluate=False)
     monitor = Monitor(metrics=[], sinks=[], spool=settings, max_queue=10)
-    monitor.submit(turn("first"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("first")])
     assert server.process is not None
     server.process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
@@ -144,7 +143,6 @@ def test_while_a_broker_is_slow_the_inbox_fills_and_turns_are_then_skipped_by_na
     check_law(monitor.stats())
     server.process.send_signal(signal.SIGCONT)
     until(lambda: monitor.stats().spooled == 301 - skipped["queue_full"])
-    monitor.close()
 
 
 def test_an_address_names_a_cluster_and_is_shown_without_its_secrets() -> None:

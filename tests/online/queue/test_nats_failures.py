@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from nats.js import JetStreamContext
 
-from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from online.helpers import FAITHFUL, finish, kind_judge, turn
 from online.queue.nats import counted, lease, lease_one, on_server, queue_at, result, selected
 from servers import NatsServer, free_port
 from steelyard.online import Monitor, SpoolSettings
@@ -203,8 +203,7 @@ def test_a_server_that_hangs_is_waited_for_and_takes_nothing_twice(
 def test_a_monitor_works_in_memory_until_its_broker_is_there(tmp_path: Path) -> None:
     server = NatsServer(tmp_path)
     monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=server.url)
-    monitor.submit(turn("early"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("early")])
     assert (monitor.stats().evaluated, monitor.stats().spooled) == (1, 0)
     server.start()
     for number in range(600):
@@ -214,7 +213,6 @@ def test_a_monitor_works_in_memory_until_its_broker_is_there(tmp_path: Path) -> 
             break
     assert monitor.stats().spooled
     assert monitor.flush(60) == 0
-    check_law(monitor.stats())
     monitor.close()
     server.stop()
 
@@ -228,8 +226,7 @@ def test_wrong_credentials_are_named_and_never_shown(
     with pytest.raises(Exception, match=r"refuses the credentials") as caught:
         asyncio.run(try_queue(settings))
     monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=wrong)
-    monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn()])
     assert monitor.stats().evaluated == 1
     monitor.close()
     right = SpoolSettings(path=wrong.replace("wrong-secret", "right-secret"))

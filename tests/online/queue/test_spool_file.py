@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, check_law, finish, turn, yes
+from online.helpers import FAITHFUL, finish, turn, yes
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online.queue._protocol import QueueCounts
@@ -89,8 +89,7 @@ def test_the_path_is_fixed_when_the_monitor_is_made(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     monitor = Monitor(metrics=[], sinks=[], spool="s.db")
     monkeypatch.chdir(tmp_path / "other")
-    monitor.submit(turn())
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn()])
     monitor.close()
     assert (tmp_path / "s.db").exists()
     assert not list((tmp_path / "other").iterdir())
@@ -102,8 +101,7 @@ def test_turns_are_masked_before_they_are_stored(tmp_path: Path) -> None:
 
     settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
     monitor = Monitor(metrics=[], sinks=[], mask=mask, spool=settings)
-    monitor.submit(turn("a"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("a")])
     monitor.close()
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"[name] found polonium" in stored and b"Curie" not in stored
@@ -139,26 +137,21 @@ def test_a_turn_whose_judge_is_away_waits_in_the_spool(
             assert time.monotonic() < earliest + 60
             time.sleep(0.01)
     assert earliest + waits <= due <= time.monotonic() + waits
-    monitor.close(0)
 
 
 def test_a_removed_spool_is_noticed_and_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, sink = tmp_path / "s.db", MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=path)
-    monitor.submit(turn("before"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("before")])
     with caplog.at_level(logging.WARNING, "steelyard"):
         for suffix in ("", "-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
         finish(monitor, (turn(f"{number}") for number in range(20)))
         until(lambda: path.exists() and monitor.stats().spool is not None)
-        monitor.submit(turn("after"))
-        assert monitor.flush(60) == 0
-    check_law(monitor.stats())
+        finish(monitor, [turn("after")])
     assert len(sink.evaluations) == 22
     assert monitor.stats().spooled == 2
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
-    monitor.close()
 
 
 def test_flush_counts_what_a_spool_that_failed_has_kept(tmp_path: Path) -> None:
@@ -180,7 +173,6 @@ def test_flush_counts_what_a_spool_that_failed_has_kept(tmp_path: Path) -> None:
     started = time.monotonic()
     assert monitor.flush(100) >= 4
     assert time.monotonic() - started < 60
-    monitor.close()
 
 
 def test_one_unreadable_row_ends_alone(tmp_path: Path) -> None:
@@ -209,7 +201,6 @@ def test_one_unreadable_row_ends_alone(tmp_path: Path) -> None:
     counts = monitor.stats().spool
     assert counts is not None and counts.dead == {"unreadable": 2}
     assert counts.accepted == counts.pending + counts.evaluated + sum(counts.dead.values())
-    monitor.close()
 
 
 def test_a_surrogate_anywhere_is_repaired_or_refused_alone(tmp_path: Path) -> None:
@@ -218,9 +209,7 @@ def test_a_surrogate_anywhere_is_repaired_or_refused_alone(tmp_path: Path) -> No
     monitor.submit(turn("odd", contexts_source="\ud800", contexts=(Context(text="x", id="\udfff"),)))
     finish(monitor, (turn(f"{number}") for number in range(10)))
     assert {str(number) for number in range(10)} <= set(sink.by_record)
-    check_law(monitor.stats())
     assert monitor.stats().spool is not None
-    monitor.close()
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -130,7 +130,6 @@ def test_a_mean_over_a_leaning_sample_stays_true() -> None:
         if number % 500 == 0:
             monitor.flush(20)
     assert monitor.flush(60) == 0
-    check_law(monitor.stats())
     pairs = [(score(e), e["faithfulness"].inclusion_probability) for e in sink.evaluations]
     weights = [1 / probability for _, probability in pairs]
     true = 1 - len(bad) / 1500
@@ -138,7 +137,6 @@ def test_a_mean_over_a_leaning_sample_stays_true() -> None:
     hajek = sum(value * weight for (value, _), weight in zip(pairs, weights, strict=True)) / sum(weights)
     assert naive < true - 0.08
     assert abs(hajek - true) < 0.05
-    monitor.close()
 
 
 def score(evaluation: Evaluation) -> float:
@@ -153,8 +151,7 @@ def test_a_disliked_turn_gets_a_second_chance() -> None:
     monitor.submit(turn("liked"))
     monitor.submit(turn("disliked"))
     monitor.feedback("early", False)
-    monitor.submit(turn("early"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("early")])
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["early"]
     monitor.feedback("disliked", -1)
     monitor.feedback("liked", True)
@@ -166,7 +163,6 @@ def test_a_disliked_turn_gets_a_second_chance() -> None:
     assert (stats.seen, stats.evaluated, stats.skipped) == (3, 2, {"sampled_out": 1})
     record = sink.by_record["disliked"].record
     assert record is not None and record.metadata["feedback"] == -1
-    monitor.close()
 
 
 def test_a_disliked_turn_that_was_judged_is_judged_again_at_the_right_rate() -> None:
@@ -185,7 +181,6 @@ def test_a_disliked_turn_that_was_judged_is_judged_again_at_the_right_rate() -> 
     stats = monitor.stats()
     assert (stats.seen, stats.evaluated, len(sink.evaluations)) == (40, 40, 40)
     assert len(judge.requests) == 40 + picked
-    monitor.close()
 
 
 def test_a_disliked_turn_whose_rate_that_does_not_raise_is_judged_once() -> None:
@@ -198,7 +193,6 @@ def test_a_disliked_turn_whose_rate_that_does_not_raise_is_judged_once() -> None
         monitor.feedback(str(number), False)
     assert monitor.flush(60) == 0
     assert len(judge.requests) == picked > 10
-    monitor.close()
 
 
 def test_with_a_spool_feedback_counts_that_comes_before_the_turn_is_picked(tmp_path: Path) -> None:
@@ -214,13 +208,11 @@ def test_with_a_spool_feedback_counts_that_comes_before_the_turn_is_picked(tmp_p
     stats = monitor.stats()
     assert list(sink.by_record) == ["before"]
     assert (stats.spooled, stats.skipped) == (1, {"sampled_out": 1})
-    monitor.close()
 
 
 def test_what_is_disliked_after_the_end_is_not_taken_up_again() -> None:
     monitor = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
-    monitor.submit(turn("passed over"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("passed over")])
     assert monitor.close() == 0
     monitor.feedback("passed over", False)
     stats = monitor.stats()
@@ -236,7 +228,6 @@ def test_nothing_is_built_that_no_rule_could_pick() -> None:
     looked_at = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.0, rules=[Rule(tags=["x"])]))
     looked_at.submit(draft)
     assert (looked_at.flush(60), draft.built) == (0, 1)
-    looked_at.close()
 
 
 def test_a_dislike_reaches_back_a_thousand_turns() -> None:
@@ -248,8 +239,6 @@ def test_a_dislike_reaches_back_a_thousand_turns() -> None:
     monitor.feedback("1", False)
     assert monitor.flush(60) == 0
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["1"]
-    check_law(monitor.stats())
-    monitor.close()
 
 
 def test_a_dislike_reaches_back_over_sixteen_megabytes() -> None:
@@ -263,7 +252,6 @@ def test_a_dislike_reaches_back_over_sixteen_megabytes() -> None:
     reached = sorted(int(evaluation.record_id) for evaluation in sink.evaluations)
     assert reached == list(range(20 - len(reached), 20))
     assert 12 <= len(reached) <= 16
-    monitor.close()
 
 
 KEY = "a key of the owner's"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, Clock, SlowJudge, check_law, finish, kind_judge, turn, yes
+from online.helpers import FAITHFUL, Clock, SlowJudge, finish, kind_judge, turn, yes
 from steelyard.online import Budget, Monitor, Rule, Selection, Spool, SpoolSettings
 from steelyard.online.queue._turns import Selected
 from steelyard.online.selection._shared_budget import UNKNOWN_PAUSE, Claim
@@ -37,7 +37,6 @@ def test_a_budget_is_asked_for_turns_found_in_the_spool_and_given_back(tmp_path:
     assert counts is not None
     assert counts.evaluated == len(judge.requests)
     assert counts.accepted == counts.pending + counts.evaluated == 60
-    worker.close(0)
 
 
 @pytest.mark.faults
@@ -69,7 +68,6 @@ def test_processes_on_one_spool_share_a_budget(tmp_path: Path) -> None:
     assert counts is not None
     assert counts.evaluated == 12
     assert counts.accepted == counts.pending + counts.evaluated == 40
-    late.close(0)
 
 
 def test_until_it_is_known_what_turns_use_one_is_judged_at_a_time(tmp_path: Path) -> None:
@@ -153,8 +151,7 @@ def test_what_was_judged_past_a_spool_that_failed_is_entered_later(tmp_path: Pat
         budget=Budget(requests_per_day=6),
         selection=Selection(rules=[Rule(tags=["must"], force=True)]),
     )
-    monitor.submit(turn("stored"))
-    assert monitor.flush(60) == 0
+    finish(monitor, [turn("stored")])
     aside = path.rename(tmp_path / "aside")
     path.mkdir()  # so that no other one is made there
     finish(monitor, (turn(f"past {number}") for number in range(3)))
@@ -166,7 +163,6 @@ def test_what_was_judged_past_a_spool_that_failed_is_entered_later(tmp_path: Pat
         monitor.submit(turn(f"later {number}", tags=("must",)))
     until(lambda: len(judge.requests) >= 6)
     monitor.flush(1)
-    check_law(monitor.stats())
     monitor.close(0)
     with closing(sqlite3.connect(path)) as file:
         assert file.execute("SELECT used FROM budget").fetchall() == [(6.0,)] == [(len(judge.requests),)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from opentelemetry.sdk._logs import LoggerProvider
@@ -15,9 +14,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Span
 
 from steelyard.record import TraceRef
-from steelyard.recording import current_trace, unrecorded
-from steelyard.scores import Evaluation
-from steelyard.sinks import OpenTelemetrySink, Sink
+from steelyard.recording import current_trace
+from steelyard.sinks import OpenTelemetrySink
 
 
 class Telemetry:
@@ -66,12 +64,3 @@ class Telemetry:
         self.tracers.shutdown()
         self.loggers.shutdown()
         self.meters.shutdown()
-
-
-def write(sink: Sink, *evaluations: Evaluation) -> None:
-    async def run() -> None:
-        with unrecorded():  # as the Monitor does
-            await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(run())

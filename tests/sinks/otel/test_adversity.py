@@ -17,13 +17,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.trace import get_current_span
 
 from sinks.making import TRACE, make_evaluation
-from sinks.otel.telemetry import Telemetry, write
+from sinks.otel.telemetry import Telemetry
 from steelyard import Monitor, Record
 from steelyard.errors import SinkError
 from steelyard.record import TraceRef
 from steelyard.results.counts import ScoreCounts
 from steelyard.sinks import OpenTelemetrySink
 from steelyard.testing import MemorySink
+from writing import write
 
 
 def test_without_providers_the_reasons_are_counted() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sinks.making import TRACE, failed, make_evaluation, make_score
-from sinks.otel.telemetry import Telemetry, write
+from sinks.otel.telemetry import Telemetry
 from steelyard import Monitor, Record, __version__
 from steelyard.errors import JudgeRejected
 from steelyard.judge.middleware import Cache, CircuitBreaker
@@ -20,6 +20,7 @@ from steelyard.scores import Score
 from steelyard.sinks import observe_monitor
 from steelyard.testing import MemorySink, ScriptedJudge
 from steelyard_opentelemetry import EvaluationSpanProcessor
+from writing import write
 
 
 def test_an_event_per_score_in_the_scored_spans_context(telemetry: Telemetry) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,14 +35,6 @@ MAKERS: dict[str, Callable[..., Sink]] = {
     "langsmith": lambda url, **more: LangSmithSink(url, api_key="ls-secret", patience=0.2, **_patient(more)),
     "datadog": lambda url, **more: DatadogSink("app", api_key="dd-secret", url=url, **_patient(more)),
 }
-
-
-def write(sink: Sink, *evaluations: Evaluation) -> None:
-    async def run() -> None:
-        await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(run())
 
 
 def traced(**changes: Any) -> Evaluation:

@@ -12,7 +12,7 @@ import pytest
 
 from sinks.making import TRACE, make_evaluation, make_score
 from sinks.vendor_server import VendorServer
-from sinks.vendors.makers import MAKERS, FakeMLflow, traced, write
+from sinks.vendors.makers import MAKERS, FakeMLflow, traced
 from steelyard import Monitor, Record
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import TraceRef
@@ -23,9 +23,9 @@ from steelyard.sinks import (
     LangSmithSink,
     MLflowSink,
     PhoenixSink,
-    Sink,
 )
 from steelyard.testing import MemorySink
+from writing import write
 
 ABSENT = Score.not_applicable("m", cause="missing_answer", explanation="the record has no answer")
 
@@ -81,6 +81,14 @@ def test_a_server_that_refuses_is_an_error_by_name(
             write(sink, traced())
     assert caught.value.cause == cause
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["mlflow", "langsmith"])
+def test_a_server_that_is_down_is_asked_by_no_more_than_are_under_way(name: str) -> None:
+    scores = [make_score(f"m{number}") for number in range(100)]
+    with VendorServer(lambda request: (503, {})) as server, pytest.raises(SinkError):
+        write(MAKERS[name](server.url), make_evaluation("r1", *scores, trace=traced().trace))
+    assert len(server.requests) <= 50
 
 
 @every_vendor
@@ -175,6 +183,12 @@ def test_mlflow_logs_in_with_a_user_that_has_a_password(
     assert server.requests[0].headers.get("authorization") == sent
 
 
+def test_a_key_goes_before_a_user_in_the_address() -> None:
+    with VendorServer() as server:
+        write(PhoenixSink(server.url.replace("//", "//ann:other@"), api_key="px"), traced())
+    assert server.requests[0].headers["authorization"] == "Bearer px"
+
+
 @pytest.mark.parametrize("url", ["sqlite:///mlflow.db", "mlruns", "ftp://host", "http://"])
 def test_a_url_that_is_none_is_named(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not an http"):
@@ -198,7 +212,3 @@ def test_a_vendor_that_is_down_costs_the_other_sinks_nothing() -> None:
         assert monitor.flush(60) == 0
     assert len(memory.evaluations) == 1
     monitor.close()
-
-
-def test_all_are_sinks() -> None:
-    assert all(isinstance(make("http://127.0.0.1:1"), Sink) for make in MAKERS.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import urllib.request
@@ -17,8 +16,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from phoenix import NotInstallable, phoenix_server
 from sinks.making import failed, make_evaluation, make_score
 from steelyard.record import Context, Record, TraceRef
-from steelyard.scores import Evaluation, Verdict
+from steelyard.scores import Verdict
 from steelyard.sinks import PhoenixSink
+from writing import write
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -56,14 +56,6 @@ def _traced(url: str) -> tuple[TraceRef, str]:
     context = root.get_span_context()
     ref = TraceRef(trace_id=f"{context.trace_id:032x}", span_id=f"{context.span_id:016x}")
     return ref, f"{retrieval.get_span_context().span_id:016x}"
-
-
-def _write(sink: PhoenixSink, evaluation: Evaluation) -> None:
-    async def run() -> None:
-        await sink.write([evaluation])
-        await sink.aclose()
-
-    asyncio.run(run())
 
 
 def _graphql(url: str, query: str) -> Any:
@@ -104,8 +96,8 @@ def test_annotations_appear_on_spans_and_documents_once(phoenix: str) -> None:
     )
     record = Record(id="r1", contexts=contexts, metadata={"retrieval_span": retrieval}, trace=ref)
     evaluation = make_evaluation("r1", *scores, record=record, trace=ref)
-    _write(PhoenixSink(phoenix, timeout=60), evaluation)
-    _write(PhoenixSink(phoenix, timeout=60), evaluation)
+    write(PhoenixSink(phoenix, timeout=60), evaluation)
+    write(PhoenixSink(phoenix, timeout=60), evaluation)
 
     url = f"{phoenix}/v1/projects/default/span_annotations?span_ids={ref.span_id}"
     _eventually(lambda: len(_annotations(url)) >= 3)

@@ -11,7 +11,7 @@ from langsmith.schemas import FeedbackCreate
 
 from sinks.making import TRACE, make_evaluation, make_score
 from sinks.vendor_server import Answer, Request, VendorServer
-from sinks.vendors.makers import KEYS, MAKERS, RUN, FakeMLflow, traced, write
+from sinks.vendors.makers import KEYS, MAKERS, RUN, FakeMLflow, traced
 from steelyard import Monitor, Record
 from steelyard.metrics import Faithfulness
 from steelyard.questions import YesNo
@@ -27,6 +27,7 @@ from steelyard.sinks import (
 )
 from steelyard.testing import ScriptedJudge
 from waiting import until
+from writing import write
 
 
 def test_phoenix_span_annotations() -> None:

@@ -117,7 +117,7 @@ class AppRunner:
                 problem = redacted(f"{type(raised).__name__}: {raised}")[:_LONGEST_PROBLEM]
                 asked = "error"
             seconds = time.monotonic() - started
-        record = self._record(case, reply, asked, problem)
+        record = self._record(case, reply)
         return AskedTurn(case=case, record=record, asked=asked, problem=problem, seconds=seconds)
 
     async def _called(self, case: Case) -> AppReply:
@@ -131,11 +131,11 @@ class AppRunner:
                 found = await asyncio.wrap_future(work)
         return read_reply(found)
 
-    def _record(self, case: Case, reply: AppReply | None, asked: Asked, problem: str) -> Record:
+    def _record(self, case: Case, reply: AppReply | None) -> Record:
         """The case with what the recorders saw; the answer is what the application returned."""
         turns = self._capture.take(case.id)
         if reply is None:
-            return case.record(answer="", contexts=()).replace(status="error", error=f"{asked}: {problem}")
+            return case.record(answer="", contexts=())
         seen = _chosen(turns, reply)
         notes = () if seen is None else seen.notes
         if case.history and not self._app.takes_history:

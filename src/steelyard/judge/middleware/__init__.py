@@ -10,10 +10,9 @@ judge, from the inside out: `RateLimit`, `CircuitBreaker`, `Cache`.
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.judge.middleware._cache import Cache
 from steelyard.judge.middleware._cache import uncached as uncached
-from steelyard.judge.middleware._circuit_breaker import CircuitBreaker
-from steelyard.judge.middleware._circuit_breaker import CircuitState as CircuitState
+from steelyard.judge.middleware._failures import CircuitBreaker, Retry, RetryPolicy, Wrapper
+from steelyard.judge.middleware._failures import CircuitState as CircuitState
+from steelyard.judge.middleware._failures import layers as layers
 from steelyard.judge.middleware._pacing import AdaptiveConcurrency, RateLimit
-from steelyard.judge.middleware._retry import Retry, RetryPolicy, Wrapper
-from steelyard.judge.middleware._retry import layers as layers
 
 __all__ = ["AdaptiveConcurrency", "Cache", "CircuitBreaker", "RateLimit", "Retry", "RetryPolicy", "Wrapper"]

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from steelyard._internal.forks import FileConnection
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.errors import ConfigurationError
-from steelyard.judge.middleware._retry import Wrapper
+from steelyard.judge.middleware._failures import Wrapper
 from steelyard.questions import Answer, Judge, Question, Reply, Request, Unanswered, View, check
 
 if TYPE_CHECKING:

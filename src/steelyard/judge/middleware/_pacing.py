@@ -16,7 +16,7 @@ from aiolimiter import AsyncLimiter
 
 from steelyard._internal.per_loop import PerLoop
 from steelyard.errors import ConfigurationError, JudgeUnavailable, RateLimited
-from steelyard.judge.middleware._retry import Wrapper
+from steelyard.judge.middleware._failures import Wrapper
 from steelyard.questions import Judge, Reply, Request
 
 _CHARACTERS_A_TOKEN = 4  # of English; a server's own count corrects it after each request

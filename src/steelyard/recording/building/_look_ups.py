@@ -92,6 +92,8 @@ def _without_joined(made: LookUps) -> list[Context]:
     Of a name and a text that tells about it the text counts.
     """
     whole = made._whole
+    if not whole:
+        return made.found
     parts = [one.text for one in made.found if one.text not in whole and is_telling(one.text)]
 
     def is_twice(text: str) -> bool:

@@ -6,7 +6,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 
 from steelyard.record import Context
 from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of
@@ -32,28 +33,34 @@ MORE = "contexts: text beside the retrieved passages came from a place that was 
 _GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"
 
 
-@dataclass(slots=True, repr=False)
 class _Shown:
     """What is known of a turn that a text is held against, each as `plain` writes it."""
 
-    prompts: list[str]
-    known: list[str]
-    history: list[str]
-    queries: set[str]
-    asked: str
-    sent_alone: set[str]
-    """What models were sent as their only message: such a text is a prompt itself."""
+    def __init__(self, turn: Turn, sources: Sources, prompts: Sequence[str], question: str) -> None:
+        self.asked = plain(question)
+        self._turn, self._sources, self._prompts = turn, sources, prompts
 
-    @classmethod
-    def of(cls, turn: Turn, sources: Sources, prompts: Sequence[str], question: str) -> _Shown:
-        return cls(
-            prompts=[plain(text) for text in prompts],
-            known=[plain(one.text) for one in sources.documents],
-            history=[plain(text) for text in (*earlier_messages(turn.given), *turn.said)],
-            queries={plain(query) for query in sources.queries},
-            asked=plain(question),
-            sent_alone={plain(call.prompts[0]) for call in turn.calls if len(call.prompts) == 1},
-        )
+    # Most texts are the question or a prompt, so that the rest is not read.
+    @cached_property
+    def sent_alone(self) -> set[str]:
+        """What models were sent as their only message: such a text is a prompt itself."""
+        return {plain(call.prompts[0]) for call in self._turn.calls if len(call.prompts) == 1}
+
+    @cached_property
+    def queries(self) -> set[str]:
+        return {plain(query) for query in self._sources.queries}
+
+    @cached_property
+    def history(self) -> list[str]:
+        return [plain(text) for text in (*earlier_messages(self._turn.given), *self._turn.said)]
+
+    @cached_property
+    def prompts(self) -> list[str]:
+        return [plain(text) for text in self._prompts]
+
+    @cached_property
+    def known(self) -> list[str]:
+        return [plain(one.text) for one in self._sources.documents]
 
     def says(self, text: str) -> bool:
         """Whether a text is the question, a query, a part of the history, or a prompt."""
@@ -85,7 +92,7 @@ def shown_texts(
     """
     if not prompts or not sources.texts:
         return [], []
-    able, has_more = _able(_unspoken(sources.texts, turn), _Shown.of(turn, sources, prompts, question))
+    able, has_more = _able(_unspoken(sources.texts, turn), _Shown(turn, sources, prompts, question))
     remembered = _remembered(turn) if able else ()
     able = [one for one in able if plain(one.text) not in remembered]
     shown = _of_main_columns(_divided(_in_prompt(able, prompts, question), able), sources)
