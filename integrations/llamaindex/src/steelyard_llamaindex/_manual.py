@@ -8,10 +8,10 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording import ManualTurn
+from steelyard.recording.reading import attribute
 from steelyard_llamaindex import _attach
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._turn import Place, Turn, current_place
-from steelyard_llamaindex.building._extract import get
 from steelyard_llamaindex.building._translate import Nodes
 
 
@@ -87,7 +87,7 @@ class LlamaIndexManualTurn(ManualTurn):
     def _contexts_of(self, item: Any, rank: int) -> Iterable[Context]:
         if isinstance(item, str):
             return [Context(text=item, rank=rank)] if item.strip() else []
-        scored = item if get(item, "node") is not None else _Unscored(item)
+        scored = item if attribute(item, "node") is not None else _Unscored(item)
         return Nodes().contexts([scored], start=rank)
 
 

@@ -31,4 +31,5 @@ from steelyard.recording.reading._values import DOCUMENT_TEXTS as DOCUMENT_TEXTS
 from steelyard.recording.reading._values import PASSAGE_IDS as PASSAGE_IDS
 from steelyard.recording.reading._values import PASSAGE_SCORES as PASSAGE_SCORES
 from steelyard.recording.reading._values import PASSAGE_TEXTS as PASSAGE_TEXTS
+from steelyard.recording.reading._values import number_of as number_of
 from steelyard.recording.reading._values import text_under as text_under

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import text_of, to_json_value
+from steelyard.recording.reading import attribute
 
 _ANSWERED = ("response", "answer", "result", "output", "text", "content", "message")
 NO_ANSWER = "Empty Response"
@@ -34,13 +35,13 @@ def answer_of(result: Any) -> str:
 
 def _answer_in(result: Any) -> str:
     fields = fields_of(result)
-    rest = (answer_of(get(result, name)) for name in ("content", "result", "structured_response"))
+    rest = (answer_of(attribute(result, name)) for name in ("content", "result", "structured_response"))
     found = _first(fields, _ANSWERED, answer_of) or next(filter(None, rest), "")
-    silent = not fields.keys().isdisjoint(_ANSWERED) or isinstance(get(result, "content"), str)
+    silent = not fields.keys().isdisjoint(_ANSWERED) or isinstance(attribute(result, "content"), str)
     if found or silent or not fields:
         return found
     # A structured response, or an event of the application's own: its JSON is what there is to read.
-    whole = get(result, "model_dump_json")
+    whole = attribute(result, "model_dump_json")
     return text_of(whole()) if callable(whole) else ""
 
 
@@ -53,58 +54,60 @@ def reply_of(response: Any) -> tuple[str, tuple[str, ...]]:
     """What a model replied, as text and as the arguments of the tools that it called, each as JSON."""
     if response is None or isinstance(response, str):
         return text_of(response), ()
-    message = get(response, "message")
+    message = attribute(response, "message")
     if message is None:
-        text = get(response, "text")
+        text = attribute(response, "text")
         return text_of(text if text is not None else response), ()
-    blocks = get(message, "blocks") or ()
-    called = [get(block, "tool_kwargs") for block in blocks if get(block, "block_type") == "tool_call"]
-    more = get(message, "additional_kwargs")
+    blocks = attribute(message, "blocks") or ()
+    called = [
+        attribute(block, "tool_kwargs") for block in blocks if attribute(block, "block_type") == "tool_call"
+    ]
+    more = attribute(message, "additional_kwargs")
     beside = more.get("tool_calls") if isinstance(more, Mapping) else None
     called += [_arguments(each) for each in beside] if isinstance(beside, (list, tuple)) else []
     arguments = (
         each if isinstance(each, str) else json.dumps(to_json_value(each)) for each in called if each
     )
-    return text_of(get(message, "content")), tuple(dict.fromkeys(arguments))
+    return text_of(attribute(message, "content")), tuple(dict.fromkeys(arguments))
 
 
 def _arguments(call: Any) -> Any:
     """The arguments in a provider's own account of a tool call."""
-    function = call.get("function", call) if isinstance(call, Mapping) else get(call, "function")
+    function = call.get("function", call) if isinstance(call, Mapping) else attribute(call, "function")
     if isinstance(function, Mapping):
         return function.get("arguments", function.get("input"))
-    return get(function, "arguments") if function is not None else call
+    return attribute(function, "arguments") if function is not None else call
 
 
 def texts_of(prompt: Any) -> tuple[str, ...]:
     """What a model was sent, one text a message."""
     if isinstance(prompt, (list, tuple)):
-        return tuple(text_of(get(message, "content")) for message in prompt)
+        return tuple(text_of(attribute(message, "content")) for message in prompt)
     return (text_of(prompt),)
 
 
 def nodes_of(result: Any) -> list[Any]:
     """The nodes in what a retriever, an engine or a tool returned; none where it holds no nodes."""
-    if (raw := get(result, "raw_output")) is not None:
+    if (raw := attribute(result, "raw_output")) is not None:
         return nodes_of(raw)
-    if isinstance(sources := get(result, "source_nodes"), (list, tuple)):
+    if isinstance(sources := attribute(result, "source_nodes"), (list, tuple)):
         result = sources
     if not isinstance(result, (list, tuple)):
         return []
-    return [each for each in result if get(each, "node") is not None]
+    return [each for each in result if attribute(each, "node") is not None]
 
 
 def result_of(result: Any) -> Any:
     """What a workflow returned: the result in its stop event, or itself."""
-    inner = get(result, "result")
+    inner = attribute(result, "result")
     return result if inner is None else inner
 
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of an event, a model or a dataclass, those given freely included."""
-    fields = dict(get(value, "__dict__") or {})
+    fields = dict(attribute(value, "__dict__") or {})
     for name in ("_data", "_result"):
-        private = get(value, "__pydantic_private__") or {}
+        private = attribute(value, "__pydantic_private__") or {}
         extra = private.get(name) if isinstance(private, Mapping) else None
         if name == "_data" and isinstance(extra, Mapping):
             fields.update(extra)
@@ -118,11 +121,3 @@ def _first(fields: Mapping[Any, Any], names: Sequence[str], text: Any) -> str:
         if (value := fields.get(name)) is not None and (found := text(value)):
             return str(found)
     return ""
-
-
-def get(value: Any, name: str) -> Any:
-    """An attribute, or None where there is none or it cannot be read."""
-    try:
-        return getattr(value, name, None)
-    except Exception:  # noqa: BLE001 - properties of a user's object may raise anything
-        return None

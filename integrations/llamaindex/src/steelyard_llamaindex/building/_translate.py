@@ -11,14 +11,13 @@ from steelyard.record import Context, text_of
 from steelyard.recording.building import Step, StepKind, is_telling, shown_instead
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, find_passages, plain, word_count
-from steelyard.recording.reading import asked_in, messages_in
+from steelyard.recording.reading import asked_in, attribute, messages_in, number_of
 from steelyard_llamaindex._kinds import is_memory
 from steelyard_llamaindex._turn import Call, Turn, unused
 from steelyard_llamaindex._turn import Step as Span
 from steelyard_llamaindex.building._extract import (
     answer_of,
     fields_of,
-    get,
     nodes_of,
     reply_of,
     result_of,
@@ -42,8 +41,8 @@ class Nodes:
         contexts = (
             Context(
                 text=self._text(each.node),
-                id=_text_or_none(get(each.node, "node_id")),
-                score=_number_or_none(get(each, "score")),
+                id=_text_or_none(attribute(each.node, "node_id")),
+                score=number_of(attribute(each, "score")),
                 rank=rank,
             )
             for rank, each in enumerate(nodes, start)
@@ -57,10 +56,10 @@ class Nodes:
             whole = text_of(node.get_content(metadata_mode=MetadataMode.LLM)).strip()
             bare = text_of(node.get_content(metadata_mode=MetadataMode.NONE)).strip()
         except Exception:  # noqa: BLE001 - nodes may be anybody's
-            return text_of(get(node, "text")).strip()
+            return text_of(attribute(node, "text")).strip()
         if self.holds(whole):
             return whole
-        shown = shown_instead(bare, get(node, "metadata"), self.holds)
+        shown = shown_instead(bare, attribute(node, "metadata"), self.holds)
         if shown != bare or bare == whole:
             return shown
         return bare if self.holds(bare) or self._is_rewritten(whole, bare) else whole
@@ -87,13 +86,6 @@ class Nodes:
 
 def _text_or_none(value: Any) -> str | None:
     return None if value is None else text_of(value)
-
-
-def _number_or_none(value: Any) -> float | None:
-    try:
-        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    except OverflowError:
-        return None
 
 
 _WHOLLY = 0.9
@@ -238,7 +230,7 @@ def _given(asked: Any) -> Any:
     """What the root was called with; of an event, its fields."""
     if asked is None or isinstance(asked, (str, Mapping, list, tuple)) or messages_in(asked):
         return asked
-    query = get(asked, "query_str")
+    query = attribute(asked, "query_str")
     if isinstance(query, str):
         return query
     # What a memory holds is the conversation, and what was set up before it.
@@ -278,7 +270,7 @@ def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Ste
 
 def _queried(span: Span, engine: Step) -> Iterator[Step]:
     """The query that an engine had a model write for a table, with the rows that it returned."""
-    metadata = get(result_of(span.result), "metadata") if span.kind == "query" else None
+    metadata = attribute(result_of(span.result), "metadata") if span.kind == "query" else None
     if not isinstance(metadata, Mapping):
         return
     for query, rows in _QUERIED.items():
@@ -303,20 +295,20 @@ def _retrieval(span: Span, read: Nodes) -> Step:
 
 def _tool(span: Span, parent: Step | None, read: Nodes) -> Step:
     output = span.result
-    raw = get(output, "raw_output")
+    raw = attribute(output, "raw_output")
     nodes = nodes_of(output)
     is_value = isinstance(raw, (list, tuple, Mapping)) and not nodes
-    given = get(output, "raw_input")
+    given = attribute(output, "raw_input")
     return Step(
         kind="tool",
-        name=text_of(get(output, "tool_name")) or span.name,
+        name=text_of(attribute(output, "tool_name")) or span.name,
         parent=parent,
         given=given.get("kwargs") or given if isinstance(given, Mapping) else None,
-        returned=raw if is_value else text_of(get(output, "content")),
+        returned=raw if is_value else text_of(attribute(output, "content")),
         contexts=read.contexts(nodes) or None,
         at=span.began,
         ended=_ended(span),
-        failed=get(output, "is_error") is True,
+        failed=attribute(output, "is_error") is True,
     )
 
 
