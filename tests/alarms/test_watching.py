@@ -325,6 +325,19 @@ def test_turns_whose_sessions_nobody_knows_are_alike_by_their_order(file: str) -
     assert "no turn says which session it is of" in event.text
 
 
+def test_a_mean_of_turns_that_are_alike_is_known_less_well(tmp_path: Path) -> None:
+    wide = []
+    for size in (1, 10):
+        watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.2)], file=str(tmp_path / f"{size}.db"))
+        for number in range(400):
+            value = float(number // 10 % 4 > 0)
+            watcher.take([scored(number, value, session=f"s{number // size}")])
+        (now,) = (status.now for status in watcher.status())
+        assert now is not None
+        wide.append(now.high - now.low)
+    assert wide[1] > 2 * wide[0]
+
+
 def test_a_bad_session_is_not_a_fall_and_what_is_known_of_it_is_kept(file: str) -> None:
     alarm = Alarm(metric="faithfulness", below=0.8)
     values, sessions = [0.95] * 100 + [0.0] * 25, [f"s{n}" for n in range(100)] + ["bad"] * 25

@@ -24,7 +24,7 @@ from steelyard.golden.running import app_from, read_reply
 from steelyard.record import Context, Record
 
 
-@pytest.mark.parametrize("app", ["golden.apps:chain", "golden.apps:with_key", apps.chain, apps.chain()])
+@pytest.mark.parametrize("app", ["golden/apps.py:chain", "golden.apps:with_key", apps.chain, apps.chain()])
 def test_a_chain_is_judged_by_the_contexts_that_its_retriever_returned(app: object) -> None:
     run = run_golden(WEIGHING, app, metrics=["faithfulness"], gates=["faithfulness=0.9", "declined=0.9"])
     first, _, whale = run.cases

@@ -19,6 +19,7 @@ from steelyard.metrics import (
     ContextRecall,
     ContextRelevancy,
     ContextUtilization,
+    CustomJudge,
     FactualCorrectness,
     Faithfulness,
     Hallucination,
@@ -121,7 +122,11 @@ def test_some_verdicts_without_a_probability_leave_the_formula_alone() -> None:
     assert score.hard_value is None
 
 
-@pytest.mark.parametrize("metric", [ResponseGroundedness(), RubricScore()], ids=lambda metric: metric.key)
+@pytest.mark.parametrize(
+    "metric",
+    [ResponseGroundedness(), RubricScore(), CustomJudge(criterion="It is short.", scale=(2, 6))],
+    ids=lambda metric: metric.key,
+)
 def test_a_rating_is_the_mean_of_its_levels(metric: Metric) -> None:
     def say(question: Question, _: Request) -> Answer:
         assert isinstance(question, Rating)

@@ -36,6 +36,8 @@ def test_every_run_of_a_turn_has_a_weight(receiver: Receiver, config: Any) -> No
         for _ in range(50):
             chain = chain | (lambda message: message)
     assert sizes[1] >= sizes[0] + 50 * 500
+    chain.invoke({"question": QUESTION, "others": [f"{number:0100}" for number in range(300)]}, config)
+    assert size_of(receiver) >= sizes[1] + 300 * 100, "short texts are many"
 
 
 def test_a_grader_on_its_own_is_not_a_turn_but_a_short_answer_is(receiver: Receiver) -> None:

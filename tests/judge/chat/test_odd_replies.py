@@ -79,6 +79,8 @@ RATED = Rating(instruction="How good?", levels=LEVELS, needs=frozenset({"answer"
         (RATED, Level(value=[1.0])),  # type: ignore[arg-type]
         (RATED, Level(value=1.0, probabilities=None)),  # type: ignore[arg-type]
         (RATED, Level(value=1.0, probabilities={0.5: 1.0})),
+        (RATED, Level(value=1.0, probabilities={1.0: 1.5})),
+        (RATED, Level(value=1.0, probabilities={1.0: float("nan")})),
     ],
 )
 def test_an_answer_of_the_wrong_shape_fails_alone(question: Question, answer: Answer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sqlite3
@@ -15,7 +16,9 @@ import pytest
 
 from online.helpers import Clock, turn
 from online.queue.spools import check, opened, result, spooled
+from steelyard.online import SpoolSettings
 from steelyard.online.queue._spool import Spool
+from steelyard.online.queue._sqlite import SQLiteQueue
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.record import Context
 from steelyard.scores import Evaluation
@@ -146,10 +149,17 @@ def test_turns_stored_by_an_older_version_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("normal", 1), ("full", 2)])
 def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Any, synchronous: int) -> None:
-    spool = opened(tmp_path / "spool.db", durability=durability)
-    with spool._writer.use() as connection:
-        assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    async def main() -> None:
+        queue = SQLiteQueue(SpoolSettings(path=tmp_path / "spool.db", durability=durability))
+        queue.start()
+        await queue.open()
+        assert queue._spool is not None
+        with queue._spool._writer.use() as connection:
+            assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        await queue.close()
+
+    asyncio.run(main())
 
 
 def test_ids_that_begin_alike_are_different_turns(tmp_path: Path) -> None:

@@ -101,6 +101,22 @@ def test_phoenix_document_annotations() -> None:
     ]
 
 
+def test_phoenix_is_sent_no_documents_of_a_score_that_it_refused() -> None:
+    verdict = Verdict(about="first", kind="useful", value=True)
+    scores = [make_score("context_utilization", id=one, verdicts=(verdict,)) for one in ("good", "bad")]
+    record = Record(id="r1", contexts=(Context(text="first"),), metadata={"retrieval_span": "0" * 15 + "1"})
+
+    def answer(request: Request) -> Answer:
+        return (422 if "'bad'" in str(request.body) and "span_annotations" in request.path else 200), {}
+
+    with VendorServer(answer) as server:
+        sink = PhoenixSink(server.url)
+        write(sink, make_evaluation("r1", *scores, record=record))
+    documents = [request.body["data"] for request in server.requests if "document" in request.path]
+    assert [len(one) for one in documents] == [1]
+    assert (sink.counts.written, sink.counts.refused) == (1, {"rejected": 1})
+
+
 def test_phoenix_documents_have_no_explanation_that_is_left_out() -> None:
     verdict = Verdict(about="first", kind="useful", value=True, reason="quotes the turn")
     score = make_score("context_utilization", id="x", verdicts=(verdict,))
