@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
 from langgraph.types import Command
 
@@ -19,7 +19,7 @@ from generator.choices import Choices
 from generator.langchain.application import Application, all_found, single
 from generator.langchain.messages import FORMS, formed, spoken
 from generator.langchain.models import Speaker, now
-from generator.langchain.prompting import template
+from generator.langchain.prompting import prompted, template
 from generator.langchain.retrievers import finder, retriever, shown
 from generator.langchain.tools import tool
 from generator.texts import JOINERS
@@ -53,7 +53,7 @@ def instructions(choices: Choices) -> str:
     return "\n".join(line for line in lines if "{" not in line and line.strip())
 
 
-def saver(choices: Choices) -> Any:
+def remembering(choices: Choices) -> Any:
     """What remembers the conversation, where something does."""
     return InMemorySaver() if choices["history"] == "stored" and choices["thread"] == "yes" else None
 
@@ -65,7 +65,7 @@ def framework(choices: Choices) -> Application:
         Speaker(role="agent", tool=one.name, hops=hops),
         [one],
         system_prompt=instructions(choices) or None,
-        checkpointer=saver(choices),
+        checkpointer=remembering(choices),
     )
     return single(made, given(choices), hops=hops, shows=all_found)
 
@@ -85,7 +85,37 @@ def of_nodes(choices: Choices) -> Application:
     built.add_edge(START, "think")
     built.add_conditional_edges("think", tools_condition)
     built.add_edge("tools", "think")
-    return single(built.compile(checkpointer=saver(choices)), given(choices), hops=hops, shows=all_found)
+    return single(
+        built.compile(checkpointer=remembering(choices)), given(choices), hops=hops, shows=all_found
+    )
+
+
+def collected(choices: Choices) -> Application:
+    """A graph whose answer is made of all that tools told in the thread, put beside the question."""
+    hops, one, fill = choices.number("hops"), tool(choices), prompted(choices, history=False)
+    model, speaker = Speaker(role="searcher", tool=one.name, hops=hops), Speaker(role="answer")
+
+    def think(state: MessagesState) -> Any:
+        return {"messages": [model.invoke(state["messages"])]}
+
+    def answer(state: MessagesState) -> Any:
+        turn = now()
+        told = [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
+        for earlier in turn.before if saver else ():
+            turn.found += (earlier.everything(),)
+            turn.wholes += [*earlier.wholes, *("\n\n".join(found) for found in earlier.found)]
+        filled = fill.invoke({"context": "\n\n".join(told), "question": turn.question, "history": ""})
+        return {"messages": [speaker.invoke(filled)]}
+
+    saver = remembering(choices)
+    built = StateGraph(MessagesState)
+    built.add_node("think", think)
+    built.add_node("tools", ToolNode([one]))
+    built.add_node("answer", answer)
+    built.add_edge(START, "think")
+    built.add_conditional_edges("think", tools_condition, {"tools": "tools", END: "answer"})
+    built.add_edge("tools", "think")
+    return single(built.compile(checkpointer=saver), given(choices), hops=hops, shows=all_found)
 
 
 def with_prompt(choices: Choices) -> Application:
@@ -100,7 +130,7 @@ def with_prompt(choices: Choices) -> Application:
         docs = look.invoke(turn.question) if seen else finder("documents")(turn.question)
         return f"{opening}\n\n{turn.came(join(shown(docs)))}"
 
-    made = create_agent(Speaker(role="answer"), [], middleware=[found], checkpointer=saver(choices))
+    made = create_agent(Speaker(role="answer"), [], middleware=[found], checkpointer=remembering(choices))
     return single(made, given(choices))
 
 
@@ -115,7 +145,7 @@ def before_the_model(choices: Choices) -> Application:
         text = f"{turn.question}\n\n{turn.came(join(shown(look.invoke(turn.question))))}"
         return {"messages": [HumanMessage(text, id=last.id)]}
 
-    made = create_agent(Speaker(role="answer"), [], middleware=[widen], checkpointer=saver(choices))
+    made = create_agent(Speaker(role="answer"), [], middleware=[widen], checkpointer=remembering(choices))
     return single(made, given(choices))
 
 
@@ -153,7 +183,9 @@ def supervisor(choices: Choices) -> Application:
         return str(state["messages"][-1].text)
 
     colleague = StructuredTool.from_function(ask, coroutine=ask_async, name="colleague")
-    made = create_agent(Speaker(role="agent", tool=colleague.name), [colleague], checkpointer=saver(choices))
+    made = create_agent(
+        Speaker(role="agent", tool=colleague.name), [colleague], checkpointer=remembering(choices)
+    )
     return single(made, given(choices), hops=hops, shows=all_found)
 
 
@@ -168,7 +200,7 @@ def with_notes(choices: Choices) -> Application:
     notes = StructuredTool.from_function(keep, name="plan")
     speaker = Speaker(role="agent", tool=one.name, hops=hops, notes=notes.name, told=1)
     made = create_agent(
-        speaker, [one, notes], system_prompt=instructions(choices) or None, checkpointer=saver(choices)
+        speaker, [one, notes], system_prompt=instructions(choices) or None, checkpointer=remembering(choices)
     )
     return single(made, given(choices), hops=hops, shows=all_found)
 
@@ -191,12 +223,15 @@ def team(choices: Choices) -> Application:
         "expert", create_agent(expert, [one], system_prompt=instructions(choices) or None, name="expert")
     )
     built.add_edge(START, "front")
-    return single(built.compile(checkpointer=saver(choices)), given(choices), hops=hops, shows=all_found)
+    return single(
+        built.compile(checkpointer=remembering(choices)), given(choices), hops=hops, shows=all_found
+    )
 
 
 AGENTS: dict[str, Callable[[Choices], Application]] = {
     "framework": framework,
     "nodes": of_nodes,
+    "collected": collected,
     "prompt": with_prompt,
     "before": before_the_model,
     "executor": executor,

@@ -28,7 +28,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "keeping": ("format", "rerank", "grade"),
         "routing": ("no", "yes"),
         "loop": ("no", "redraft", "again"),
-        "graph_state": ("fields", "messages", "exchanges"),
+        "graph_state": ("fields", "messages", "exchanges", "cited"),
         "row": ("no", "yes"),
         "guard": ("no", "yes"),
         "after": ("no", "title", "questions", "verify"),

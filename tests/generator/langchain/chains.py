@@ -134,6 +134,12 @@ def answer(choices: Choices, *, history: bool, drafts: bool = False) -> Runnable
     return made if output == "message" else made | StrOutputParser()
 
 
+def cited(choices: Choices, *, drafts: bool = False) -> Runnable[Any, Any]:
+    """Prompt, model, and the form that it fills in: the answer, and quotes out of what it was shown."""
+    model = Speaker(role="answer", structured="synthesis", cites=True, drafts=drafts)
+    return prompted(choices, history=True) | model | JsonOutputParser()
+
+
 def variables(source: Input) -> Runnable[Any, Any]:
     """The variables of the prompt that do not come from the search."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import Annotated, Any, TypedDict
 
@@ -12,7 +13,7 @@ from langgraph.graph.message import add_messages
 
 from generator.choices import Choices
 from generator.langchain.application import Application, all_shown, last_shown, single
-from generator.langchain.chains import Input, answer, context, looked_up, rewriter, variables
+from generator.langchain.chains import Input, answer, cited, context, looked_up, rewriter, variables
 from generator.langchain.models import Speaker, now
 from generator.turns import Turn
 
@@ -34,7 +35,8 @@ def graph(choices: Choices) -> Application:
     built.add_edge("retrieve", "generate")
     loop = choices["loop"]
     end = END
-    if choices["after"] != "no":
+    # Under no known name nothing tells suggestions without a question mark from an answer.
+    if choices["after"] != "no" and not (nodes.cites and choices["after"] == "questions"):
         end = "after"
         built.add_node("after", nodes.after)
         built.add_edge("after", END)
@@ -74,7 +76,9 @@ class Nodes:
         again = choices["loop"] != "no"
         # Nodes write a message or a text; how they come by it is theirs.
         plain = choices.replace(output="message" if self.speaks else "text")
-        self.answering = answer(plain, history=True, drafts=again)
+        self.cites = choices["graph_state"] == "cited"
+        made = cited(choices, drafts=again) if self.cites else answer(plain, history=True, drafts=again)
+        self.answering = made
         self.rewriting, self.looking = rewriter(choices, self.source), looked_up(choices)
         self.writing, self.filling = context(choices), variables(self.source)
 
@@ -91,6 +95,8 @@ class Nodes:
             fields["messages"] = Annotated[list[BaseMessage], add_messages]
         else:
             fields |= {self.source.key: str, "generation": str}
+        if self.cites:
+            fields |= {"synthesis": str, "citations": list, "analysis": dict}
         if self.keeps:
             fields["turns"] = Annotated[list[dict[str, str]], operator.add]
         return TypedDict("State", fields, total=False)  # type: ignore[operator]
@@ -129,17 +135,28 @@ class Nodes:
             filled["context"] = f"{state['account']}\n\n{filled['context']}"
         if self.keeps:
             filled["history"] = "\n".join(f"{one['asked']}\n{one['told']}" for one in state.get("turns", []))
+        if self.cites:
+            found = Speaker(role="analyse").invoke(f"What do these tell?\n\n{filled['context']}")
+            analysis = json.loads(found.text)
+            filled["context"] += f"\n\n## Analysis\n{json.dumps(analysis, indent=2)}"
         said = self.answering.invoke(filled)
+        if self.cites:
+            return {"synthesis": said["synthesis"], "citations": said["citations"], "analysis": analysis}
         if self.keeps:
             return {"generation": said, "turns": [{"asked": self.source.question(state), "told": said}]}
         return {"messages": [said]} if self.speaks else {"generation": said}
 
+    def said(self, state: Any) -> str:
+        """The answer in the state."""
+        kept = state["messages"][-1].text if self.speaks else state.get("generation")
+        return str(state["synthesis"] if self.cites else kept)
+
     def after(self, state: Any) -> Any:
         """A title, questions to ask next, or a grade of the answer, which are not the answer."""
-        said = state["messages"][-1].text if self.speaks else state["generation"]
+        said = self.said(state)
         asked = self.source.question(state)
         return {"extra": Speaker(role=self.choices["after"]).invoke(f"{asked}\n\n{said}\n\n{AFTER}").text}
 
     def checked(self, state: Any) -> str:
-        said = state["messages"][-1].text if self.speaks else state["generation"]
+        said = self.said(state)
         return Speaker(role="check", drafts=True).invoke(f"Is this grounded?\n\n{said}\n\nyes or no").text

@@ -45,10 +45,12 @@ class Speaker(SpeakingModel):
     """The tool whose arguments the answer is said as."""
     structured: str = ""
     """The key under which the answer is said as JSON; plain text if empty."""
+    cites: bool = False
+    """Whether that JSON has quotes of the passages beside the answer."""
 
     def reply_to(self, messages: list[BaseMessage], manager: Any) -> AIMessage:
         turn, prompt = now(manager), "\n\n".join(message.text for message in messages)
-        if self.role in ("agent", "expert"):
+        if self.role in ("agent", "expert", "searcher"):
             return self._act(turn, messages, prompt)
         said = self._say(turn, prompt)
         if self.role != "answer" or self.form is None:
@@ -74,6 +76,7 @@ class Speaker(SpeakingModel):
             "title": "A short talk",
             "questions": f"1. {turn.rewritten}\n2. {turn.rewritten} And then?",
             "review": "It says too little of the exceptions.",
+            "analyse": '{"findings": ["The first of them settles this question."], "severity": "high"}',
             "verify": '{"grounded": true, "score": 9}',
         }[self.role]
 
@@ -84,11 +87,20 @@ class Speaker(SpeakingModel):
     def _answer(self, turn: Turn, prompt: str) -> str:
         turn.tries += 1
         if self.drafts and turn.tries == 1:
-            return turn.draft
+            return self._formed(turn, turn.draft, prompt)
         turn.prompt = prompt
         if turn.echoes:
             turn.answer = prompt.strip()
-        return json.dumps({self.structured: turn.answer}) if self.structured else turn.answer
+        return self._formed(turn, turn.answer, prompt)
+
+    def _formed(self, turn: Turn, said: str, prompt: str) -> str:
+        if not self.structured:
+            return said
+        seen = [text for text in turn.shown if self.cites and place(text, prompt) >= 0]
+        quotes = [" ".join(text.split()[:9]) for text in seen]
+        cited = [{"number": at, "evidence": text} for at, text in enumerate(quotes)]
+        beside = {"citations": cited, "sure": "high"} if self.cites else {}
+        return json.dumps({self.structured: said, **beside})
 
     def _act(self, turn: Turn, messages: list[BaseMessage], prompt: str) -> AIMessage:
         asked = max(at for at, message in enumerate(messages) if message.type == "human")
@@ -98,6 +110,8 @@ class Speaker(SpeakingModel):
                 self.notes, {"note": f"First look it up, then answer: {turn.rewritten}"}, turn, looked
             )
         looked -= self.told
+        if looked >= self.hops and self.role == "searcher":
+            return AIMessage("Enough is known now.")
         if looked >= self.hops:
             return AIMessage((self._relay if self.role == "expert" else self._answer)(turn, prompt))
         return _calls(self.tool, {"query": turn.queries[looked]}, turn, looked)

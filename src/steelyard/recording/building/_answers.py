@@ -17,7 +17,7 @@ from steelyard.recording.provenance import (
     json_strings,
     plain,
 )
-from steelyard.recording.reading import strings_in
+from steelyard.recording.reading import is_question, strings_in
 
 _MUCH_SHORTER = 0.5
 _LABEL = 3  # verdicts have no more words
@@ -41,40 +41,47 @@ def _made_of_all(texts: Sequence[str]) -> str:
 
 def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     made = _said(texts, calls) or _made_by_code(texts, calls)
-    most = max(map(len, made), default=0)
-    able = [text for text in made if len(text) >= most * _MUCH_SHORTER]
-    last = max(able, key=lambda text: made[text].started, default="")
-    maker = made.get(last)
-    others = [(text, by) for text, by in made.items() if text != last]
-    # What one call said beside it is another field of a form.
-    hang_together = all(
-        by is not maker and (_is_shown(text, maker) or _is_shown(last, by)) for text, by in others
-    )
+    sizes = {text: len(text.encode(errors="replace")) for text in made}  # a Chinese sign is a word
+    most = max(sizes.values(), default=0)
+    able = [text for text, size in sizes.items() if size > most * _MUCH_SHORTER]
+    last = max(able, key=lambda text: made[text][-1].started, default="")
+    maker = made[last][-1] if last else None
+
+    def hangs(text: str, by: ModelCall) -> bool:
+        return by is not maker and (_is_shown(text, maker) or _is_shown(last, by))
+
+    # What that call alone said beside it is another field of a form.
+    hang_together = all(any(hangs(text, by) for by in made[text]) for text in made if text != last)
     return last if hang_together else ""
 
 
-def _said(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, ModelCall]:
-    """The texts that a model said, whole or in a form, each with the last call that did.
+def _said(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, list[ModelCall]]:
+    """The texts that a model said, whole or in a form, each with the calls that did.
 
     A call that only routes did not answer, whatever it left in the state.
     """
-    makers = {said.strip(): call for call in calls for one in call.replies for said in json_strings(one)}
+    makers: dict[str, list[ModelCall]] = {}
+    for call in calls:
+        for said in {said.strip() for one in call.replies for said in json_strings(one)}:
+            makers.setdefault(said, []).append(call)
     exact = {text: makers[text.strip()] for text in texts if text.strip() in makers}
-    return {text: by for text, by in exact.items() if _may_answer(text, by)}
+    return {text: by for text, by in exact.items() if _may_answer(text, by[-1])}
 
 
-def _made_by_code(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, ModelCall]:
+def _made_by_code(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, list[ModelCall]]:
     """The texts that code made of what a model said, each with the last call that it is made of.
 
     What that call was shown was there before, however much of it the reply repeats.
     """
     behind = {text: calls_behind(calls, text).made for text in texts}
     made = {text: calls[at[-1]] for text, at in behind.items() if at}
-    return {text: by for text, by in made.items() if not _is_shown(text, by) and _may_answer(text, by)}
+    return {text: [by] for text, by in made.items() if not _is_shown(text, by) and _may_answer(text, by)}
 
 
 def _may_answer(text: str, maker: ModelCall) -> bool:
-    return is_turn([maker], answer=text) and not is_intermediate_output([text])
+    lines = [line for line in text.split("\n") if line.strip()]
+    is_helper = is_intermediate_output([text]) or (len(lines) > 1 and all(map(is_question, lines)))
+    return not is_helper and is_turn([maker], answer=text)
 
 
 def before_verdict(replies: Sequence[str], calls: Sequence[ModelCall]) -> str:

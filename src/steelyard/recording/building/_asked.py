@@ -27,13 +27,13 @@ from steelyard.recording.provenance import (
     word_count,
 )
 from steelyard.recording.reading import (
-    Message,
     asked_in,
     earlier_messages,
     has_history,
     is_question,
     leaves_in,
     messages_in,
+    since_last_asked,
     state_of,
     strings_in,
 )
@@ -276,12 +276,6 @@ def asks_of_reply(asked: Asked, turn: Turn) -> bool:
     """Whether the question that was cut out of a prompt is what a model replied before: a critique."""
     said = (reply for call in turn.earlier for reply in call.replies if is_telling(reply))
     return "question_guessed" in asked.notes and any(plain(one) in plain(asked.question) for one in said)
-
-
-def since_last_asked(messages: Sequence[Message]) -> list[Message]:
-    """What follows the user's last words, with those words; what is before belongs to earlier turns."""
-    last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
-    return list(messages[last:])
 
 
 def without_template(asked: Asked, turn: Turn) -> Asked:

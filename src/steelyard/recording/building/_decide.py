@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from steelyard.record import Context
-from steelyard.recording.building._asked import since_last_asked
 from steelyard.recording.building._parts import is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import Turn
@@ -23,7 +22,7 @@ from steelyard.recording.provenance import (
     trace_provenance,
     word_count,
 )
-from steelyard.recording.reading import passages_of
+from steelyard.recording.reading import passages_of, since_last_asked
 from steelyard.recording.reading._documents import unique
 
 _LONGEST_DIVIDED = 100_000  # characters
@@ -53,7 +52,7 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     trace = _Trace(turn, sources, answer, question)
     origin = trace(sources.documents)
     prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
-    records, words = printed(sources.passed)
+    records, words = printed(turn, sources)
     others = replace(sources, texts=[*sources.texts, *records])
     texts, notes = shown_texts(turn, others, prompts, question=question, has_documents=bool(origin.contexts))
     if _say_nothing(texts, turn, sources):

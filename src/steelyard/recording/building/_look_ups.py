@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard.recording.building._parts import WHOLLY, is_telling, is_written, parts_of
+from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import ModelCall, find_passages, is_printed, plain
 from steelyard.recording.reading import (
@@ -18,6 +18,7 @@ from steelyard.recording.reading import (
     is_question,
     messages_in,
     read_shown,
+    since_last_asked,
     state_of,
     strings_in,
 )
@@ -246,20 +247,44 @@ def _argument(given: Any) -> str | None:
 def _add_told(made: LookUps, turn: Turn, named: Collection[str]) -> None:
     """What tools returned that nobody saw run, out of what a model was told after the user's last words."""
     known = {context.text for context in made.found}
-    for message in _told(turn):
-        if _hands_over(message.tool) or (named and message.tool not in named):
+    told = [message for step in turn.models for message in since_last_asked(step.messages)]
+    for message in told:
+        if not _is_told(message, named):
             continue
-        brought = documents_in(message.result) or _parts_shown(message)
-        fresh = [one for one in brought if one.text not in known]
+        fresh = [one for one in _brought(message) if one.text not in known]
         known.update(one.text for one in fresh)
         made.any = True
         made.source = "tool" if fresh and not turn.retrievals else made.source
         made.found += fresh
 
 
-def _told(turn: Turn) -> Iterator[Message]:
-    for step in turn.models:
-        last = max((at for at, one in enumerate(step.messages) if one.role == "user"), default=-1)
-        for message in step.messages[last + 1 :]:
-            if message.role == "tool" and message.text and not message.failed:
-                yield message
+def _is_told(message: Message, named: Collection[str]) -> bool:
+    """Whether a message is what a tool returned that counts."""
+    if message.role != "tool" or not message.text or message.failed or _hands_over(message.tool):
+        return False
+    return not named or message.tool in named
+
+
+def _brought(message: Message) -> Sequence[Context]:
+    """What a tool's message holds: documents, or the parts of its text."""
+    return documents_in(message.result) or list(_parts_shown(message))
+
+
+def told_again(turn: Turn, tool_contexts: Collection[str]) -> list[Context]:
+    """What tools returned in earlier turns and code shows a model anew, beside the question or above it.
+
+    Args:
+        turn: The turn.
+        tool_contexts: The tools whose results count, if the application names them; else all do.
+    """
+    found: dict[str, Context] = {}
+    for messages in (*(step.messages for step in turn.models), messages_in(turn.returned)):
+        last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
+        told = (one for one in messages[:last] if _is_told(one, tool_contexts))
+        found.update((one.text, one) for message in told for one in _brought(message))
+    if not found:
+        return []
+    own = (one for step in turn.models for one in (*step.messages[:1], *since_last_asked(step.messages)))
+    shown = [one.text for one in own if one.role in ("system", "user")]
+    pairs = zip(found.values(), find_passages(list(found), shown), strict=True)
+    return [one for one, seen in pairs if seen.found and seen.seen >= MOSTLY]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building._look_ups import LookUps, look_ups_of
+from steelyard.recording.building._look_ups import LookUps, look_ups_of, told_again
 from steelyard.recording.building._parts import is_telling, tells_nothing
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import (
@@ -172,6 +172,8 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
         made.queries_before += earlier.queries
         if fresh := _fresh(earlier.found, known):
             made.before.append(fresh)
+    if again := _fresh(told_again(turn, tool_contexts), known):
+        made.before.append(again)
     made.looked_up = made.looked_up or has_empty_place(turn)
     made.reranked = _reranked(turn, made.found)
     _add_documents(made, turn, known | {one.text.strip() for one in made.reranked})
@@ -344,17 +346,21 @@ def _end(step: Step) -> float:
     return step.at if step.ended is None else step.ended
 
 
-def printed(every: Iterable[Passed]) -> tuple[list[Text], list[Text]]:
+def printed(turn: Turn, sources: Sources) -> tuple[list[Text], list[Text]]:
     """What steps passed on that is no text, as it is printed: records and rows; and, apart, lists of words.
 
     Documents and messages are left out: they are read as what they are. Words alone name things (tools,
-    files, topics), and mostly tell of none.
+    files, topics), and mostly tell of none. Titles and addresses of known passages are none either.
     """
     found: dict[str, Text] = {}
     words: set[str] = set()
-    for passed in every:
+    titles = _beside_passages(turn, sources)
+    for passed in sources.passed:
         for name, value in (state_of(passed.value) or {}).items():
             if len(found) >= _MOST_PRINTED or not _is_record(value):
+                continue
+            said = {one for _, one in strings_in(value)} if titles else None
+            if said and said <= titles:
                 continue
             text = str(value)
             if len(text) <= _LONGEST_PRINTED and (is_telling(text) or is_printed(text)):
@@ -362,6 +368,17 @@ def printed(every: Iterable[Passed]) -> tuple[list[Text], list[Text]]:
                 words.update([text] if _are_words(value) else ())
     whole = _not_within(found)
     return [one for one in whole if one.text not in words], [one for one in whole if one.text in words]
+
+
+def _beside_passages(turn: Turn, sources: Sources) -> set[str]:
+    """What tools returned in one entry with a passage that counts: where it is from."""
+    known = {one.text.strip() for one in sources.found}
+    beside: set[str] = set()
+    for step in turn.tools:
+        leaves = [leaf for leaf in leaves_in(step.returned) if leaf.row] if known else ()
+        rows = {leaf.row for leaf in leaves if leaf.text.strip() in known}
+        beside.update(leaf.text for leaf in leaves if leaf.row in rows)
+    return beside
 
 
 def _not_within(found: Mapping[str, Text]) -> list[Text]:

@@ -95,7 +95,7 @@ def shown_texts(
     able, has_more = _able(_unspoken(sources.texts, turn), _Shown(turn, sources, prompts, question))
     remembered = _remembered(turn) if able else ()
     able = [one for one in able if plain(one.text) not in remembered]
-    shown = _of_main_columns(_divided(_in_prompt(able, prompts, question), able), sources)
+    shown = _of_main_columns(_divided(turn, _in_prompt(able, prompts, question), able), sources)
     found = _without_forms(
         _not_written(turn, _without_known(shown, sources)), turn, has_documents=has_documents
     )
@@ -161,7 +161,8 @@ def _unspoken(texts: Sequence[Text], turn: Turn) -> list[Text]:
     spoken = [(one, plain(one.text)) for one in texts if one.row in rows]
     left = [one for one in texts if one.row not in rows]
     # A step that writes the exchanges down puts labels before them.
-    return [one for one in left if not _only_labels(one, spoken)] if spoken else left
+    told = [one.text for one, _ in spoken]
+    return [one for one in left if not _only_labels(one, told)] if told else left
 
 
 def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
@@ -186,18 +187,25 @@ def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> 
     return [one for one in shown if not _is_template(one.text, prompts)]
 
 
-def _divided(shown: Sequence[Text], able: Sequence[Text]) -> list[Text]:
+def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text]) -> list[Text]:
     """The texts in the prompt; instead of one that others were joined to, those others.
 
-    Of a passage and a list's joined form that holds it, only the longer one is found in a prompt.
+    Of a passage and a list's joined form that holds it, only the longer one is found in a prompt. What a
+    model quoted out of a passage is no part of it.
     """
     forms = [(one, plain(one.text)) for one in able]
     found: dict[Text, None] = {}
     for one in shown:
         text = plain(one.text)
         parts = [(other, part) for other, part in forms if part in text and part != text]
-        rest = _rest(text, [part for _, part in parts])
-        is_labelled = rest <= MOSTLY and (_is_column(parts, able) or _only_labels(one, parts))
+        own = set(_not_written(turn, [other for other, _ in parts])) if parts else ()
+        parts = [(other, part) for other, part in parts if other in own]
+        texts = [part for _, part in parts]
+        said = list(_said_in(one, turn)) if parts else []
+        rest, beside = _rest(text, texts), _rest(text, [*texts, *map(plain, said)])
+        is_labelled = (rest <= MOSTLY and _is_column(parts, able)) or (
+            beside <= MOSTLY and _only_labels(one, [*(other.text for other, _ in parts), *said])
+        )
         is_joined = rest <= 1 - WHOLLY or is_labelled
         found.update(dict.fromkeys([other for other, _ in parts] if is_joined else [one]))
     return list(found)
@@ -210,10 +218,17 @@ def _is_column(parts: Sequence[tuple[Text, str]], able: Sequence[Text]) -> bool:
     return any(count > 1 and count == whole[column] for column, count in columns.items())
 
 
-def _only_labels(joined: Text, parts: Sequence[tuple[Text, str]]) -> bool:
+def _said_in(joined: Text, turn: Turn) -> Iterator[str]:
+    """What models replied before, whole or in a form, and was put into a text."""
+    for call in _replied_before(turn, joined):
+        texts = (text for reply in call.replies for text in json_strings(reply) if is_telling(text))
+        yield from (text for text in texts if text.strip() in joined.text)
+
+
+def _only_labels(joined: Text, parts: Iterable[str]) -> bool:
     """Whether no line says anything but what the parts say: "Source: page-3.md" is a label."""
     rest = joined.text
-    for part in sorted((one.text.strip() for one, _ in parts), key=len, reverse=True):
+    for part in sorted(filter(None, map(str.strip, parts)), key=len, reverse=True):
         rest = rest.replace(part, "\n")
     return not any(map(is_telling, rest.split("\n")))
 

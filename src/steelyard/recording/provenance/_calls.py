@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from steelyard.recording.provenance._notes import Note
-from steelyard.recording.provenance._words import plain_line, words
+from steelyard.recording.provenance._words import plain, plain_line, words
 from steelyard.recording.provenance.matching import find_passages
 from steelyard.recording.reading._questions import is_question
 
@@ -128,7 +128,7 @@ def calls_behind(calls: Sequence[ModelCall], answer: str, *, queries: Iterable[s
         if len(calls) == 1 and only and not calls[0].replies:
             return AnswerCalls(made=(0,), notes=("answer_call_assumed",))
         return AnswerCalls(notes=("answer_call_unknown",) if calls else ())
-    return AnswerCalls(made=made, fed=_fed(views, order, made))
+    return AnswerCalls(made=made, fed=_fed(views, order, made, tuple(words(answer))))
 
 
 class _View:
@@ -139,6 +139,15 @@ class _View:
         self.texts = list(dict.fromkeys(leaf for reply in call.replies for leaf in json_strings(reply)))
         self.rows = [tuple(words(text)) for text in self.texts]
         self.helps = is_intermediate_output(call.replies) or any(row in asked for row in self.rows if row)
+
+    @cached_property
+    def quotes(self) -> set[str]:
+        """The fields of a form that its own prompt holds, beside others that say something new."""
+        fields = self.texts[1:]
+        shown = plain("\n".join(self.call.prompts)) if len(fields) > 1 else ""
+        copied = {text for text in fields if plain(text) in shown}
+        is_new = any(len(words(text)) >= _TELLING for text in fields if text not in copied)
+        return copied if is_new else set()
 
 
 def json_strings(reply: str) -> Iterator[str]:
@@ -268,10 +277,13 @@ def _is_part_of(replies: list[str], row: tuple[str, ...], answer: str) -> bool:
     return False
 
 
-def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tuple[int, ...]:
+def _fed(
+    views: dict[int, _View], order: list[int], made: tuple[int, ...], answer: tuple[str, ...]
+) -> tuple[int, ...]:
     """Going back from the calls that made the answer, those whose reply stands in a prompt that counts."""
     levels: list[list[int]] = []
-    said = {row for at in made for row in views[at].rows}
+    # Without the other fields of a form.
+    said = {row for at in made for row in views[at].rows if _contains(answer, row, least=1)}
     left = [at for at in order if at not in made and not views[at].helps and not _asks(views[at])]
     reached = list(made)
     while reached and left:
@@ -295,7 +307,27 @@ def _shown(views: dict[int, _View], left: list[int], reached: list[int]) -> list
     texts = [(at, text) for at in left for text in views[at].texts]
     seen = find_passages([text for _, text in texts], prompts)
     held = [(s.position or 0, *one) for one, s in zip(texts, seen, strict=True) if s.found and s.seen >= 0.5]
-    return [(at, text) for _, at, text in sorted(held) if views[at].call.started <= latest]
+    since = [(at, text) for _, at, text in sorted(held) if views[at].call.started <= latest]
+    able = [(at, text) for at, text in since if text not in views[at].quotes]
+    return _once_each(able, views, prompts)
+
+
+def _once_each(
+    held: list[tuple[int, str]], views: dict[int, _View], prompts: list[str]
+) -> list[tuple[int, str]]:
+    """Of calls that replied the same the last ones, as many as the prompts hold that reply."""
+    same: dict[tuple[str, ...], dict[int, None]] = {}
+    for at, _ in held:
+        same.setdefault(tuple(views[at].texts), {})[at] = None
+    if all(len(calls) == 1 for calls in same.values()):
+        return held
+    shown = "\n".join(map(plain, prompts))
+    left: set[int] = set()
+    for texts, calls in same.items():
+        longest = sorted(map(plain, texts), key=len, reverse=True)
+        count = next((found for text in longest if text and (found := shown.count(text))), 0)
+        left.update(sorted(calls, key=lambda at: views[at].call.started)[-count:])
+    return [one for one in held if one[0] in left]
 
 
 def _asks(view: _View) -> bool:

@@ -72,11 +72,20 @@ def names_passages(key: str) -> bool:
 def finds_nothing(text: str) -> bool:
     """Whether all that a search says is that it found nothing.
 
-    Only a short statement that begins so and goes on with nothing but advice.
+    Only short statements that begin so, and go on with nothing but advice.
 
     >>> [finds_nothing(text) for text in ("No good documents found for 'lens'.", "No data is shared.")]
     [True, False]
     """
+    # What several searches say is joined by blank lines.
+    first, *more = text.strip().split("\n\n")
+    is_short = len(text) <= _LONGEST_STATEMENT
+    return _states(first) and all(
+        _states(one) or (is_short and _ADVICE.match(one.strip()) is not None) for one in more
+    )
+
+
+def _states(text: str) -> bool:
     told = text.strip("\"'[](){} \t\n").replace("_", " ") if len(text) <= _LONGEST_STATEMENT else ""
     if not _NOTHING.match(told) or _BUT.search(told):
         return False

@@ -11,6 +11,7 @@ from steelyard.recording.reading._messages import arguments_in as arguments_in
 from steelyard.recording.reading._messages import earlier_messages as earlier_messages
 from steelyard.recording.reading._messages import has_history as has_history
 from steelyard.recording.reading._messages import messages_in as messages_in
+from steelyard.recording.reading._messages import since_last_asked as since_last_asked
 from steelyard.recording.reading._messages import spoken as spoken
 from steelyard.recording.reading._messages import text_in as text_in
 from steelyard.recording.reading._messages import texts_of as texts_of

@@ -123,7 +123,7 @@ def earlier_messages(value: object, depth: int = 4) -> list[str]:
     messages = messages_in(value)
     if messages:
         last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
-        return [one.text for one in messages[:last] if one.text]
+        return [one.text for one in messages[:last] if one.text and one.role != "tool"]
     state = state_of(value) if depth > 0 else None
     found: list[str] = []
     for name, part in (state or {}).items():
@@ -132,6 +132,12 @@ def earlier_messages(value: object, depth: int = 4) -> list[str]:
         told = messages_in(part) if isinstance(part, (list, tuple)) else ()
         found += [one.text for one in told if one.text] or earlier_messages(part, depth - 1)
     return found
+
+
+def since_last_asked(messages: Sequence[Message]) -> list[Message]:
+    """What follows the user's last words, with those words; what is before belongs to earlier turns."""
+    last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
+    return list(messages[last:])
 
 
 def has_history(value: object) -> bool:

@@ -21,7 +21,6 @@ from steelyard.recording.building import (
     edited,
     is_telling,
     only_searches,
-    since_last_asked,
     sources_of,
     told,
 )
@@ -35,7 +34,13 @@ from steelyard.recording.provenance import (
     is_turn,
     plain,
 )
-from steelyard.recording.reading import contexts_of, documents_in, is_document, strings_in
+from steelyard.recording.reading import (
+    contexts_of,
+    documents_in,
+    is_document,
+    since_last_asked,
+    strings_in,
+)
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Earlier, Turn
 from steelyard_langchain.building._extract import (
@@ -48,7 +53,15 @@ from steelyard_langchain.building._extract import (
 )
 from steelyard_langchain.building._notes import notes_of
 from steelyard_langchain.building._translate import look_ups, turn_of
-from steelyard_langchain.building._view import TurnPart, id_of, metadata_of, tags_of, timings_of
+from steelyard_langchain.building._view import (
+    TurnPart,
+    id_of,
+    is_replied_to,
+    is_step,
+    metadata_of,
+    tags_of,
+    timings_of,
+)
 from steelyard_langchain.building._weight import weigh, without_media
 
 _PER_RUN = 500
@@ -293,8 +306,8 @@ def _is_turn(
     if only_searches(steps, sources, answer):
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
-        return _is_answered_unseen(sources, answer)
-    if not sources.looked_up and (_is_step(view, answer) or _is_unsaid(steps, sources, answer)):
+        return bool(answer) and (is_replied_to(view) or _is_answered_unseen(sources, answer))
+    if not sources.looked_up and (is_step(view, answer) or _is_unsaid(steps, sources, answer)):
         return False
     # What was searched before a grader, outside of it, does not make it a turn.
     return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
@@ -307,8 +320,7 @@ def _looks_up(view: TurnPart, sources: Sources) -> bool:
 
 def _is_answered_unseen(sources: Sources, answer: str) -> bool:
     """Whether a model may have been called past the framework; a formatter only repeats the documents."""
-    documents = sources.documents
-    return bool(answer and documents) and not all(context.text in answer for context in documents)
+    return not all(context.text in answer for context in sources.documents)
 
 
 def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:
@@ -318,18 +330,6 @@ def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:
     if any(call.reply.strip() in answer for call in steps.calls if call.reply.strip()):
         return False
     return not calls_behind(steps.calls, answer).known
-
-
-def _is_step(view: TurnPart, answer: str) -> bool:
-    """Whether a run that looked nothing up is a step of something else, by what it was given and returned.
-
-    A document instead of a question is being indexed: summarised, or described by questions that it answers.
-    """
-    if is_document(view.inputs):
-        return True
-    outputs = view.outputs
-    listed = isinstance(outputs, list) and bool(outputs) and all(isinstance(one, str) for one in outputs)
-    return listed and not answer
 
 
 def _answer(view: TurnPart, steps: Steps, options: Options) -> str:

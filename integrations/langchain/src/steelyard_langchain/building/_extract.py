@@ -17,6 +17,7 @@ from steelyard.recording.provenance import (
     calls_behind,
     is_intermediate_output,
     json_strings,
+    plain,
     strip_code_fence,
     unescaped,
 )
@@ -160,8 +161,7 @@ def _unnamed_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[Model
     text = _only_text(state, inputs, calls)
     if text and any(text.strip() in call.reply for call in calls):
         return text
-    # Passages that a step joined are a text, too.
-    return _only_form(state) or text or _only_conversation(state)
+    return _only_form(state) or text or _only_conversation(state, inputs)
 
 
 def _only_form(state: Mapping[str, Any]) -> str:
@@ -182,10 +182,11 @@ def _named_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCa
     return ""
 
 
-def _only_conversation(state: Mapping[str, Any]) -> str:
-    """The last reply of the one conversation in a state, whatever it is called there."""
-    lists = (value for value in state.values() if isinstance(value, list) and any(map(is_message, value)))
-    told = [reply for messages in lists if (reply := _replied(messages_in(messages)))]
+def _only_conversation(state: Mapping[str, Any], inputs: Any) -> str:
+    """The last reply of the one conversation in a state that went on, whatever it is called there."""
+    given = state_of(inputs) or {}
+    lists = (value for name, value in state.items() if isinstance(value, list) and value != given.get(name))
+    told = [reply for one in lists if any(map(is_message, one)) and (reply := _replied(messages_in(one)))]
     return told[0] if len(told) == 1 else ""
 
 
@@ -263,15 +264,21 @@ def _unknown(
     known = {value for value in (inputs, *given.values()) if isinstance(value, str)}
     texts = [text for text in every if text not in known]
     # What was written on the way may stand beside the answer's form.
-    within = [text for text in _said_within(state, calls) if text not in known] if texts else []
+    within = [text for text in _said_within(state, texts, calls) if text not in known] if texts else []
     return list(dict.fromkeys((*texts, *within)))
 
 
-def _said_within(state: Mapping[str, Any], calls: Sequence[ModelCall]) -> list[str]:
-    """The texts in the mappings of a state that a model said, whole or in a form."""
-    said = {one.strip() for call in calls for reply in call.replies for one in json_strings(reply)}
+def _said_within(state: Mapping[str, Any], beside: Iterable[str], calls: Sequence[ModelCall]) -> list[str]:
+    """The texts in the mappings of a state that a model said, whole or in a form, and did not quote.
+
+    If a later call said what stands beside the mappings, they hold what was written for it.
+    """
+    said = {one.strip(): call for call in calls for reply in call.replies for one in json_strings(reply)}
+    since = max((said[text.strip()].started for text in beside if text.strip() in said), default=0)
     inner = (value for value in state.values() if isinstance(value, Mapping))
-    return [text for value in inner for _, text in strings_in(value) if text.strip() in said]
+    by = ((text, said.get(text.strip())) for value in inner for _, text in strings_in(value))
+    able = ((text, call.prompts) for text, call in by if call and call.started >= since)
+    return [text for text, prompts in able if plain(text) not in plain("\n".join(prompts))]
 
 
 def _is_status(text: str, calls: Sequence[ModelCall]) -> bool:

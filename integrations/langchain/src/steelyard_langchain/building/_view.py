@@ -9,7 +9,7 @@ from typing import Any
 
 from steelyard.record import Status, Timings, text_of, to_json_value
 from steelyard.recording.provenance import ModelCall, plain
-from steelyard.recording.reading import Message, searched_by_provider
+from steelyard.recording.reading import Message, is_document, messages_in, searched_by_provider
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import (
     STEP_TAGS,
@@ -197,3 +197,22 @@ def metadata_of(turn: Turn, options: Options) -> dict[str, Any]:
     if all(type(value) is str for value in kept.values()):
         return kept
     return dict(to_json_value(kept))
+
+
+def is_replied_to(view: TurnPart) -> bool:
+    """Whether a run was given a conversation that a user spoke last in, and returned it with a reply."""
+    given, returned = messages_in(view.inputs), messages_in(view.outputs)
+    is_longer = len(returned) > len(given) > 0
+    return is_longer and given[-1].role == "user" and returned[-1].role == "assistant"
+
+
+def is_step(view: TurnPart, answer: str) -> bool:
+    """Whether a run that looked nothing up is a step of something else, by what it was given and returned.
+
+    A document instead of a question is being indexed: summarised, or described by questions that it answers.
+    """
+    if is_document(view.inputs):
+        return True
+    outputs = view.outputs
+    listed = isinstance(outputs, list) and bool(outputs) and all(isinstance(one, str) for one in outputs)
+    return listed and not answer
