@@ -24,10 +24,10 @@ from generator.turns import Turn
 
 KINDS = (
     *("base", "store", "multi_query", "ensemble", "compression", "documents", "texts", "dicts"),
-    *("rows", "joined", "titled"),
+    *("rows", "joined", "titled", "read"),
 )
-"""Of the last six, five are plain functions: of documents, texts, dicts, rows with titles, one joined text.
-`titled` makes rows with titles out of what a retriever found."""
+"""Of the last seven five are plain functions: of documents, texts, dicts, rows with titles, one joined text.
+`titled` makes rows with titles out of what a retriever found, `read` finds titles, and then their texts."""
 
 
 def documents(texts: Sequence[str]) -> list[Document]:
@@ -92,6 +92,11 @@ def retriever(choices: Choices) -> Runnable[Any, Any]:
         return ContextualCompressionRetriever(base_compressor=KeepsShown(), base_retriever=Shelf())
     if kind == "titled":
         return Shelf() | RunnableLambda(titled)
+    if kind == "read":
+        hits: Runnable[Any, Any] = RunnableLambda(
+            lambda query: {"query": query, "hits": finder("hits")(query)}
+        )
+        return hits | RunnableLambda(lambda given: finder("rows")(given["query"]))
     return Shelf() if kind == "base" else RunnableLambda(finder(kind)).with_config(run_name="look")
 
 
@@ -115,6 +120,8 @@ def finder(kind: str) -> Callable[[str], Any]:
             return [{"text": text, "score": 0.9, "page": at} for at, text in enumerate(found)]
         if kind == "rows":
             return rows(found)
+        if kind == "hits":
+            return [{name: one[name] for name in ("title", "link")} for one in rows(found)]
         if kind == "joined":
             return now().came("\n\n".join(found))
         return documents(found)

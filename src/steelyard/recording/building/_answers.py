@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from steelyard.recording.building._parts import MOSTLY
+from steelyard.recording.building._parts import MOSTLY, size_of
 from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,
@@ -41,7 +41,7 @@ def _made_of_all(texts: Sequence[str]) -> str:
 
 def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     made = _said(texts, calls) or _made_by_code(texts, calls)
-    sizes = {text: len(text.encode(errors="replace")) for text in made}  # a Chinese sign is a word
+    sizes = {text: size_of(text) for text in made}
     most = max(sizes.values(), default=0)
     able = [text for text, size in sizes.items() if size > most * _MUCH_SHORTER]
     last = max(able, key=lambda text: made[text][-1].started, default="")

@@ -35,6 +35,11 @@ _COMMAND = {"graph", "update", "goto"}
 """Fields of a command of LangGraph, as JSON tells it."""
 
 
+def size_of(text: str) -> int:
+    """How much a text says, roughly: a Chinese sign is a word, and has three bytes."""
+    return len(text.encode(errors="replace"))
+
+
 def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
     """Whether a text is mostly made of what these calls replied; one that may have copied it does not count.
 

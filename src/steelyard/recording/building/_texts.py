@@ -13,6 +13,7 @@ from steelyard.record import Context
 from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of
 from steelyard.recording.building._sources import Sources, Text
 from steelyard.recording.building._steps import Turn
+from steelyard.recording.building._titles import of_main_columns, without_headings
 from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
@@ -22,12 +23,16 @@ from steelyard.recording.provenance import (
     names_passages,
     plain,
 )
-from steelyard.recording.reading import ANSWERS, earlier_messages, messages_in, state_of
+from steelyard.recording.reading import (
+    ANSWERS,
+    earlier_messages,
+    messages_in,
+    state_of,
+)
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
 _MUCH = 8  # words that no label has
 _MUCH_SHARE = 0.4
-_MUCH_SHORTER = 0.5
 MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
 """Note of a prompt that shows more than the known passages: a window around them, a neighbour, a parent."""
 _GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"
@@ -95,10 +100,11 @@ def shown_texts(
     able, has_more = _able(_unspoken(sources.texts, turn), _Shown(turn, sources, prompts, question))
     remembered = _remembered(turn) if able else ()
     able = [one for one in able if plain(one.text) not in remembered]
-    shown = _of_main_columns(_divided(turn, _in_prompt(able, prompts, question), able), sources)
+    shown = of_main_columns(_divided(turn, _in_prompt(able, prompts, question), able), sources)
     found = _without_forms(
         _not_written(turn, _without_known(shown, sources)), turn, has_documents=has_documents
     )
+    found = without_headings(found, sources)
     counted = _chosen(found, has_documents=has_documents, is_asked=bool(question))
     chosen, is_left = _smallest(counted), bool(question) and len(counted) < len(found)
     passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
@@ -231,33 +237,6 @@ def _only_labels(joined: Text, parts: Iterable[str]) -> bool:
     for part in sorted(filter(None, map(str.strip, parts)), key=len, reverse=True):
         rest = rest.replace(part, "\n")
     return not any(map(is_telling, rest.split("\n")))
-
-
-def _of_main_columns(texts: Sequence[Text], sources: Sources) -> list[Text]:
-    """The texts without those of columns that say much less than another one of theirs: titles, addresses.
-
-    That other one may hold known passages, and so be none of the texts.
-    """
-    if not any(one.row or one.column for one in texts):
-        return list(texts)
-    sizes: Counter[tuple[float, int, str]] = Counter()
-    for one in sources.texts:
-        if one.column is not None:
-            sizes[one.column] += len(one.text)
-    most: dict[tuple[float, int], int] = {}
-    for column, size in sizes.items():
-        most[column[:2]] = max(size, most.get(column[:2], 0))
-    left = _without_titles(texts, sources)
-    return [one for one in left if one.column is None or sizes[one.column] >= MOSTLY * most[one.column[:2]]]
-
-
-def _without_titles(texts: Sequence[Text], sources: Sources) -> list[Text]:
-    """The texts without what stands in one entry with a known passage and is not much longer: its title."""
-    known = {one.text.strip() for one in sources.documents}
-    rows: dict[tuple[float, int] | None, int] = {
-        one.row: len(one.text) for one in sources.texts if one.row and one.text.strip() in known
-    }
-    return [one for one in texts if len(one.text) >= rows.get(one.row, 0) / _MUCH_SHORTER]
 
 
 def _rest(text: str, parts: Sequence[str]) -> float:

@@ -1,0 +1,61 @@
+"""Which texts are titles, addresses and headings of others: they say where a passage is from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from steelyard.recording.building._parts import MOSTLY, size_of
+from steelyard.recording.building._sources import Sources, Text
+from steelyard.recording.reading import Leaf, leaves_in
+
+_MUCH_SHORTER = 0.5
+
+
+def of_main_columns(texts: Sequence[Text], sources: Sources) -> list[Text]:
+    """The texts without those of columns that say much less than another one of theirs: titles, addresses.
+
+    That other one may hold known passages, and so be none of the texts.
+    """
+    if not any(one.row or one.column for one in texts):
+        return list(texts)
+    sizes: Counter[tuple[float, int, str]] = Counter()
+    for one in sources.texts:
+        if one.column is not None:
+            sizes[one.column] += len(one.text)
+    most: dict[tuple[float, int], int] = {}
+    for column, size in sizes.items():
+        most[column[:2]] = max(size, most.get(column[:2], 0))
+    left = _without_titles(texts, sources)
+    return [one for one in left if one.column is None or sizes[one.column] >= MOSTLY * most[one.column[:2]]]
+
+
+def _without_titles(texts: Sequence[Text], sources: Sources) -> list[Text]:
+    """The texts without what stands in one entry with a known passage and is not much longer: its title."""
+    known = {one.text.strip() for one in sources.documents}
+    rows: dict[tuple[float, int] | None, int] = {
+        one.row: len(one.text) for one in sources.texts if one.row and one.text.strip() in known
+    }
+    return [one for one in texts if len(one.text) >= rows.get(one.row, 0) / _MUCH_SHORTER]
+
+
+def without_headings(texts: Sequence[Text], sources: Sources) -> list[Text]:
+    """The texts without what stands in any entry beside one of them under another name, and is much shorter.
+
+    What was found by its title may have been read later.
+    """
+    listed = {one.text for one in texts if one.row is not None}
+    sizes = sorted(map(size_of, listed))
+    if not sizes or sizes[0] > sizes[-1] * _MUCH_SHORTER:
+        return list(texts)
+    headings: set[str] = set()
+    for passed in sources.passed:
+        rows: dict[int, list[Leaf]] = {}
+        for leaf in leaves_in(passed.value):
+            if leaf.row and leaf.text in listed:
+                rows.setdefault(leaf.row, []).append(leaf)
+        for row in rows.values():
+            longest = max(row, key=lambda leaf: size_of(leaf.text))
+            short = (leaf for leaf in row if size_of(leaf.text) <= size_of(longest.text) * _MUCH_SHORTER)
+            headings.update(leaf.text for leaf in short if leaf.name != longest.name)
+    return [one for one in texts if one.text not in headings]
