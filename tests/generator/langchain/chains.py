@@ -78,8 +78,7 @@ def kept(choices: Choices) -> Runnable[Any, Any]:
         ]
 
     def rerank(found: Any) -> Any:
-        shown = now().shown
-        return [each for each in reversed(found) if texts([each])[0] in shown]
+        return [each for each in reversed(found) if shown([each])]
 
     def ungraded(found: Any) -> Any:
         return found

@@ -93,10 +93,8 @@ def retriever(choices: Choices) -> Runnable[Any, Any]:
     if kind == "titled":
         return Shelf() | RunnableLambda(titled)
     if kind == "read":
-        hits: Runnable[Any, Any] = RunnableLambda(
-            lambda query: {"query": query, "hits": finder("hits")(query)}
-        )
-        return hits | RunnableLambda(lambda given: finder("rows")(given["query"]))
+        hits: Runnable[Any, Any] = RunnableLambda(lambda query: {"query": query, "hits": found_titles(query)})
+        return hits | RunnableLambda(read_pages)
     return Shelf() if kind == "base" else RunnableLambda(finder(kind)).with_config(run_name="look")
 
 
@@ -107,6 +105,19 @@ def rows(found: Sequence[str]) -> list[dict[str, Any]]:
 def titled(found: Sequence[Document]) -> list[dict[str, Any]]:
     """Documents as rows with titles."""
     return rows([one.page_content for one in found])
+
+
+def found_titles(query: str) -> list[dict[str, str]]:
+    """What a search tells of pages before they are read."""
+    return [{"heading": f"Hit {at} of 9", "link": f"#{at}"} for at in range(len(now().find(query)))]
+
+
+def read_pages(given: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same with the texts of the pages."""
+    found = now().find(given["query"])
+    read = [{**hit, "text": text} for hit, text in zip(given["hits"], found, strict=True)]
+    now().wholes += map(_of_row, read)
+    return read
 
 
 def finder(kind: str) -> Callable[[str], Any]:
@@ -120,8 +131,6 @@ def finder(kind: str) -> Callable[[str], Any]:
             return [{"text": text, "score": 0.9, "page": at} for at, text in enumerate(found)]
         if kind == "rows":
             return rows(found)
-        if kind == "hits":
-            return [{name: one[name] for name in ("title", "link")} for one in rows(found)]
         if kind == "joined":
             return now().came("\n\n".join(found))
         return documents(found)
@@ -134,9 +143,13 @@ def texts(found: Any) -> list[str]:
     if isinstance(found, str):
         return [found] if found else []
     return [
-        each if isinstance(each, str) else each["text"] if isinstance(each, dict) else each.page_content
+        each if isinstance(each, str) else _of_row(each) if isinstance(each, dict) else each.page_content
         for each in found
     ]
+
+
+def _of_row(row: dict[str, Any]) -> str:
+    return f"{row['heading']}\n{row['text']}" if "heading" in row else str(row["text"])
 
 
 def shown(found: Any, turn: Turn | None = None) -> list[str]:
