@@ -11,7 +11,7 @@ import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, lcel, says, texts
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START, MessagesState, StateGraph
 
 from steelyard_langchain import CallbackHandler
 
@@ -48,6 +48,22 @@ def graph(model: Any) -> Any:
     builder.add_edge("retrieve", "generate")
     builder.add_edge("generate", END)
     return builder.compile()
+
+
+def test_a_conversation_that_was_answered_past_the_framework(receiver: Receiver, config: Any) -> None:
+    def reply(state: MessagesState) -> Any:
+        said = {"Is it open?": "Yes, until six.", "Hold on": "Go on."}[str(state["messages"][-1].content)]
+        return {"messages": [{"role": "assistant", "content": said}]} if said != "Go on." else {}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("reply", reply)
+    builder.add_edge(START, "reply")
+    made = builder.compile()
+    made.invoke({"messages": [{"role": "user", "content": "Is it open?"}]}, config)
+    made.invoke({"messages": [{"role": "user", "content": "Hold on"}]}, config)  # nobody replies
+    record = receiver.record
+    assert (record.question, record.answer, record.contexts) == ("Is it open?", "Yes, until six.", ())
+    assert any("no model run" in note for note in record.notes)
 
 
 @pytest.mark.parametrize("mode", ["values", "updates", "messages"])
