@@ -58,7 +58,7 @@ def test_a_conversation_that_was_answered_past_the_framework(receiver: Receiver,
     builder = StateGraph(MessagesState)
     builder.add_node("reply", reply)
     builder.add_edge(START, "reply")
-    made = builder.compile()
+    made: Any = builder.compile()
     made.invoke({"messages": [{"role": "user", "content": "Is it open?"}]}, config)
     made.invoke({"messages": [{"role": "user", "content": "Hold on"}]}, config)  # nobody replies
     record = receiver.record

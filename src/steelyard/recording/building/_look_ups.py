@@ -277,14 +277,17 @@ def told_again(turn: Turn, tool_contexts: Collection[str]) -> list[Context]:
         turn: The turn.
         tool_contexts: The tools whose results count, if the application names them; else all do.
     """
-    found: dict[str, Context] = {}
-    for messages in (*(step.messages for step in turn.models), messages_in(turn.returned)):
-        last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
-        told = (one for one in messages[:last] if _is_told(one, tool_contexts))
-        found.update((one.text, one) for message in told for one in _brought(message))
+    told = (message for message in _told_before(turn) if _is_told(message, tool_contexts))
+    found = {one.text: one for message in told for one in _brought(message)}
     if not found:
         return []
     own = (one for step in turn.models for one in (*step.messages[:1], *since_last_asked(step.messages)))
     shown = [one.text for one in own if one.role in ("system", "user")]
     pairs = zip(found.values(), find_passages(list(found), shown), strict=True)
     return [one for one, seen in pairs if seen.found and seen.seen >= MOSTLY]
+
+
+def _told_before(turn: Turn) -> Iterator[Message]:
+    """What stands before the user's last words, in what models were sent and in what the root returned."""
+    for messages in (*(step.messages for step in turn.models), messages_in(turn.returned)):
+        yield from messages[: len(messages) - len(since_last_asked(messages))]

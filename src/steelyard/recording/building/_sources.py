@@ -172,8 +172,7 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
         made.queries_before += earlier.queries
         if fresh := _fresh(earlier.found, known):
             made.before.append(fresh)
-    if again := _fresh(told_again(turn, tool_contexts), known):
-        made.before.append(again)
+    made.before.append(_fresh(told_again(turn, tool_contexts), known))
     made.looked_up = made.looked_up or has_empty_place(turn)
     made.reranked = _reranked(turn, made.found)
     _add_documents(made, turn, known | {one.text.strip() for one in made.reranked})
@@ -357,10 +356,7 @@ def printed(turn: Turn, sources: Sources) -> tuple[list[Text], list[Text]]:
     titles = _beside_passages(turn, sources)
     for passed in sources.passed:
         for name, value in (state_of(passed.value) or {}).items():
-            if len(found) >= _MOST_PRINTED or not _is_record(value):
-                continue
-            said = {one for _, one in strings_in(value)} if titles else None
-            if said and said <= titles:
+            if len(found) >= _MOST_PRINTED or not _is_record(value, titles):
                 continue
             text = str(value)
             if len(text) <= _LONGEST_PRINTED and (is_telling(text) or is_printed(text)):
@@ -389,7 +385,7 @@ def _are_words(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
 
 
-def _is_record(value: Any) -> bool:
+def _is_record(value: Any, titles: set[str]) -> bool:
     state = {} if isinstance(value, (list, tuple)) else state_of(value)
     if state is None or has_documents(value) or messages_in(value):
         return False
@@ -397,4 +393,5 @@ def _is_record(value: Any) -> bool:
     if any(isinstance(one, (Iterator, AsyncIterator)) for one in state.values()):
         return False
     # A text that says something is looked for by itself.
-    return not any(is_telling(text) for _, text in strings_in(value))
+    said = {text for _, text in strings_in(value)}
+    return not any(map(is_telling, said)) and (not said or not said <= titles)

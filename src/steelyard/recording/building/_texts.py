@@ -203,18 +203,25 @@ def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text]) -> list[Te
     found: dict[Text, None] = {}
     for one in shown:
         text = plain(one.text)
-        parts = [(other, part) for other, part in forms if part in text and part != text]
-        own = set(_not_written(turn, [other for other, _ in parts])) if parts else ()
-        parts = [(other, part) for other, part in parts if other in own]
-        texts = [part for _, part in parts]
-        said = list(_said_in(one, turn)) if parts else []
-        rest, beside = _rest(text, texts), _rest(text, [*texts, *map(plain, said)])
-        is_labelled = (rest <= MOSTLY and _is_column(parts, able)) or (
-            beside <= MOSTLY and _only_labels(one, [*(other.text for other, _ in parts), *said])
-        )
-        is_joined = rest <= 1 - WHOLLY or is_labelled
+        held = [(other, part) for other, part in forms if part in text and part != text]
+        own = set(_not_written(turn, [other for other, _ in held])) if held else ()
+        parts = [(other, part) for other, part in held if other in own]
+        is_joined = bool(parts) and _is_joined(one, text, parts, able, turn)
         found.update(dict.fromkeys([other for other, _ in parts] if is_joined else [one]))
     return list(found)
+
+
+def _is_joined(
+    one: Text, text: str, parts: Sequence[tuple[Text, str]], able: Sequence[Text], turn: Turn
+) -> bool:
+    """Whether a text says nothing but its parts and labels, and what models replied before."""
+    told = [part for _, part in parts]
+    rest = _rest(text, told)
+    if rest <= 1 - WHOLLY or (rest <= MOSTLY and _is_column(parts, able)):
+        return True
+    said = list(_said_in(one, turn))
+    beside = _rest(text, [*told, *map(plain, said)])
+    return beside <= MOSTLY and _only_labels(one, [*(other.text for other, _ in parts), *said])
 
 
 def _is_column(parts: Sequence[tuple[Text, str]], able: Sequence[Text]) -> bool:

@@ -122,8 +122,8 @@ def earlier_messages(value: object, depth: int = 4) -> list[str]:
     """What was said in a conversation before the user's last words, wherever an input keeps it."""
     messages = messages_in(value)
     if messages:
-        last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
-        return [one.text for one in messages[:last] if one.text and one.role != "tool"]
+        before = messages[: len(messages) - len(since_last_asked(messages))]
+        return [one.text for one in before if one.text and one.role != "tool"]
     state = state_of(value) if depth > 0 else None
     found: list[str] = []
     for name, part in (state or {}).items():

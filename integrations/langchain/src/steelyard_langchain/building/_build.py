@@ -53,15 +53,7 @@ from steelyard_langchain.building._extract import (
 )
 from steelyard_langchain.building._notes import notes_of
 from steelyard_langchain.building._translate import look_ups, turn_of
-from steelyard_langchain.building._view import (
-    TurnPart,
-    id_of,
-    is_replied_to,
-    is_step,
-    metadata_of,
-    tags_of,
-    timings_of,
-)
+from steelyard_langchain.building._view import TurnPart, id_of, metadata_of, tags_of, timings_of
 from steelyard_langchain.building._weight import weigh, without_media
 
 _PER_RUN = 500
@@ -306,8 +298,8 @@ def _is_turn(
     if only_searches(steps, sources, answer):
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
-        return bool(answer) and (is_replied_to(view) or _is_answered_unseen(sources, answer))
-    if not sources.looked_up and (is_step(view, answer) or _is_unsaid(steps, sources, answer)):
+        return _is_answered_unseen(view, sources, answer)
+    if not sources.looked_up and (view.is_step(answer) or _is_unsaid(steps, sources, answer)):
         return False
     # What was searched before a grader, outside of it, does not make it a turn.
     return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
@@ -318,9 +310,10 @@ def _looks_up(view: TurnPart, sources: Sources) -> bool:
     return sources.looked_up and bool(view.retrievals or view.tools)
 
 
-def _is_answered_unseen(sources: Sources, answer: str) -> bool:
+def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:
     """Whether a model may have been called past the framework; a formatter only repeats the documents."""
-    return not all(context.text in answer for context in sources.documents)
+    is_new = any(one.text not in answer for one in sources.documents) or view.is_replied_to
+    return bool(answer) and is_new
 
 
 def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:

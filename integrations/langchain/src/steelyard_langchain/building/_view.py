@@ -157,6 +157,25 @@ class TurnPart:
         """What its models were sent, as `plain` writes it."""
         return [plain(text) for model in self.all_models for text in prompt_texts(model.prompt)]
 
+    @property
+    def is_replied_to(self) -> bool:
+        """Whether it was given a conversation that a user spoke last in, and returned it with a reply."""
+        given, returned = messages_in(self.inputs), messages_in(self.outputs)
+        is_longer = len(returned) > len(given) > 0
+        return is_longer and given[-1].role == "user" and returned[-1].role == "assistant"
+
+    def is_step(self, answer: str) -> bool:
+        """Whether it is a step of something else, if it looked nothing up, by its input and output.
+
+        A document instead of a question is being indexed: summarised, or described by questions that it
+        answers.
+        """
+        if is_document(self.inputs):
+            return True
+        outputs = self.outputs
+        listed = isinstance(outputs, list) and bool(outputs) and all(isinstance(one, str) for one in outputs)
+        return listed and not answer
+
     def _holds(self, key: int) -> bool:
         return self.chain is None or within(self.turn, key, self.chain.key)
 
@@ -197,22 +216,3 @@ def metadata_of(turn: Turn, options: Options) -> dict[str, Any]:
     if all(type(value) is str for value in kept.values()):
         return kept
     return dict(to_json_value(kept))
-
-
-def is_replied_to(view: TurnPart) -> bool:
-    """Whether a run was given a conversation that a user spoke last in, and returned it with a reply."""
-    given, returned = messages_in(view.inputs), messages_in(view.outputs)
-    is_longer = len(returned) > len(given) > 0
-    return is_longer and given[-1].role == "user" and returned[-1].role == "assistant"
-
-
-def is_step(view: TurnPart, answer: str) -> bool:
-    """Whether a run that looked nothing up is a step of something else, by what it was given and returned.
-
-    A document instead of a question is being indexed: summarised, or described by questions that it answers.
-    """
-    if is_document(view.inputs):
-        return True
-    outputs = view.outputs
-    listed = isinstance(outputs, list) and bool(outputs) and all(isinstance(one, str) for one in outputs)
-    return listed and not answer
