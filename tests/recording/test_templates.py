@@ -7,8 +7,9 @@ from random import Random
 import pytest
 
 from steelyard.recording.building import Step, Turn, decide, sources_of
+from steelyard.recording.building._templates import TEMPLATES as LEARNT
 from steelyard.recording.building._templates import PromptTemplates
-from steelyard.recording.provenance import ModelCall
+from steelyard.recording.provenance import ModelCall, Origin
 
 TEMPLATES = {
     "headings": "You help our guests.\n\nHere is what we know\n{passage}\n\nBe brief.\n\nAsked: {question}",
@@ -99,18 +100,32 @@ def test_many_kinds_of_prompts_stay_within_bounds() -> None:
     assert len(learnt._by_end) <= 2 * 256
 
 
+HARBOUR = "Rules of the harbour office.\n\nBackground: {passage}\n\nAnswer this question: {question}"
+
+
+def decided(passage: str, question: str) -> Origin:
+    """What a prompt's passages are taken for, where nobody saw them come."""
+    call = ModelCall(prompts=(HARBOUR.format(passage=passage, question=question),), reply="At nine.")
+    turn = Turn(given=question, returned="At nine.", steps=[Step(kind="model", call=call)], answer="At nine.")
+    return decide(turn, sources_of(turn), answer="At nine.", question=question)
+
+
 def test_passages_of_an_unseen_source_are_guessed_at_first_and_known_later() -> None:
-    template = "Rules of the harbour office.\n\nBackground: {passage}\n\nAnswer this question: {question}"
-    sources = []
+    LEARNT.forget()
+    found = [decided(passage, question) for passage, question in zip(PASSAGES, QUESTIONS, strict=True)]
+    for passage, origin in zip(PASSAGES, found, strict=True):
+        assert passage in "\n".join(one.text for one in origin.contexts)
+    assert (found[0].contexts_source, found[-1].contexts_source) == ("guessed", "in_prompt")
+
+
+def test_a_passage_that_comes_every_time_keeps_the_others_from_being_known() -> None:
+    """It looks like the template's own words, so that what varies may not be all that was filled in."""
+    LEARNT.forget()
+    fixed = "The ferry office is open on every day of the year."
     for passage, question in zip(PASSAGES, QUESTIONS, strict=True):
-        call = ModelCall(prompts=(template.format(passage=passage, question=question),), reply="At nine.")
-        turn = Turn(
-            given=question, returned="At nine.", steps=[Step(kind="model", call=call)], answer="At nine."
-        )
-        found = decide(turn, sources_of(turn), answer="At nine.", question=question)
-        assert passage in "\n".join(one.text for one in found.contexts)
-        sources.append(found.contexts_source)
-    assert (sources[0], sources[-1]) == ("guessed", "in_prompt")
+        origin = decided(f"{fixed}\n{passage}", question)
+        assert origin.contexts_source == "guessed"
+        assert fixed in "\n".join(one.text for one in origin.contexts)
 
 
 VARIANT = TEMPLATES["headings"] + "\nAnswer in French."
