@@ -183,7 +183,7 @@ def _finds_nothing(tool: Step, turn: Turn) -> bool:
     message = next(iter(messages_in(tool.returned)), None)
     returned = tool.returned if message is None else message.result
     if isinstance(returned, str) and _only_repeats(returned, tool.given):
-        return True
+        return not _is_called_by_code(tool, turn)
     if isinstance(returned, str) and any(
         len(call.prompts) == 1 and plain(call.prompts[0]) == plain(returned) for call in turn.calls
     ):
@@ -193,6 +193,15 @@ def _finds_nothing(tool: Step, turn: Turn) -> bool:
         return False
     given, brought = set(_leaves(tool.given)), set(_leaves(shown))
     return bool(brought) and brought <= given
+
+
+def _is_called_by_code(tool: Step, turn: Turn) -> bool:
+    """Whether no model can have written a tool's arguments: those before it said other things in words."""
+    before = [step.call for step in turn.models if step.at < tool.at]
+    if not turn.models or any(call is None or call.arguments or not call.reply.strip() for call in before):
+        return False
+    said = plain("\n".join(reply for call in before if call for reply in call.replies))
+    return not any(part in said for part in _leaves(tool.given) if is_telling(part))
 
 
 def _only_repeats(returned: str, given: Any) -> bool:

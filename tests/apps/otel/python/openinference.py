@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from apps.otel.attributes import oi, oi_documents, oi_model, oi_retriever
+from apps.otel.attributes import oi, oi_documents, oi_model, oi_retriever, oi_tool
 from apps.otel.shapes import ANSWER, PASSAGES, QUERY, QUESTION, Shape, Trace, Turn, joined, prompt, shape
 
 _SCOPE = "openinference.instrumentation."
@@ -390,6 +390,21 @@ def llamaindex_chat_engine_whose_sources_are_shown_as_objects() -> Trace:
         trace.leaf(
             "OpenAI.chat",
             oi_model([("user", prompt(passages=[_headed(text, 3) for text in PASSAGES]))], ANSWER),
+        )
+    return trace
+
+
+@shape(Turn(one_text=True, without="no_prompt_seen"))
+def function_that_lays_out_what_code_gave_it() -> Trace:
+    """A function that is a tool by its decorator; code called it with rows, and a prompt holds its text."""
+    rows = [{"topic": f"Topic {n}", "rule": text} for n, text in enumerate(PASSAGES)]
+    laid_out = "\n".join(f"{row['topic']}: {row['rule']}" for row in rows)
+    trace = Trace("my.service")
+    with trace.span("answer", oi("CHAIN", {"query": QUESTION}, ANSWER)):
+        trace.leaf("route", oi_model([("user", f"Is this about bicycles? {QUESTION}")], "yes"))
+        trace.leaf("lay_out", oi_tool("lay_out", laid_out, {"rows": rows}))
+        trace.leaf(
+            "chat", oi_model([("user", f"Answer from these rules.\n{laid_out}\n\n{QUESTION}")], ANSWER)
         )
     return trace
 
