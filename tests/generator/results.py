@@ -46,6 +46,7 @@ TEXTUAL: dict[str, Callable[[Sequence[str]], Any]] = {
     ),
     "json_nested": lambda found: json.dumps({"hits": {"hits": [{"_source": {"body": t}} for t in found]}}),
     "objects": lambda found: [{"title": f"Page {at}", "snippet": text} for at, text in enumerate(found)],
+    "rows": lambda found: json.dumps([[f"page-{at}.md", text] for at, text in enumerate(found)]),
     "dict": lambda found: {"count": len(found), "rows": [[at, text] for at, text in enumerate(found)]},
 }
 """Forms that JSON can hold."""

@@ -423,6 +423,16 @@ def own_spans_of_any_names() -> Trace:
     return _told_by_hand({"app.user_text": QUESTION}, PASSAGES)
 
 
+@shape(Turn(without="guessed"))
+def hit_that_begins_the_message() -> Trace:
+    """The prompt begins with the first hit, as it might with instructions."""
+    trace = Trace("my.service")
+    with trace.span("handle", {"app.user_text": QUESTION}):
+        trace.leaf("find", {"app.top_k": 3}, events=[event("hit", {"text": text}) for text in PASSAGES])
+        trace.leaf("chat small-model", chat(f"{joined()}\n\n{QUESTION}", ANSWER))
+    return trace
+
+
 @shape(Turn(answer=PASSAGES[0], without="guessed"))
 def answer_that_quotes_a_hit() -> Trace:
     """The model's answer is one of the passages, which stays one, and is not what was looked up under."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
@@ -44,7 +44,7 @@ def _is_known(found: FoundPassages) -> bool:
     return found.origin.contexts_source != "in_prompt" or bool(sources.documents or sources.texts)
 
 
-def _told_before(turn: Turn, tree: Node) -> Iterator[tuple[Node, list[str], list[str]]]:
+def _told_before(turn: Turn, tree: Node) -> Iterator[tuple[Node, Mapping[str, str], list[str]]]:
     """The spans of no dialect that had ended when the answering call began: their texts, and those around.
 
     A look-up may stand below the span that was asked.
@@ -52,14 +52,14 @@ def _told_before(turn: Turn, tree: Node) -> Iterator[tuple[Node, list[str], list
     begun = min(turn.llms[at][0].span.start for at in turn.behind.made)
     above: dict[int, list[str]] = {}
     for node in tree.below():
-        texts = own_texts(node.span) if node.parsed is None else []
+        texts = own_texts(node.span) if node.parsed is None else {}
         around = [*texts, *asked_on(node), *above.get(id(node), ())]
         above.update((id(child), around[:_MOST_AROUND]) for child in node.children)
         if texts and node.span.end <= begun:
             yield node, texts, around
 
 
-def _is_look_up(node: Node, texts: list[str], around: list[str], turn: Turn) -> bool:
+def _is_look_up(node: Node, texts: Mapping[str, str], around: list[str], turn: Turn) -> bool:
     """Whether a span tells a look-up of the turn; it is then read as one."""
     # The question, or what a model made of it before.
     before = [at for at, (call, _) in enumerate(turn.llms) if call.span.end <= node.span.start]
@@ -71,21 +71,29 @@ def _is_look_up(node: Node, texts: list[str], around: list[str], turn: Turn) -> 
     return bool(documents)
 
 
-def _brought(texts: list[str], turn: Turn, said: Iterable[str]) -> Iterator[str]:
+def _brought(texts: Mapping[str, str], turn: Turn, said: set[str]) -> list[str]:
     """The texts that the answering call was sent for its question, and that no model had said.
 
-    One that begins a message may as well be an instruction, and one that holds the question a prompt.
+    One that begins a message may as well be an instruction, unless it is told beside passages under one name;
+    one that holds the question may be a prompt.
     """
     sent = [text for at in turn.behind.made for text in _sent_last(turn.llms[at][1])]
-    known = [*map(plain, sent), *said]
-    asked = plain(turn.question)
-    able = [text for text in texts if is_telling(text) or is_printed(text)]
-    able = [text for text in able if asked not in plain(text)]
+    whole = _shown(texts, sent, plain(turn.question))
+    fresh = [text for text in whole if not _begins(text, said)]
+    begun = list(map(plain, sent))
+    named = {texts[text] for text in fresh if not _begins(text, begun)}
+    return [text for text in fresh if texts[text] in named]
+
+
+def _shown(texts: Iterable[str], sent: list[str], asked: str) -> list[str]:
+    """The texts that say something and stand in what was sent, without parts of others."""
+    able = [text for text in texts if (is_telling(text) or is_printed(text)) and asked not in plain(text)]
     found = [text for text, seen in zip(able, find_passages(able, sent), strict=True) if seen.found]
-    for text in found:
-        is_part = any(text in other != text for other in found)
-        if not (is_part or any(one.startswith(plain(text)) for one in known)):
-            yield text
+    return [text for text in found if not any(text in other != text for other in found)]
+
+
+def _begins(text: str, others: Iterable[str]) -> bool:
+    return any(one.startswith(plain(text)) for one in others)
 
 
 def _sent_last(parsed: ParsedSpan) -> list[str]:

@@ -144,25 +144,25 @@ def own_questions(span: Span) -> list[str]:
     return [text for value in values for text in (value.strip(), question_in(value)) if text]
 
 
-def own_texts(span: Span, *, anywhere: bool = False) -> list[str]:
-    """The texts that an application wrote on a span of its own.
+def own_texts(span: Span, *, anywhere: bool = False) -> dict[str, str]:
+    """The texts that an application wrote on a span of its own, each with the name of its attribute.
 
     Args:
         span: The span.
         anywhere: Whether it may be one of HTTP or a database, too.
     """
     if not (anywhere or _FOREIGN.isdisjoint(span.attributes)):
-        return []
+        return {}
     every = itertools.chain(
         span.attributes.items(), *(event.attributes.items() for event in span.events if event.attributes)
     )
-    values = (value for key, value in every if key.partition(".")[0] not in _ELSEWHERE)
-    found: dict[str, None] = {}
-    for value in itertools.islice(values, _MOST_KEYS):
+    pairs = ((key, value) for key, value in every if key.partition(".")[0] not in _ELSEWHERE)
+    found: dict[str, str] = {}
+    for key, value in itertools.islice(pairs, _MOST_KEYS):
         # A passage may be an object as JSON, of which a prompt shows the whole.
-        found.update(dict.fromkeys([value.strip()] if isinstance(value, str) and value[:1] == "{" else ()))
-        found.update(dict.fromkeys(noted_in(value)))
-    return list(found)
+        whole = [value.strip()] if isinstance(value, str) and value[:1] == "{" else []
+        found.update(dict.fromkeys([*whole, *noted_in(value)], key))
+    return found
 
 
 def _by_name(span: Span) -> dict[str, Any]:
