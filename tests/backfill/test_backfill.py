@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import dataclasses
+import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -100,8 +101,8 @@ def test_the_same_turns_in_parquet_csv_and_lines_are_judged_once(tmp_path: Path)
         writer = csv.DictWriter(file, list(rows(1)[0]))
         writer.writeheader()
         writer.writerows({**row, "docs": json.dumps(row["docs"])} for row in rows(10))
-    three = tmp_path / "turns.jsonl"
-    three.write_text("".join(f"{json.dumps(row)}\n" for row in rows(11)))
+    three = tmp_path / "TURNS.JSONL.GZ"
+    three.write_bytes(gzip.compress("".join(f"{json.dumps(row)}\n" for row in rows(11)).encode()))
     counts, judge, bad = filled(sources(one, two, three), tmp_path / "s.db")
     assert (counts.read, counts.judged, counts.left_out, bad) == (31, 11, {"duplicate": 20}, [])
     again, asked, _ = filled(sources(three), tmp_path / "s.db")

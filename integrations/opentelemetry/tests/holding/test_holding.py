@@ -5,6 +5,7 @@ import time
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 from otel_holding import Rig, ref_of, scores
 
 from steelyard import Monitor
@@ -45,6 +46,18 @@ def test_children_go_at_once_and_the_root_with_its_scores(rig: Rig) -> None:
         "steelyard.metric_1.score": 0.25,
     }
     assert rig.holding.counts.released == {"scored": 1}
+
+
+def test_of_two_open_roots_of_a_trace_each_gets_its_own_scores(rig: Rig) -> None:
+    far = SpanContext(1, 2, is_remote=True, trace_flags=TraceFlags(1))
+    above = set_span_in_context(NonRecordingSpan(far))
+    first, second = (rig.tracer.start_span(name, context=above) for name in ("first", "second"))
+    assert rig.holding.attach(scores(ref_of(first)))
+    for root in (first, second):
+        root.end()
+    rig.provider.force_flush()
+    found = {span.name: span.attributes or {} for span in rig.exported.get_finished_spans()}
+    assert {name for name, one in found.items() if "steelyard.metric_0.score" in one} == {"first"}
 
 
 def test_evaluations_the_user_put_there_are_kept(rig: Rig) -> None:
