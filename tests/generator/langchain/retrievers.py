@@ -109,7 +109,7 @@ def titled(found: Sequence[Document]) -> list[dict[str, Any]]:
 
 def found_titles(query: str) -> list[dict[str, str]]:
     """What a search tells of pages before they are read."""
-    return [{"heading": f"Hit {at} of 9", "link": f"#{at}"} for at in range(len(now().find(query)))]
+    return [{"heading": f"No {at} of 9", "link": f"#{at}"} for at in range(len(now().find(query)))]
 
 
 def read_pages(given: dict[str, Any]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of
+from steelyard.recording.building._parts import WHOLLY, is_telling, is_written, parts_of
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import ModelCall, find_passages, is_printed, plain
 from steelyard.recording.reading import (
@@ -293,7 +293,8 @@ def told_again(turn: Turn, tool_contexts: Collection[str]) -> list[Context]:
     own = (one for step in turn.models for one in (*step.messages[:1], *since_last_asked(step.messages)))
     shown = [one.text for one in own if one.role in ("system", "user")]
     pairs = zip(found.values(), find_passages(list(found), shown), strict=True)
-    return [one for one, seen in pairs if seen.found and seen.seen >= MOSTLY]
+    # What the user typed may resemble a part of it.
+    return [one for one, seen in pairs if seen.found and seen.seen >= WHOLLY]
 
 
 def _told_before(turn: Turn) -> Iterator[Message]:
