@@ -10,6 +10,8 @@ from typing import Any, TypedDict
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.runnables import RunnablePassthrough
 from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, lcel, says, texts
 from langgraph.graph import END, START, MessagesState, StateGraph
 
@@ -204,3 +206,21 @@ def test_open_turns_are_bounded(receiver: Receiver) -> None:
     for stream in streams:
         list(stream)
     assert len(receiver.records) == 3
+
+
+def test_of_several_texts_that_models_wrote_under_odd_names_a_note_says_so(
+    receiver: Receiver, config: Any
+) -> None:
+    ask = says("It is Paris, by the Seine.") | StrOutputParser()
+    title = says("Seats of government") | StrOutputParser()
+    told: Any = RunnablePassthrough.assign(reply_text=lambda x: ask.invoke(f"{PARIS.page_content}\n{x['q']}"))
+    told.assign(heading=lambda x: title.invoke(f"Name this.\n{x['reply_text']}")).invoke(
+        {"q": QUESTION}, config
+    )
+    told.invoke({"q": QUESTION}, config)
+    several, one = receiver.records
+    assert [any("several texts" in note for note in record.notes) for record in (several, one)] == [
+        True,
+        False,
+    ]
+    assert one.answer == "It is Paris, by the Seine."

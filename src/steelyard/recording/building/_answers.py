@@ -32,6 +32,12 @@ def said_last(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     return _made_of_all(texts) or _last_said(texts, calls)
 
 
+def is_one_of_several(answer: str, texts: Sequence[str], calls: Sequence[ModelCall]) -> bool:
+    """Whether models said others of these texts, too, so that only time and length tell the answer."""
+    said = _said(texts, calls)
+    return answer in said and len(said) > 1
+
+
 def _made_of_all(texts: Sequence[str]) -> str:
     whole = max(texts, key=len, default="")
     parts = [text.strip() for text in texts if text != whole]

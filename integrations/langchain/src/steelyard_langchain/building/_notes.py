@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.record import Status, text_of
-from steelyard.recording.building import Asked, Sources, is_conversation, is_telling
+from steelyard.recording.building import Asked, Sources, is_conversation, is_one_of_several, is_telling
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import Origin, notes_on_predecessors, sentence
-from steelyard.recording.reading import strings_in
+from steelyard.recording.reading import state_of, strings_in
 from steelyard_langchain._options import Options
-from steelyard_langchain.building._extract import replies_in, verdict_after
+from steelyard_langchain.building._extract import ANSWER_KEYS, replies_in, verdict_after, without_queries
 from steelyard_langchain.building._view import TurnPart, calls_of
 
 _NO_MODEL = "no model run was seen in this turn"
@@ -19,6 +19,7 @@ _LAST_REPLY = "answer: the output tells none; the last reply of a model is taken
 _WHOLE_FORM = (
     "answer: all that a model filled in, since no field of it is named as an answer is; set answer_key"
 )
+_SEVERAL = "answer: the last of several texts that models wrote, under no usual name; set answer_key"
 _FOUND_NOTHING = "what was looked up found nothing that reached the prompt"
 _ELSEWHERE = (
     "the prompt holds replies of runs in other threads, whose passages are not known here; "
@@ -41,6 +42,9 @@ def notes_of(
     notes = [*_gaps(view, sources, origin, asked, options), *_lacks(view, asked.question, answer, status)]
     if status != "ok":
         return tuple(notes)
+    calls = without_queries(steps.calls, [one.given for one in steps.retrievals])
+    if is_one_of_several(answer, _unnamed(view, answer), calls):
+        notes.append(_SEVERAL)
     if any(model.failed for model in view.turn.models.values()):
         notes.append("error on the way: a model run failed")
     doubts = _doubts(view, sources, origin, options) if view.models else [_NO_MODEL]
@@ -86,6 +90,16 @@ def _on_answer(view: TurnPart, answer: str) -> Iterator[str]:
         yield "answer: the last reply is a verdict on this one; set answer_key if it is the answer"
     if (several := replies_in(outputs)) > 1:
         yield f"answer: the run returned {several}, and this is the last; ask one a run, or set nested='all'"
+
+
+def _unnamed(view: TurnPart, answer: str) -> list[str]:
+    """The texts of a state that were not there before, if none of its names tells that one is the answer."""
+    state = state_of(view.outputs) or {}
+    named = [one for name in ANSWER_KEYS if isinstance(one := state.get(name), str)]
+    if "answer" in (view.turn.given or ()) or answer in named:
+        return []
+    given = set(_texts_of(view.inputs))
+    return [one for one in state.values() if isinstance(one, str) and one.strip() not in given]
 
 
 def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, question: str) -> list[str]:
