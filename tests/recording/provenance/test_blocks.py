@@ -299,9 +299,12 @@ def test_a_label_is_not_a_clock_and_a_chat_has_no_place_for_passages() -> None:
 
 @pytest.mark.parametrize("place", ["Context:\n{}\n", "<context>{}</context>", "**Sources**\n{}\n"])
 @pytest.mark.parametrize("shown", ["", "[]"])
-def test_an_empty_place_for_passages_is_told(place: str, shown: str) -> None:
+@pytest.mark.parametrize(
+    "order", ["Answer briefly.\n{place}\nQuestion: {asked}", "Question: {asked}\n{place}Answer:"]
+)
+def test_an_empty_place_for_passages_is_told(place: str, shown: str, order: str) -> None:
     asked = "When does the first ferry leave?"
-    prompt = "Answer briefly.\n" + place + "\nQuestion: " + asked
+    prompt = order.replace("{place}", place).replace("{asked}", asked)
     assert has_empty_place(prompt.format(shown), asked)
     assert not has_empty_place(prompt.format(PAGES), asked)
 

@@ -92,7 +92,8 @@ def _looked_up_within(own: str, sources: Sources) -> str:
 
 def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
     """The question in what the root was given, which may be a prompt that passages were put into."""
-    if _held(own, _before(sources)):
+    is_prompt = "\n" in own and has_empty_place(own, guessed_question(own))
+    if is_prompt or _held(own, _before(sources)):
         return _cut_out(turn, sources, own) or Asked(question=own, notes=("question_whole_prompt",))
     notes: tuple[Note, ...] = ()
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):

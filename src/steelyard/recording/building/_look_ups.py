@@ -196,9 +196,12 @@ def _finds_nothing(tool: Step, turn: Turn) -> bool:
 
 
 def _is_called_by_code(tool: Step, turn: Turn) -> bool:
-    """Whether no model can have written a tool's arguments: those before it said other things in words."""
+    """Whether no model can have written a tool's arguments: those before it said other things in words.
+
+    With none before it, the model that filled them in may not have been seen.
+    """
     before = [step.call for step in turn.models if step.at < tool.at]
-    if not turn.models or any(call is None or call.arguments or not call.reply.strip() for call in before):
+    if not before or any(call is None or call.arguments or not call.reply.strip() for call in before):
         return False
     said = plain("\n".join(reply for call in before if call for reply in call.replies))
     return not any(part in said for part in _leaves(tool.given) if is_telling(part))

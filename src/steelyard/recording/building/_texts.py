@@ -27,6 +27,7 @@ from steelyard.recording.reading import (
     ANSWERS,
     earlier_messages,
     messages_in,
+    since_last_asked,
     state_of,
 )
 
@@ -150,10 +151,19 @@ def _names_fields(text: str, form: Iterable[str]) -> bool:
 
 
 def _remembered(turn: Turn) -> set[str]:
-    """What an assistant said, whole, by the conversations that steps hand on in the state of a thread."""
+    """What an assistant said, whole, by the conversations that steps hand on in the state of a thread.
+
+    Not the answer behind the user's last words: it may be a passage, word for word.
+    """
     states = (state_of(value) for step in turn.steps for value in (step.given, step.returned))
     parts = (part for state in states if state for part in state.values() if isinstance(part, (list, tuple)))
-    return {plain(one.text) for part in parts for one in messages_in(part) if one.role == "assistant"}
+    answer, said = plain(turn.answer), set[str]()
+    for messages in map(messages_in, parts):
+        latest = since_last_asked(messages)
+        before = messages[: len(messages) - len(latest)]
+        said |= {plain(one.text) for one in before if one.role == "assistant"}
+        said |= {plain(one.text) for one in latest if one.role == "assistant"} - {answer}
+    return said
 
 
 def _unspoken(texts: Sequence[Text], turn: Turn) -> list[Text]:

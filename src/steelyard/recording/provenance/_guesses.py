@@ -19,6 +19,7 @@ from steelyard.recording.provenance._sections import (
     MOST_QUESTION,
     Section,
     asks,
+    is_label,
     may_be_asked,
     sections,
     speaks_of_material,
@@ -161,7 +162,8 @@ def has_empty_place(prompt: str, question: str) -> bool:
     places = _places(found)
     if places:
         is_open = bool(places[-1].text) or places != found[-1:]
-        told = (one.material.strip(_NOTHING) for one in places)
+        # A label with nothing behind it is the next place: "Context:\nAnswer:".
+        told = (one.material.strip(_NOTHING) for one in places if not is_label(one.material))
         return is_open and not any(text and not finds_nothing(text) for text in told)
     if beside := _tags_beside_question(found):
         return not any(one.text.strip(_NOTHING) for one in beside)

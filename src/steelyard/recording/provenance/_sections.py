@@ -270,6 +270,12 @@ class _Part:
             yield Section(self.label, text, self.form, is_apart=is_apart, is_last=is_last)
 
 
+def is_label(text: str) -> bool:
+    """Whether a text is one line that names what is to follow, and nothing else."""
+    opened = _opened(text.strip())
+    return opened is not None and opened.form == "label"
+
+
 def _opened(text: str) -> Section | None:
     """The label of a line that begins a section, with the rest of it; no form for a rule; None of others."""
     line = _HEADING.fullmatch(text)

@@ -226,4 +226,21 @@ def agent_whose_messages_are_shown_by_their_fields() -> Trace:
     return trace
 
 
+@shape(Turn(answer=PASSAGES[0]))
+def middleware_whose_passage_is_the_answer_in_the_state() -> Trace:
+    """Rows are looked up around the model's call; the state has the answer, one of them word for word."""
+    trace = Trace(_SCOPE + "langchain")
+    rows = [{"text": text, "link": f"#{at}"} for at, text in enumerate(PASSAGES)]
+    shown = json.dumps([{"content": text} for text in PASSAGES])
+    given = {"messages": [{"type": "human", "content": QUESTION}]}
+    replied = {"type": "ai", "content": PASSAGES[0]}
+    final = {"messages": [*given["messages"], replied]}
+    update = [{"update": {"messages": [replied]}}]
+    with trace.span("LangGraph", oi("CHAIN", given, final)), trace.span("model", oi("CHAIN", given, update)):
+        trace.leaf("look", oi("CHAIN", QUESTION, rows))
+        sent = [("system", f"Be brief.\n{shown}"), ("user", QUESTION)]
+        trace.leaf("Model", oi_model(sent, PASSAGES[0]))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
