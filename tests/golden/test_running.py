@@ -119,6 +119,13 @@ def test_a_repeat_is_not_answered_from_the_judges_cache() -> None:
     assert count == run.gates[0].calls > 6
 
 
+@pytest.mark.parametrize(("year", "outcome"), [(1811, "pass"), (1911, "fail")])
+def test_a_gate_of_a_metric_that_should_be_low_fails_above_its_number(year: int, outcome: str) -> None:
+    told = {"answer": f"Ada lit the lamp in {year}.", "contexts": [apps.LAMPS]}
+    run = run_golden(lamps(12), lambda question: told, gates=["hallucination=0.5"])
+    assert (run.gates[0].outcome, run.gates[0].gate) == (outcome, "hallucination <= 0.5")
+
+
 def test_a_gate_against_a_baseline_pairs_the_cases() -> None:
     before = run_golden(WEIGHING, apps.chain, metrics=["faithfulness"])
     after = run_golden(WEIGHING, apps.worse, gates=["faithfulness"], baseline=before)
