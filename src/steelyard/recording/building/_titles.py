@@ -40,19 +40,19 @@ def _without_titles(texts: Sequence[Text], sources: Sources) -> list[Text]:
 
 
 def without_headings(texts: Sequence[Text], sources: Sources) -> list[Text]:
-    """The texts without what stands in any entry beside one of them under another name, and is much shorter.
+    """The texts without what is much shorter than one of them, or a known passage, beside it in any entry.
 
-    What was found by its title may have been read later.
+    It stands there under another name. What was found by its title may have been read later.
     """
     listed = {one.text for one in texts if one.row is not None}
-    sizes = sorted(map(size_of, listed))
-    if not sizes or sizes[0] > sizes[-1] * _MUCH_SHORTER:
+    passages = listed | {one.text.strip() for one in sources.documents}
+    if not listed or min(map(size_of, listed)) > max(map(size_of, passages)) * _MUCH_SHORTER:
         return list(texts)
     headings: set[str] = set()
     for passed in sources.passed:
         rows: dict[int, list[Leaf]] = {}
         for leaf in leaves_in(passed.value):
-            if leaf.row and leaf.text in listed:
+            if leaf.row and leaf.text.strip() in passages:
                 rows.setdefault(leaf.row, []).append(leaf)
         for row in rows.values():
             longest = max(row, key=lambda leaf: size_of(leaf.text))

@@ -39,7 +39,7 @@ _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:=(?![=\s])|\()")
 _OBJECT = re.compile(r"(?:<[\w.<> ]{1,200} at 0x[0-9a-fA-F]{1,16}>|[A-Z]\w{1,60}\(\)|null|None)\Z")
 _UNSHOWN = re.compile(
     r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$"
-    r"|<?[A-Z]\w*\((?:\w+=[\s\S]*)?(?:\)>?|\.\.\.)$)"
+    r"|\[?<?[A-Z]\w*\((?:\w+=[\s\S]*)?(?:\)>?\]?|\.\.\.)$)"
 )
 _LITERAL = r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _STOP = re.compile(rf"^\w*StopEvent\(result=(?:\w+\(response=)?{_LITERAL}")
@@ -192,7 +192,7 @@ def answer_in_form(text: str) -> str:
 
 
 def shows_object(value: object) -> bool:
-    """Whether a text is what Python shows of an object, and cannot be read as one."""
+    """Whether a text is what Python shows of an object or a list of them, and cannot be read as one."""
     return isinstance(value, str) and _UNSHOWN.match(value.strip()) is not None
 
 
