@@ -22,6 +22,7 @@ from steelyard.recording.provenance import (
     json_strings,
     names_passages,
     plain,
+    unescaped,
 )
 from steelyard.recording.reading import (
     ANSWERS,
@@ -209,10 +210,11 @@ def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text]) -> list[Te
     Of a passage and a list's joined form that holds it, only the longer one is found in a prompt. What a
     model quoted out of a passage is no part of it.
     """
-    forms = [(one, plain(one.text)) for one in able]
+    # In a list as JSON its parts are escaped.
+    forms = [(one, plain(unescaped(one.text))) for one in able]
     found: dict[Text, None] = {}
     for one in shown:
-        text = plain(one.text)
+        text = plain(unescaped(one.text))
         held = [(other, part) for other, part in forms if part in text and part != text]
         own = set(_not_written(turn, [other for other, _ in held])) if held else ()
         parts = [(other, part) for other, part in held if other in own]

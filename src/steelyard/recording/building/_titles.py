@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from steelyard.recording.building._parts import MOSTLY, size_of
 from steelyard.recording.building._sources import Sources, Text
@@ -48,14 +48,17 @@ def without_headings(texts: Sequence[Text], sources: Sources) -> list[Text]:
     passages = listed | {one.text.strip() for one in sources.documents}
     if not listed or min(map(size_of, listed)) > max(map(size_of, passages)) * _MUCH_SHORTER:
         return list(texts)
-    headings: set[str] = set()
-    for passed in sources.passed:
-        rows: dict[int, list[Leaf]] = {}
-        for leaf in leaves_in(passed.value):
-            if leaf.row and leaf.text.strip() in passages:
-                rows.setdefault(leaf.row, []).append(leaf)
-        for row in rows.values():
-            longest = max(row, key=lambda leaf: size_of(leaf.text))
-            short = (leaf for leaf in row if size_of(leaf.text) <= size_of(longest.text) * _MUCH_SHORTER)
-            headings.update(leaf.text for leaf in short if leaf.name != longest.name)
+    headings = {text for passed in sources.passed for text in _headings_in(passed.value, passages)}
     return [one for one in texts if one.text not in headings]
+
+
+def _headings_in(value: object, passages: Collection[str]) -> Iterator[str]:
+    """Of these texts those that stand in an entry of a value beside a much longer one of another name."""
+    rows: dict[int, list[Leaf]] = {}
+    for leaf in leaves_in(value):
+        if leaf.row and leaf.text.strip() in passages:
+            rows.setdefault(leaf.row, []).append(leaf)
+    for row in rows.values():
+        longest = max(row, key=lambda leaf: size_of(leaf.text))
+        most = size_of(longest.text) * _MUCH_SHORTER
+        yield from (leaf.text for leaf in row if size_of(leaf.text) <= most and leaf.name != longest.name)
