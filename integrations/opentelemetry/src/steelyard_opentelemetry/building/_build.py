@@ -11,7 +11,7 @@ from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import Origin, find_passages, sentence
 from steelyard_opentelemetry.building._evidence import FoundPassages
 from steelyard_opentelemetry.building._joining import TENANT, USER, session_of
-from steelyard_opentelemetry.building._translate import asked_above
+from steelyard_opentelemetry.building._own_questions import asked_above
 from steelyard_opentelemetry.building._turn import EMPTY, Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node

@@ -18,8 +18,8 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.building._followup_calls import drop_followup_calls
+from steelyard_opentelemetry.building._own_questions import asked_above
 from steelyard_opentelemetry.building._translate import (
-    asked_above,
     asked_within,
     given_of,
     left_none,
