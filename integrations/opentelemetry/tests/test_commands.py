@@ -137,8 +137,12 @@ def test_doctor_tells_what_is_wrong_beside_a_record(tmp_path: Path) -> None:
     assert "unlinked" in told
 
 
-def test_doctor_wants_files_or_live(traces: Path) -> None:
-    assert call("doctor").exit_code != 0
+def test_doctor_misses_turns_in_an_empty_folder_and_wants_files_or_live(
+    traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call("doctor")
+    assert done.exit_code == 1 and "no turn has arrived" in done.stdout
     assert call("doctor", "--live", str(traces)).exit_code != 0
 
 
