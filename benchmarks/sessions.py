@@ -25,7 +25,7 @@ import numpy as np
 
 # This folder's report.py would hide the tests of reports.
 sys.path.pop(0)
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / folder) for folder in ("tests", "tests/parts"))
 
 from report.parts import month, results
 from stats.session_parts import Array, Sampling, Traffic, Turns

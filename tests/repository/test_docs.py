@@ -42,6 +42,13 @@ def test_python_blocks_run(name: str, script: str, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{name}:\n{done.stderr[-2000:]}"
 
 
+@pytest.mark.parametrize("script", sorted(ROOT.glob("benchmarks/*.py")), ids=lambda path: path.stem)
+def test_benchmarks_find_what_they_import(script: Path) -> None:
+    code = f"import runpy, sys; sys.path[0] = {str(script.parent)!r}; runpy.run_path({str(script)!r})"
+    done = programs.run(["-c", code], source=script.read_text())
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 @pytest.mark.parametrize(("name", "page"), list(zip(NAMES, PAGES, strict=True)), ids=NAMES)
 def test_links_lead_somewhere(name: str, page: Path) -> None:
     broken = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
