@@ -123,8 +123,7 @@ class Steelyard:
             AssertionError: If a case, a threshold or a gate fails; the message is the summary.
         """
         from steelyard.errors import ConfigurationError
-        from steelyard.golden import GoldenSet, markdown_summary, run_golden
-        from steelyard.golden.gates import gates_from
+        from steelyard.golden import GoldenSet, gates_from, markdown_summary, run_golden
 
         node = self._request.node
         if golden is None:

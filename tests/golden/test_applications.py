@@ -19,8 +19,7 @@ from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, st
 
 from golden import apps
 from golden.asking import WEIGHING, ask
-from steelyard.golden import Case, GoldenSet, Message, run_golden
-from steelyard.golden.running import app_from, read_reply
+from steelyard.golden import Case, GoldenSet, Message, app_from, read_reply, run_golden
 from steelyard.record import Context, Record
 
 

@@ -20,7 +20,7 @@ from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
 from steelyard.metrics import ContextRelevancy, Faithfulness, Metric
 from steelyard.online import Budget, Monitor, Rule, Selection, SpoolSettings, Suspicion
-from steelyard.online.selection._selection import sampling_position
+from steelyard.online._selection import sampling_position
 from steelyard.questions import Answer, Question, Reply, Request, YesNo
 from steelyard.record import Context, Record
 from steelyard.report import report

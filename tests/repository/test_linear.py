@@ -43,7 +43,7 @@ KNOWN = {
     "steelyard.text._sentences.sentences",
     "steelyard.judge.chat._parse.find",
     "steelyard.judge.overlap.locate_all",
-    "steelyard.judge.words._words.words",
+    "steelyard.judge._words.words",
     "steelyard.record._limits.record_to_json",
     "steelyard.recording.building._decide.decide",
     "steelyard.recording.provenance._sections.sections",

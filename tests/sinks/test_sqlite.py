@@ -20,7 +20,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor
 from steelyard.record import Record
 from steelyard.results import connect_readonly
-from steelyard.results.sqlite._file import prepare
+from steelyard.results._sqlite_file import prepare
 from steelyard.sinks import SQLiteSink, read_evaluations
 from writing import write
 

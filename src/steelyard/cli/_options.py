@@ -101,7 +101,7 @@ def numbers_by_name(given: Iterable[str], *, option: str, name: str = "metric") 
 def experiments(replay: str, retrieve: str) -> Experiments:
     """Experiments with bad turns by the application's own functions, as options name them."""
     from steelyard.diagnosis import Experiments
-    from steelyard.golden.running import load_object
+    from steelyard.golden import load_object
 
     search = load_object(retrieve, what="--retrieve") if retrieve else None
     answer = load_object(replay, what="--replay")

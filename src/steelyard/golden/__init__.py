@@ -7,7 +7,22 @@
 ((), True)
 """
 
+# `import x as x`: for the other rooms of the project, and not public.
+from steelyard.golden._app import App as App
+from steelyard.golden._app import app_from as app_from
+from steelyard.golden._app import load_object as load_object
+from steelyard.golden._app import read_reply as read_reply
+from steelyard.golden._compare import Comparison, compare_runs
+from steelyard.golden._compare import MetricComparison as MetricComparison
+from steelyard.golden._gate import EarlierScores as EarlierScores
+from steelyard.golden._gate import Gate
+from steelyard.golden._gate import gates_from as gates_from
+from steelyard.golden._outputs import HOW_TO_ASK as HOW_TO_ASK
+from steelyard.golden._outputs import NOTHING_ASKED as NOTHING_ASKED
+from steelyard.golden._outputs import junit_xml, markdown_summary
 from steelyard.golden._results import CaseResult, GateResult, MetricResult, Run
+from steelyard.golden._run import arun_golden, run_golden
+from steelyard.golden._scores import assert_scores
 from steelyard.golden._set import (
     Case,
     GoldenSet,
@@ -16,11 +31,6 @@ from steelyard.golden._set import (
     golden_from,
     golden_to,
 )
-from steelyard.golden.gates._compare import Comparison, compare_runs
-from steelyard.golden.gates._gate import Gate
-from steelyard.golden.running._outputs import junit_xml, markdown_summary
-from steelyard.golden.running._run import arun_golden, run_golden
-from steelyard.golden.running._scores import assert_scores
 
 __all__ = [
     "Case",

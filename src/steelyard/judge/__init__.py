@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from steelyard.judge._by_name import HERE as HERE
     from steelyard.judge._by_name import judge_from
     from steelyard.judge._by_name import kind_of as kind_of
+    from steelyard.judge._minilm import MiniLMEmbedder
+    from steelyard.judge._openai import OpenAIEmbedder
+    from steelyard.judge._static import StaticEmbedder
     from steelyard.judge.chat import ChatJudge
     from steelyard.judge.decisions import DecisionsJudge
-    from steelyard.judge.embed._minilm import MiniLMEmbedder
-    from steelyard.judge.embed._openai import OpenAIEmbedder
-    from steelyard.judge.embed._static import StaticEmbedder
     from steelyard.judge.local._judge import LocalJudge
     from steelyard.judge.pair import PairJudge, PairLabels
 
@@ -39,11 +39,11 @@ __getattr__, __dir__ = lazy_exports(
         "ChatJudge": "steelyard.judge.chat",
         "DecisionsJudge": "steelyard.judge.decisions",
         "LocalJudge": "steelyard.judge.local._judge",
-        "MiniLMEmbedder": "steelyard.judge.embed._minilm",
-        "OpenAIEmbedder": "steelyard.judge.embed._openai",
+        "MiniLMEmbedder": "steelyard.judge._minilm",
+        "OpenAIEmbedder": "steelyard.judge._openai",
         "PairJudge": "steelyard.judge.pair",
         "PairLabels": "steelyard.judge.pair",
-        "StaticEmbedder": "steelyard.judge.embed._static",
+        "StaticEmbedder": "steelyard.judge._static",
         "HERE": "steelyard.judge._by_name",
         "judge_from": "steelyard.judge._by_name",
         "kind_of": "steelyard.judge._by_name",

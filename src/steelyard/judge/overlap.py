@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-from steelyard.judge.words._word import Word, rule
-from steelyard.judge.words._words import words
+from steelyard.judge._word import Word, rule
+from steelyard.judge._words import words
 from steelyard.text import sentences
 
 _LEAST = 0.2

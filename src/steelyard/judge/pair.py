@@ -17,7 +17,7 @@ import numpy.typing as npt
 from steelyard._internal.forks import ForkLock
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
-from steelyard.judge.embed._minilm import open_session
+from steelyard.judge._minilm import open_session
 from steelyard.judge.local._judge import LocalJudge
 from steelyard.questions import (
     Answer,

@@ -16,19 +16,23 @@ from steelyard.metrics._metric import held_against as held_against
 from steelyard.metrics._metric import metric_provenance as metric_provenance
 from steelyard.metrics._metric import score_record as score_record
 from steelyard.metrics._steps import ClaimsFrom
-from steelyard.metrics.answers.answer_correctness import (
+from steelyard.metrics.answer_correctness import (
     AnswerCorrectness,
     AnswerSimilarity,
     CrossEncoder,
     FactualCorrectness,
 )
-from steelyard.metrics.answers.answer_relevancy import AnswerRelevancy
-from steelyard.metrics.answers.faithfulness import Faithfulness, Hallucination
-from steelyard.metrics.answers.noise_sensitivity import NoiseSensitivity
-from steelyard.metrics.contexts.context_precision import ContextPrecision, ContextUtilization
-from steelyard.metrics.contexts.context_recall import ContextEntityRecall, ContextRecall, ContextSufficiency
-from steelyard.metrics.contexts.context_relevancy import ContextRelevancy
-from steelyard.metrics.contexts.retrieval import RetrievalPrecision, RetrievalRecall
+from steelyard.metrics.answers import AnswerRelevancy, Faithfulness, Hallucination, NoiseSensitivity
+from steelyard.metrics.contexts import (
+    ContextEntityRecall,
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevancy,
+    ContextSufficiency,
+    ContextUtilization,
+    RetrievalPrecision,
+    RetrievalRecall,
+)
 from steelyard.metrics.custom import ASPECTS, AspectCritique, CustomJudge, RubricScore
 from steelyard.metrics.rag_score import RagScore
 from steelyard.metrics.ratings import AnswerAccuracy, ContextRelevance, ResponseGroundedness

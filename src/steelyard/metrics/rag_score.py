@@ -9,10 +9,8 @@ from typing import Any
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._formulas import harmonic_mean
 from steelyard.metrics._metric import Metric
-from steelyard.metrics.answers.answer_relevancy import AnswerRelevancy
-from steelyard.metrics.answers.faithfulness import Faithfulness
-from steelyard.metrics.contexts.context_recall import ContextRecall
-from steelyard.metrics.contexts.context_relevancy import ContextRelevancy
+from steelyard.metrics.answers import AnswerRelevancy, Faithfulness
+from steelyard.metrics.contexts import ContextRecall, ContextRelevancy
 from steelyard.questions import MetricRun, Part, ScoreOf, require
 from steelyard.record import Record
 from steelyard.scores import Score, Verdict

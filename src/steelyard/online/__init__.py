@@ -1,12 +1,17 @@
 """Turns are taken from the running application, picked, queued, judged and delivered."""
 
 # `import x as x`: for the other rooms of the project, and not public.
+from steelyard.online._budget import Budget, Price
 from steelyard.online._canary_options import Canaries
 from steelyard.online._canary_options import CanaryReading as CanaryReading
 from steelyard.online._options import MonitorOptions
 from steelyard.online._options import spool_settings as spool_settings
 from steelyard.online._prepare import without_content as without_content
 from steelyard.online._run import Stats
+from steelyard.online._selection import Decision as Decision
+from steelyard.online._selection import Rule, Selection, Suspicion
+from steelyard.online._selection import key_of as key_of
+from steelyard.online._selection import sampling_position as sampling_position
 from steelyard.online._settings import Settings as Settings
 from steelyard.online._settings import load_settings as load_settings
 from steelyard.online._settings import settings_file as settings_file
@@ -20,11 +25,6 @@ from steelyard.online.queue._protocol import QueueCounts as QueueCounts
 from steelyard.online.queue._protocol import QueueFailed as QueueFailed
 from steelyard.online.queue._spool import Spool as Spool
 from steelyard.online.queue._spool_file import SpoolSettings
-from steelyard.online.selection._budget import Budget, Price
-from steelyard.online.selection._selection import Decision as Decision
-from steelyard.online.selection._selection import Rule, Selection, Suspicion
-from steelyard.online.selection._selection import key_of as key_of
-from steelyard.online.selection._selection import sampling_position as sampling_position
 
 __all__ = [
     "Budget",

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_place
+from steelyard.online._budget import BudgetControl
 from steelyard.online._options import MonitorOptions
 from steelyard.online._prepare import Masker, Preparer
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue, to_the_end
 from steelyard.online.queue._turns import Closed, Feedback, FinalState, Queued, Selected
-from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
 
 _log = SafeLogger("steelyard.online")

@@ -16,11 +16,11 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, parse_metrics
+from steelyard.online._budget import Budget, Price
 from steelyard.online._canary_options import Canaries
+from steelyard.online._selection import Rule, Selection, Suspicion, checked_rate
 from steelyard.online._settings import PlainOptions, Settings, load_settings
 from steelyard.online.queue._spool_file import SpoolSettings
-from steelyard.online.selection._budget import Budget, Price
-from steelyard.online.selection._selection import Rule, Selection, Suspicion, checked_rate
 from steelyard.questions import Embedder, Judge
 from steelyard.record import Record
 from steelyard.recording import check_function

@@ -15,8 +15,8 @@ import asyncio
 import contextlib
 from collections.abc import Collection
 
-from steelyard.online.delivery._delivery import Delivery
-from steelyard.online.delivery._sink_writer import SinkWriter
+from steelyard.online._delivery import Delivery
+from steelyard.online._sink_writer import SinkWriter
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._turns import Leased, Undelivered
 

@@ -14,10 +14,10 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.threads import DaemonExecutor, ExitInThread
 from steelyard.errors import SkipReason
 from steelyard.metrics import Metric, held_against
+from steelyard.online._budget import BudgetControl
 from steelyard.online._options import Mask, MonitorOptions
+from steelyard.online._selection import Decision, key_of, sampling_position
 from steelyard.online.queue._turns import Closed, Feedback, Queued, Selected, size_of
-from steelyard.online.selection._budget import BudgetControl
-from steelyard.online.selection._selection import Decision, key_of, sampling_position
 from steelyard.record import Record, Timings, with_hashed_user
 from steelyard.results import KnowsEarlierScores
 from steelyard.scores import Evaluation, Evidence, Score, Verdict

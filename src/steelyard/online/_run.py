@@ -15,11 +15,11 @@ from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
 from steelyard.online._canary_options import CanaryReading
+from steelyard.online._delivery import Delivery, Notifier
 from steelyard.online._options import MonitorOptions
 from steelyard.online._screening import ScreenReading
+from steelyard.online._sink_writer import SinkCounts
 from steelyard.online._worker import Worker
-from steelyard.online.delivery._delivery import Delivery, Notifier
-from steelyard.online.delivery._sink_writer import SinkCounts
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._protocol import QueueCounts
 from steelyard.online.queue._turns import Counts, Feedback

@@ -28,7 +28,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from steelyard._internal.text import instead_of
 from steelyard.alarms import DEFAULT_FILE
 from steelyard.errors import ConfigurationError
-from steelyard.online.selection._selection import checked_rate
+from steelyard.online._selection import checked_rate
 from steelyard.questions import Fuse
 from steelyard.record import check_user_key
 

@@ -12,27 +12,27 @@ from steelyard._internal.lazy import lazy_exports
 from steelyard.results._retention import Retention as Retention
 from steelyard.results._retention import prune as prune
 from steelyard.results._schema import plain_value as plain_value
+from steelyard.results._sqlite_file import check_folder as check_folder
+from steelyard.results._sqlite_file import connect_readonly as connect_readonly
+from steelyard.results._sqlite_sink import SQLiteSink as SQLiteSink
+from steelyard.results._sqlite_store import evaluation_of as evaluation_of
+from steelyard.results._sqlite_store import read_evaluations as read_evaluations
 from steelyard.results._table_sink import KnowsEarlierScores as KnowsEarlierScores
 from steelyard.results._table_sink import ObservedMonitor as ObservedMonitor
-from steelyard.results.sqlite._file import check_folder as check_folder
-from steelyard.results.sqlite._file import connect_readonly as connect_readonly
-from steelyard.results.sqlite._sink import SQLiteSink as SQLiteSink
-from steelyard.results.sqlite._store import evaluation_of as evaluation_of
-from steelyard.results.sqlite._store import read_evaluations as read_evaluations
 
 if TYPE_CHECKING:
+    from steelyard.results._postgres import PostgresStore as PostgresStore
+    from steelyard.results._postgres_sink import PostgresSink as PostgresSink
     from steelyard.results._reader import ResultsReader as ResultsReader
     from steelyard.results._reader import open_labels as open_labels
     from steelyard.results._reader import open_results as open_results
-    from steelyard.results.postgres._database import PostgresStore as PostgresStore
-    from steelyard.results.postgres._sink import PostgresSink as PostgresSink
 
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "PostgresSink": "steelyard.results.postgres._sink",
-        "PostgresStore": "steelyard.results.postgres._database",
+        "PostgresSink": "steelyard.results._postgres_sink",
+        "PostgresStore": "steelyard.results._postgres",
         "ResultsReader": "steelyard.results._reader",
         "open_labels": "steelyard.results._reader",
         "open_results": "steelyard.results._reader",

@@ -16,6 +16,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.results._columns import ScoreColumns, by_metric, groups_of, seen_by_judge_alone, seen_by_screen
 from steelyard.results._lists import TurnLists
 from steelyard.results._schema import Execute, stored_evaluation
+from steelyard.results._sqlite_store import SQLiteStore
 from steelyard.results._store import THINNED, Row, Store
 from steelyard.results.labels import LabelStore
 from steelyard.results.queries import (
@@ -28,7 +29,6 @@ from steelyard.results.queries import (
     ScreenedTurns,
     Totals,
 )
-from steelyard.results.sqlite._store import SQLiteStore
 from steelyard.scores import Evaluation
 
 _COUNTED: Final = ", ".join(f"count(*) FILTER (WHERE e.evidence = '{kind}')" for kind in EVIDENCE[:-1])

@@ -134,6 +134,6 @@ def prune(path: str | os.PathLike[str], *, keep: str | int | Retention) -> Prune
         from steelyard.results import PostgresSink
 
         return PostgresSink(path, keep=keep).prune()
-    from steelyard.results.sqlite._sink import prune_file
+    from steelyard.results._sqlite_sink import prune_file
 
     return prune_file(path, retention_from(keep))

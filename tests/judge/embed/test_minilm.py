@@ -8,8 +8,7 @@ import math
 import pytest
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import MiniLMEmbedder
-from steelyard.judge.embed import _minilm
+from steelyard.judge import MiniLMEmbedder, _minilm
 from steelyard.metrics import AnswerSimilarity
 from steelyard.record import Record
 from steelyard.testing import ScriptedJudge

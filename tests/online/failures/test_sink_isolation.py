@@ -56,7 +56,7 @@ def test_what_waits_between_two_tries_at_the_end_is_counted_as_lost(monkeypatch:
             tried.set()
             raise OSError("away")
 
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PAUSE", 300)
+    monkeypatch.setattr("steelyard.online._sink_writer._PAUSE", 300)
     tried = threading.Event()
     monitor = Monitor(metrics=[], sinks=[Fails(name="fails")])
     monitor.submit(turn())
@@ -89,7 +89,7 @@ def test_a_slow_sink_holds_up_neither_judging_nor_sqlite(tmp_path: Path) -> None
 def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer.GRACE", 0.1)
+    monkeypatch.setattr("steelyard.online._sink_writer.GRACE", 0.1)
     release = threading.Event()
 
     class Blocks(MemorySink):
@@ -116,8 +116,8 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
 def test_a_sink_that_blocked_more_threads_than_it_may_works_again_once_they_return(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer.GRACE", 0.02)
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._HANGING", 1)
+    monkeypatch.setattr("steelyard.online._sink_writer.GRACE", 0.02)
+    monkeypatch.setattr("steelyard.online._sink_writer._HANGING", 1)
     release = threading.Event()
 
     class Blocks(MemorySink):
@@ -145,7 +145,7 @@ def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
     monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     if bound == "places":
-        monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 10)
+        monkeypatch.setattr("steelyard.online._sink_writer._PLACES", 10)
     # Of a megabyte each, sixteen fill the queue.
     contexts = tuple(Context(text="x" * 50_000) for _ in range(1 if bound == "places" else 20))
     release = threading.Event()
@@ -171,8 +171,8 @@ def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
 def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 2)
-    monkeypatch.setattr("steelyard.online.delivery._sink_thread._BATCH", 2)
+    monkeypatch.setattr("steelyard.online._sink_writer._PLACES", 2)
+    monkeypatch.setattr("steelyard.online._sink_thread._BATCH", 2)
 
     class Slow(MemorySink):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:

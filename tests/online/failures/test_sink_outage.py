@@ -48,9 +48,9 @@ class Refusing(MemorySink):
 
 @pytest.fixture(autouse=True)
 def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PAUSE", 0.01)
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._FIRST_REST", 0.05)
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._LONGEST_REST", 0.2)
+    monkeypatch.setattr("steelyard.online._sink_writer._PAUSE", 0.01)
+    monkeypatch.setattr("steelyard.online._sink_writer._FIRST_REST", 0.05)
+    monkeypatch.setattr("steelyard.online._sink_writer._LONGEST_REST", 0.2)
 
 
 def test_results_wait_in_the_spool_while_a_sink_is_away(

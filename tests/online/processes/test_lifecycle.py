@@ -268,7 +268,7 @@ def test_no_thread_before_the_first_turn() -> None:
 
 
 _LOADED = """
-from steelyard.judge.embed import _static
+from steelyard.judge import _static
 from steelyard.online import Monitor, SpoolSettings
 def made(**options):
     Monitor(sinks=[], **options).close()

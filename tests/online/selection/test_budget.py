@@ -16,13 +16,13 @@ import pytest
 from online.helpers import FAITHFUL, Clock, check_law, finish, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.online import Budget, Monitor, Price, Rule, Selection, SpoolSettings
+from steelyard.online._budget import BudgetControl
 from steelyard.online._screening import Allocation
+from steelyard.online._selection import key_of, sampling_position
+from steelyard.online._shared_budget import Claim, Granted, Standing
 from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._protocol import QueueFailed
 from steelyard.online.queue._turns import Leased, Selected
-from steelyard.online.selection._budget import BudgetControl
-from steelyard.online.selection._selection import key_of, sampling_position
-from steelyard.online.selection._shared_budget import Claim, Granted, Standing
 from steelyard.questions import Reply, Request
 from steelyard.record import Context, Record, Stage
 from steelyard.scores import Usage

@@ -10,8 +10,8 @@ import pytest
 
 from online.helpers import FAITHFUL, Clock, SlowJudge, finish, kind_judge, turn, yes
 from steelyard.online import Budget, Monitor, Rule, Selection, Spool, SpoolSettings
+from steelyard.online._shared_budget import UNKNOWN_PAUSE, Claim
 from steelyard.online.queue._turns import Selected
-from steelyard.online.selection._shared_budget import UNKNOWN_PAUSE, Claim
 from waiting import until
 
 

@@ -28,10 +28,9 @@ from steelyard.cli._options import (
 from steelyard.cli._say import counted
 from steelyard.cli._terminal import Terminal
 from steelyard.errors import ConfigurationError
-from steelyard.golden import Case, GoldenSet, making, mining
+from steelyard.golden import Case, GoldenSet, load_object, making, mining
 from steelyard.golden import diff as find_changes
 from steelyard.golden.mining import Review, apply_labels
-from steelyard.golden.running import load_object
 from steelyard.judge.chat import ChatWriter
 from steelyard.report.period import moment
 

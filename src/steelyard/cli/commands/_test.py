@@ -21,17 +21,22 @@ from steelyard.cli._say import amount, counted, say
 from steelyard.cli._terminal import Terminal, figures_table, progress
 from steelyard.errors import ConfigurationError
 from steelyard.golden import (
+    HOW_TO_ASK,
+    NOTHING_ASKED,
+    App,
     Comparison,
+    EarlierScores,
     Gate,
     GoldenSet,
+    MetricComparison,
     Run,
+    app_from,
     compare_runs,
+    gates_from,
     junit_xml,
     markdown_summary,
     run_golden,
 )
-from steelyard.golden.gates import EarlierScores, MetricComparison, gates_from
-from steelyard.golden.running import HOW_TO_ASK, NOTHING_ASKED, App, app_from
 from steelyard.stats import GateTest, plan_gate
 
 

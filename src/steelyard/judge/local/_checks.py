@@ -13,8 +13,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from steelyard.judge._word import Word, lists, rule, stem
 from steelyard.judge.local._material import Line, ReadText
-from steelyard.judge.words._word import Word, lists, rule, stem
 
 _TELLING = 4.0
 """Weight from which a word says what a clause is about."""

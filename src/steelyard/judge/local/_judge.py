@@ -9,13 +9,13 @@ from typing import Any
 
 from steelyard.errors import Cause
 from steelyard.judge._cpu_throttle import CpuThrottle
-from steelyard.judge.embed._static import Vectors, load, nearest
+from steelyard.judge._static import Vectors, load, nearest
+from steelyard.judge._word import Word, rule, weight
+from steelyard.judge._words import entities
 from steelyard.judge.local._finding import Finding
 from steelyard.judge.local._material import Line, Memory, ReadText, pieces
 from steelyard.judge.local._verifier import VERSION, verify
 from steelyard.judge.overlap import COMMON, coverage
-from steelyard.judge.words._word import Word, rule, weight
-from steelyard.judge.words._words import entities
 from steelyard.questions import (
     Answer,
     Capabilities,

@@ -11,13 +11,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from steelyard._internal.forks import ForkLock
-from steelyard.judge.embed._static import Vectors, mean
-from steelyard.judge.words._word import Word
-from steelyard.judge.words._words import located
+from steelyard.judge._static import Vectors, mean
+from steelyard.judge._word import Word
+from steelyard.judge._words import located
 from steelyard.text import Sentence, iter_sentences
 
 if TYPE_CHECKING:
-    from steelyard.judge.embed._static import Matrix
+    from steelyard.judge._static import Matrix
 
 
 class Line:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Generator, Mapping, Sequence
 
-from steelyard.judge.embed._static import nearest
+from steelyard.judge._static import nearest
+from steelyard.judge._word import Word, fold, rule
 from steelyard.judge.local._checks import mismatches, written_apart
 from steelyard.judge.local._finding import Finding, Signals, Window
 from steelyard.judge.local._material import Known, Line, ReadText
-from steelyard.judge.words._word import Word, fold, rule
 
 _CLOSE = 0.6
 """Share of a claim that a sentence must have before a negation in one of the two counts."""

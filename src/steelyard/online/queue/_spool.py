@@ -23,9 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import steelyard.online._shared_budget as _shared_budget
 from steelyard._internal.forks import FileConnection, transaction
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
+from steelyard.online._shared_budget import Claim, Granted
 from steelyard.online.queue import _spool_file
 from steelyard.online.queue._protocol import DeadLetter, Decide, Parking, QueueCounts, Stored
 from steelyard.online.queue._spool_file import Durability, add, connect, keep_seen
@@ -37,8 +39,6 @@ from steelyard.online.queue._turns import (
     turn_from_json,
     turn_to_json,
 )
-from steelyard.online.selection import _shared_budget
-from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.record import text_of
 from steelyard.scores import Evaluation
 

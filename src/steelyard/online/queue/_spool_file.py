@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+import steelyard.online._shared_budget as _shared_budget
 from steelyard._internal.forks import transaction
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
@@ -25,7 +26,6 @@ from steelyard.errors import ConfigurationError
 from steelyard.online.queue._protocol import Parking
 from steelyard.online.queue._turns import Leased, Undelivered, turn_to_json
 from steelyard.online.queue.broker._broker import BrokerAddress, is_address
-from steelyard.online.selection import _shared_budget
 from steelyard.scores import evaluation_from_json
 
 Durability = Literal["normal", "full"]

@@ -11,12 +11,12 @@ from typing import Any, Literal
 from steelyard._internal.threads import run_anywhere
 from steelyard.engine import check_names, evaluate_one
 from steelyard.errors import ConfigurationError
+from steelyard.golden._app import App, app_from
+from steelyard.golden._ask import AppRunner, AskedTurn
+from steelyard.golden._gate import EarlierScores, Gate, GateCheck, Repeated, gates_from
 from steelyard.golden._results import CaseResult, MetricResult, Run, named_judge
+from steelyard.golden._scores import Declined, measured, merged
 from steelyard.golden._set import Case, GoldenSet
-from steelyard.golden.gates._gate import EarlierScores, Gate, GateCheck, Repeated, gates_from
-from steelyard.golden.running._app import App, app_from
-from steelyard.golden.running._ask import AppRunner, AskedTurn
-from steelyard.golden.running._scores import Declined, measured, merged
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import layers, uncached
 from steelyard.metrics import Metric, default_metrics, parse_metrics

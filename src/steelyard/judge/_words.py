@@ -11,7 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from steelyard.judge.words._word import (
+from steelyard.judge._word import (
     INVISIBLE,
     MARKS,
     NUMBER,

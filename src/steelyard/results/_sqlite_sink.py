@@ -17,8 +17,7 @@ from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.results._retention import Pruned, Retention, oldest_beyond, retention_from
 from steelyard.results._schema import STORE_COUNTS, Execute
-from steelyard.results._table_sink import TablesSink
-from steelyard.results.sqlite._file import (
+from steelyard.results._sqlite_file import (
     MEMORY,
     absolute,
     check_folder,
@@ -28,6 +27,7 @@ from steelyard.results.sqlite._file import (
     prepare,
     write_evaluation,
 )
+from steelyard.results._table_sink import TablesSink
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.sinks")

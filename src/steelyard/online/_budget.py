@@ -21,9 +21,9 @@ from typing import Self
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.redact import redacted_url
 from steelyard.errors import ConfigurationError, MissingDependency, SkipReason
+from steelyard.online._shared_budget import UNKNOWN_PAUSE, Claim, SharesBudget, Standing
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._turns import Leased
-from steelyard.online.selection._shared_budget import UNKNOWN_PAUSE, Claim, SharesBudget, Standing
 from steelyard.scores import Usage
 
 

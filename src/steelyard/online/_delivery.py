@@ -20,7 +20,7 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.online._options import MonitorOptions
 from steelyard.online._prepare import without_content
-from steelyard.online.delivery._sink_writer import SinkCounts, SinkWriter
+from steelyard.online._sink_writer import SinkCounts, SinkWriter
 from steelyard.record import Record, TraceRef
 from steelyard.recording import Draft, unrecorded
 from steelyard.scores import Evaluation, Usage

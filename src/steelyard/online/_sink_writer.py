@@ -21,7 +21,7 @@ from typing import Literal
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, SinkError
-from steelyard.online.delivery._sink_thread import GRACE, Handed, SinkThread, drained
+from steelyard.online._sink_thread import GRACE, Handed, SinkThread, drained
 from steelyard.online.queue._turns import size_of
 from steelyard.results.counts import Counting, ScoreCounts
 from steelyard.scores import Evaluation

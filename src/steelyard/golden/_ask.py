@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from steelyard._internal.redact import redacted
 from steelyard._internal.threads import DaemonExecutor, LoopThread, ThreadHangs
+from steelyard.golden._app import App, AppReply, OddReply, read_reply
 from steelyard.golden._results import Asked
 from steelyard.golden._set import Case
-from steelyard.golden.running._app import App, AppReply, OddReply, read_reply
 from steelyard.record import Record
 from steelyard.recording import Draft, attach_recorders, detach_recorders
 

@@ -17,9 +17,9 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.results._schema import Execute, evaluation_of_row, stored_evaluation
+from steelyard.results._sqlite_file import connect_readonly
 from steelyard.results._store import CHUNK, Attributes, Row, Store, TurnQuery, attributes_of, conditions_of
 from steelyard.results.queries import TurnFilter
-from steelyard.results.sqlite._file import connect_readonly
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.sinks")

@@ -13,10 +13,7 @@ import psycopg
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.errors import ConfigurationError, InvalidRecord, SinkError
-from steelyard.results._retention import Pruned, Retention, oldest_beyond, retention_from
-from steelyard.results._schema import STORE_COUNTS, Execute
-from steelyard.results._table_sink import TablesSink
-from steelyard.results.postgres._database import (
+from steelyard.results._postgres import (
     Connection,
     Database,
     cause_of,
@@ -26,6 +23,9 @@ from steelyard.results.postgres._database import (
     take_turns,
     write_evaluations,
 )
+from steelyard.results._retention import Pruned, Retention, oldest_beyond, retention_from
+from steelyard.results._schema import STORE_COUNTS, Execute
+from steelyard.results._table_sink import TablesSink
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.sinks")

@@ -73,7 +73,7 @@ class WordLists(NamedTuple):
 @cache
 def lists() -> WordLists:
     """All lists."""
-    file = resources.files("steelyard.judge.words").joinpath("words.toml")
+    file = resources.files("steelyard.judge").joinpath("words", "words.toml")
     read: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     small, tens, ordinals = (read[name].split() for name in ("small", "tens", "ordinals"))
     foreign = _by_first(read["foreign_numbers"])
@@ -185,7 +185,7 @@ def _root(word: str) -> str:
 @cache
 def _frequencies() -> dict[str, float]:
     """Word to zipf frequency, log10 of occurrences in a billion words; see english.NOTICE."""
-    data = resources.files("steelyard.judge.words").joinpath("english.txt.gz").read_bytes()
+    data = resources.files("steelyard.judge").joinpath("words", "english.txt.gz").read_bytes()
     table: dict[str, float] = {}
     for line in gzip.decompress(data).decode().splitlines():
         level, _, rest = line.partition(" ")

@@ -1,1 +1,0 @@
-"""What the words of a sentence are: stems, weights, names, numbers with units."""

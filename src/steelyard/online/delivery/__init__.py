@@ -1,1 +1,0 @@
-"""From a finished Evaluation to sinks and callbacks."""

@@ -1,1 +1,0 @@
-"""Which turns are judged: sampling, rules, suspicion, throttle and budget."""

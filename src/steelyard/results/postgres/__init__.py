@@ -1,1 +1,0 @@
-"""Results in a Postgres database. Needs the extra `postgres` (psycopg 3)."""
