@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
+from alarms.alarm_parts import START, scored
+from steelyard.alarms import Alarm
+from steelyard.alarms._watch import Watch
+from steelyard.calibration import assess, chances_by, collect, drawn_to_label
+from steelyard.results.labels import Label, LabelValue
 from steelyard.stats import (
     ChangeAlarm,
     ConfidenceSequence,
@@ -89,11 +94,13 @@ PASSED = [value > 0.7 for value in TURNS.values]
 
 
 def told(value: object) -> object:
-    """Figures as they are compared: six digits, which no order of additions changes."""
+    """Figures as they are compared: six digits, which no order of additions changes; the ends of tables."""
     if is_dataclass(value) and not isinstance(value, type):
         return [told(getattr(value, one.name)) for one in fields(value) if one.name != "inside"]
     if isinstance(value, np.ndarray | list | tuple):
         return [told(one) for one in value]
+    if isinstance(value, dict):
+        return [len(value), *(told(one) for one in list(value.items())[-2:])]
     if isinstance(value, float):
         return float(f"{value:.6g}")
     return int(value) if isinstance(value, np.integer) else value
@@ -242,6 +249,57 @@ def gates() -> Iterator[object]:
     yield plan_gate(30, noise=0.1, fall=0.1, passes=2, earlier=1)
 
 
+def alarms() -> Iterator[object]:
+    """Alarms over eight weeks with a fall and a recovery, and turns that were judged late."""
+    for alarm, alone in (
+        (Alarm(metric="faithfulness", falls_by=0.2, baseline=60, alpha=0.3), False),
+        (Alarm(metric="faithfulness", below=0.8, alpha=0.5), True),
+        (Alarm(metric="faithfulness", above=0.6, range=(0.0, 2.0), alpha=0.3), False),
+    ):
+        watch = Watch.start(alarm)
+        for number in range(720):
+            at, day, late = number * 56 * DAY / 720, number * 56 // 720, number % 50 == 7
+            value = (
+                OTHERS.values[number % 240] / 4 if 16 <= day < 30 else 1 - TURNS.screened[number % 360] / 8
+            )
+            one = scored(
+                number,
+                1.2 - value if alarm.above else value - 0.1 * (day % 7 > 4 and not alone),
+                inclusion=1.0 if alone else TURNS.inclusion[number % 360],
+                session=None if alone else f"session {number // 3}",
+                direction="lower" if alarm.above else "higher",
+            )
+            one = one.replace(evaluated_at=START + at, happened_at=START + at - 2 * DAY * late)
+            if event := watch.take(alarm, one):
+                yield replace(event, id="", worst=event.worst[:2])
+        yield replace(watch, seen={}, worst=watch.worst[:2], course=watch.course[-2:], fingerprint="")
+
+
+def labels() -> Iterator[object]:
+    """What people's labels say of a judge."""
+    turns = [
+        scored(number, value, inclusion=share, session=session)
+        for number, (value, share, session) in enumerate(
+            zip(TURNS.values, TURNS.inclusion, TURNS.sessions, strict=True)
+        )
+    ]
+    draw = Random(5)
+    good: list[LabelValue] = [
+        "good" if draw.random() < 1.3 * value - 0.2 else "bad" for value in TURNS.values
+    ]
+    lowest = sorted(range(len(turns)), key=lambda number: TURNS.values[number])
+    for known in (range(0, 360, 5), lowest[:90], [*lowest[::3], 1, 4], range(30)):
+        said = [
+            Label(record_id=f"r{one}", value=good[one], who="Ann", labelled_at=1.0, drawn=0.2)
+            for one in known
+        ]
+        (material,) = collect(turns, [*said, *(replace(one, who="Bo") for one in said[::4])])
+        found = assess(material)
+        yield found.agreement, found.fit, found.raw_mean, found.corrected_mean, found.to_halve
+        picked = drawn_to_label(material.judged, [], chance=chances_by(material.labelled), limit=12)
+        yield [(one.record_id, chance) for one, chance in picked]
+
+
 FILE = Path(__file__).with_name("same_figures.json")
 FIGURES = (
     means,
@@ -252,6 +310,8 @@ FIGURES = (
     people,
     one_after_another,
     gates,
+    alarms,
+    labels,
 )
 
 
