@@ -32,7 +32,17 @@ from queue import SimpleQueue
 from typing import Literal
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("src", "scripts", "integrations", "tests", "examples", "docs", "benchmarks", "conftest.py", "pyproject.toml")
+COPIED = (
+    "src",
+    "scripts",
+    "integrations",
+    "tests",
+    "examples",
+    "docs",
+    "benchmarks",
+    "conftest.py",
+    "pyproject.toml",
+)
 SECONDS = 600.0
 TOGETHER = 20
 
