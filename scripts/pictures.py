@@ -29,7 +29,7 @@ from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.text import Text
 
-from steelyard.cli.demo._fortnight import write_fortnight
+from steelyard.cli.commands._demo import write_fortnight
 from steelyard.report import report
 from steelyard.sinks import SQLiteSink
 from steelyard.view import app

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from cli.running import Steelyard
 from report.parts import by_judge, results, screened_traffic, turn
-from steelyard.cli.demo._fortnight import write_fortnight
+from steelyard.cli.commands._demo import write_fortnight
 from steelyard.golden import Case, GoldenSet
 from steelyard.results import open_labels
 from steelyard.results.labels import Label, LabelValue

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from steelyard._internal.redact import error_place, error_words, redacted, redacted_url
+from steelyard._internal.text import error_place, error_words, redacted, redacted_url
 
 KEY = "planted-key-93f1"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.cli._checkup import MENDS
-from steelyard.sinks.vendors._client import _CAUSES
+from steelyard.sinks._client import _CAUSES
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "integrations").glob("*/src/**/*.py")])

@@ -29,7 +29,7 @@ from steelyard.sinks import (
     MLflowSink,
     PhoenixSink,
 )
-from steelyard.sinks.vendors._client import _parsed
+from steelyard.sinks._client import _parsed
 from writing import write
 
 KEY = "planted-key-5d1e"

@@ -104,7 +104,7 @@ async def test_every_page_is_served_with_a_policy_and_hostile_text_stays_text(db
             assert all('src="' in tag or "json" in tag for tag in re.findall("<script[^>]*>", page.text))
         assert (await http.get("/turn?id=gone")).status_code == 404
         assert (await http.get("/trace/none")).status_code == 404
-        assert (await http.get("/static/..%2f_app.py")).status_code == 404
+        assert (await http.get("/static/..%2f_site.py")).status_code == 404
 
 
 @pytest.fixture
@@ -301,7 +301,7 @@ async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
 
 
 async def test_a_body_that_never_comes_is_not_waited_for(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.view._guard._SECONDS_FOR_A_BODY", 0.05)
+    monkeypatch.setattr("steelyard.view._requests._SECONDS_FOR_A_BODY", 0.05)
 
     async def endless() -> AsyncIterator[bytes]:
         yield b"token="

@@ -21,7 +21,7 @@ from typing import Any, Final
 from weakref import WeakMethod, WeakValueDictionary
 
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 
 
 @contextmanager

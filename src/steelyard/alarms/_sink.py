@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard._internal.lazy import is_installed
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.alarms._alarm import Alarm
 from steelyard.alarms._watcher import DEFAULT_FILE, AlarmWatcher

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from steelyard._internal.forks import FileConnection, transaction
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError
 
 # "STLA" in ASCII; by it a file of another program is known and left alone.

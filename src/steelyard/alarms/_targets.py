@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import urllib3
 
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import is_http_address
+from steelyard._internal.text import is_http_address
 from steelyard.alarms._event import AlarmEvent
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.recording import unrecorded

@@ -11,7 +11,7 @@ from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, replace
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.typed import adapter, read
 from steelyard.alarms._alarm import Alarm, bar_of, distinct

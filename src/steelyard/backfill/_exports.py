@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import urllib3
 
-from steelyard._internal.redact import error_words, redacted_url
+from steelyard._internal.text import error_words, redacted_url
 from steelyard.backfill._rows import Bad, unix_time
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import Record, TraceRef

@@ -16,7 +16,7 @@ from itertools import islice
 from time import monotonic
 from typing import Final
 
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.backfill._source import Judgement, Source, StoredTurnFilter, known_judgements
 from steelyard.engine import evaluate_one
 from steelyard.errors import SteelyardError

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
-from steelyard._internal.redact import LOOPBACK
+from steelyard._internal.text import LOOPBACK
 from steelyard.errors import ConfigurationError, MissingDependency
 
 if TYPE_CHECKING:

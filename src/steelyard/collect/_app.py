@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from steelyard._internal.redact import LOOPBACK, error_words
+from steelyard._internal.text import LOOPBACK, error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.collect._journal import JournalFull
 from steelyard.collect._protocol import ReadExport, Receiver, Signal

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place, error_words
+from steelyard._internal.text import error_place, error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.collect._journal import JournalFull, SpanJournal
 from steelyard.collect._protocol import ReadExport, Signal, SpanReader

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from steelyard._internal.forks import transaction
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, SteelyardError
 
 APPLICATION_ID: Final = 0x53744C63

@@ -17,10 +17,9 @@ from steelyard.golden._compare import MetricComparison as MetricComparison
 from steelyard.golden._gate import EarlierScores as EarlierScores
 from steelyard.golden._gate import Gate
 from steelyard.golden._gate import gates_from as gates_from
-from steelyard.golden._outputs import HOW_TO_ASK as HOW_TO_ASK
-from steelyard.golden._outputs import NOTHING_ASKED as NOTHING_ASKED
-from steelyard.golden._outputs import junit_xml, markdown_summary
-from steelyard.golden._results import CaseResult, GateResult, MetricResult, Run
+from steelyard.golden._results import HOW_TO_ASK as HOW_TO_ASK
+from steelyard.golden._results import NOTHING_ASKED as NOTHING_ASKED
+from steelyard.golden._results import CaseResult, GateResult, MetricResult, Run, junit_xml, markdown_summary
 from steelyard.golden._run import arun_golden, run_golden
 from steelyard.golden._scores import assert_scores
 from steelyard.golden._set import (

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steelyard._internal.redact import redacted_url
+from steelyard._internal.text import redacted_url
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.golden._set import Case
 from steelyard.record import Context, Record

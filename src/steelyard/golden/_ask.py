@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from steelyard._internal.redact import redacted
+from steelyard._internal.text import redacted
 from steelyard._internal.threads import DaemonExecutor, LoopThread, ThreadHangs
 from steelyard.golden._app import App, AppReply, OddReply, read_reply
 from steelyard.golden._results import Asked

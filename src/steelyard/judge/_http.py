@@ -22,7 +22,7 @@ import aiohttp
 from yarl import URL
 
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import LOOPBACK, redacted_url
+from steelyard._internal.text import LOOPBACK, redacted_url
 from steelyard.errors import MalformedReply
 from steelyard.judge.endpoint import HTTPReply
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from steelyard._internal.forks import ForkLock
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.scores import Usage
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, urlsplit
 
 from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
-from steelyard._internal.redact import error_words, redacted, redacted_url
+from steelyard._internal.text import error_words, redacted, redacted_url
 from steelyard._internal.typed import json_value
 from steelyard.errors import (
     ConfigurationError,

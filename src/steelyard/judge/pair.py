@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard._internal.forks import ForkLock
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.judge._minilm import open_session
 from steelyard.judge.local._judge import LocalJudge

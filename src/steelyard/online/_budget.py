@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Self
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard._internal.redact import redacted_url
+from steelyard._internal.text import redacted_url
 from steelyard.errors import ConfigurationError, MissingDependency, SkipReason
 from steelyard.online._shared_budget import UNKNOWN_PAUSE, Claim, SharesBudget, Standing
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue

@@ -15,7 +15,7 @@ from typing import Self
 
 from steelyard._internal.files import replace_file
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place, error_words
+from steelyard._internal.text import error_place, error_words
 from steelyard.judge.middleware import uncached
 from steelyard.online._canary_options import ENOUGH, LEAST, Canaries, CanaryReading, CanaryState
 from steelyard.online._options import MonitorOptions

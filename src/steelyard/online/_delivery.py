@@ -16,7 +16,7 @@ from concurrent.futures import Future, wait
 from functools import partial
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.online._options import MonitorOptions
 from steelyard.online._prepare import without_content

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.online._budget import BudgetControl
 from steelyard.online._options import MonitorOptions
 from steelyard.online._prepare import Masker, Preparer

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard._internal.threads import DaemonExecutor, ExitInThread
 from steelyard.errors import SkipReason
 from steelyard.metrics import Metric, held_against

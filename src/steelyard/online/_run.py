@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from steelyard._internal.lifecycle import at_exit, forget
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
 from steelyard.online._canary_options import CanaryReading

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.calibration import FittedScreen, Lesson, findings_of, fit_screen, made_by
 from steelyard.engine import evaluate_one
 from steelyard.online._options import MonitorOptions

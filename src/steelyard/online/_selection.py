@@ -26,7 +26,7 @@ from itertools import islice
 from typing import Any, Literal, get_args
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.record import Record, Status
 from steelyard.recording import Draft, check_function

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Literal
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.online._sink_thread import GRACE, Handed, SinkThread, drained
 from steelyard.online.queue._turns import size_of

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard._internal.threads import leave
 from steelyard.diagnosis import experiment, laboratory_of
 from steelyard.engine import evaluate_one

@@ -18,7 +18,7 @@ from pathlib import Path
 from steelyard._internal.forks import in_children
 from steelyard._internal.lifecycle import attend
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.calibration import Calibration
 from steelyard.diagnosis import Experiments
 from steelyard.errors import ConfigurationError, SkipReason

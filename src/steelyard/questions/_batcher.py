@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, JudgeError, Unanswerable
 from steelyard.questions._answer import Answer, Unanswered, Vector
 from steelyard.questions._keys import MetricRun, ScoreOf, SupportsQuestions, check, keyed

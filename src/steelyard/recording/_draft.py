@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Protocol
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record, TraceRef
 

@@ -13,8 +13,8 @@ from rich.text import Text
 from steelyard._internal.text import shorten
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
-from steelyard.report.page.lights import Light, State, lights_of, verdict_of
-from steelyard.report.page.turn import (
+from steelyard.report.lights import Light, State, lights_of, verdict_of
+from steelyard.report.turn import (
     bounds_words,
     evidence_words,
     explain_verdict,

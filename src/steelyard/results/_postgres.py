@@ -18,7 +18,7 @@ from psycopg import Cursor, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool
 
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.results._earlier import copy_results
 from steelyard.results._schema import Execute, rows_of, schema, screened_rows, upsert

@@ -15,7 +15,7 @@ from typing import Final
 
 from steelyard._internal.forks import transaction
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.results._earlier import copy_results
 from steelyard.results._schema import rows_of, schema, screened_rows, upsert

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from steelyard._internal.forks import FileConnection, transaction
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.results._retention import Pruned, Retention, oldest_beyond, retention_from
 from steelyard.results._schema import STORE_COUNTS, Execute

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from steelyard._internal.forks import transaction
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.results._schema import Execute, evaluation_of_row, stored_evaluation
 from steelyard.results._sqlite_file import connect_readonly

@@ -18,7 +18,7 @@ from weakref import ref
 import numpy as np
 
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.results._retention import Retention, SteadyClock
 from steelyard.results._schema import COUNT_REPLAY, Execute
 from steelyard.results.counts import ScoreCounts, ScoreLedger

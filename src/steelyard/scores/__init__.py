@@ -1,10 +1,6 @@
 """What comes out of judging, as values with a JSON form."""
 
 # `import x as x`: for the other rooms of the project, and not public.
-from steelyard.scores._diagnosis import CAUSES as CAUSES
-from steelyard.scores._diagnosis import Cause as Cause
-from steelyard.scores._diagnosis import Diagnosis
-from steelyard.scores._diagnosis import Trial as Trial
 from steelyard.scores._json import clean_evidence as clean_evidence
 from steelyard.scores._json import clean_score as clean_score
 from steelyard.scores._json import clean_usage as clean_usage
@@ -16,8 +12,10 @@ from steelyard.scores._json import (
 )
 from steelyard.scores._json import score_from_dict as score_from_dict
 from steelyard.scores._json import score_to_dict as score_to_dict
-from steelyard.scores._scores import Direction as Direction
+from steelyard.scores._scores import CAUSES as CAUSES
+from steelyard.scores._scores import Cause as Cause
 from steelyard.scores._scores import (
+    Diagnosis,
     Evaluation,
     Evidence,
     Outcome,
@@ -27,6 +25,8 @@ from steelyard.scores._scores import (
     Usage,
     Verdict,
 )
+from steelyard.scores._scores import Direction as Direction
+from steelyard.scores._scores import Trial as Trial
 
 __all__ = [
     "Diagnosis",

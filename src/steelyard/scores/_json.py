@@ -21,8 +21,9 @@ from steelyard.record import (
     to_json_value,
     whole,
 )
-from steelyard.scores._diagnosis import CAUSES, Diagnosis
 from steelyard.scores._scores import (
+    CAUSES,
+    Diagnosis,
     Direction,
     Evaluation,
     Evidence,

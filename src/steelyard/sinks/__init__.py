@@ -21,14 +21,14 @@ from steelyard.sinks.jsonl import JSONLSink, read_jsonl
 
 if TYPE_CHECKING:
     from steelyard.results import PostgresSink
+    from steelyard.sinks.datadog import DatadogSink
+    from steelyard.sinks.langfuse import LangfuseSink
+    from steelyard.sinks.langsmith import LangSmithSink
+    from steelyard.sinks.mlflow import MLflowSink
     from steelyard.sinks.monitoring import observe_alarms as observe_alarms
     from steelyard.sinks.monitoring import observe_monitor as observe_monitor
     from steelyard.sinks.opentelemetry import OpenTelemetrySink
-    from steelyard.sinks.vendors.datadog import DatadogSink
-    from steelyard.sinks.vendors.langfuse import LangfuseSink
-    from steelyard.sinks.vendors.langsmith import LangSmithSink
-    from steelyard.sinks.vendors.mlflow import MLflowSink
-    from steelyard.sinks.vendors.phoenix import PhoenixSink
+    from steelyard.sinks.phoenix import PhoenixSink
 
 __all__ = [
     "DatadogSink",
@@ -52,12 +52,12 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "DatadogSink": "steelyard.sinks.vendors.datadog",
-        "LangSmithSink": "steelyard.sinks.vendors.langsmith",
-        "LangfuseSink": "steelyard.sinks.vendors.langfuse",
-        "MLflowSink": "steelyard.sinks.vendors.mlflow",
+        "DatadogSink": "steelyard.sinks.datadog",
+        "LangSmithSink": "steelyard.sinks.langsmith",
+        "LangfuseSink": "steelyard.sinks.langfuse",
+        "MLflowSink": "steelyard.sinks.mlflow",
         "OpenTelemetrySink": "steelyard.sinks.opentelemetry",
-        "PhoenixSink": "steelyard.sinks.vendors.phoenix",
+        "PhoenixSink": "steelyard.sinks.phoenix",
         "PostgresSink": "steelyard.results",
         "observe_alarms": "steelyard.sinks.monitoring",
         "observe_monitor": "steelyard.sinks.monitoring",

@@ -16,7 +16,7 @@ except ImportError:  # Windows
 
 from steelyard._internal.forks import ForkLock
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard._internal.typed import json_pieces
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of

@@ -20,7 +20,7 @@ from opentelemetry.context import Context
 import steelyard.sinks._attributes as names
 from steelyard import __version__ as VERSION
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard._internal.threads import DaemonExecutor, ThreadHangs
 from steelyard.errors import SinkError
 from steelyard.record import TraceRef

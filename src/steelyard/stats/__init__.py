@@ -18,8 +18,6 @@ from steelyard.stats._changes import Change, find_changes
 from steelyard.stats._changes import Deploy as Deploy
 from steelyard.stats._changes import find_deploys as find_deploys
 from steelyard.stats._changes import within_kinds as within_kinds
-from steelyard.stats._clusters import cluster as cluster
-from steelyard.stats._clusters import name_clusters as name_clusters
 from steelyard.stats._difference import Difference, paired_difference, unpaired_difference
 from steelyard.stats._difference import holm as holm
 from steelyard.stats._difference import sample_difference as sample_difference
@@ -46,7 +44,9 @@ from steelyard.stats._sample import alike_by as alike_by
 from steelyard.stats._sample import sample_of as sample_of
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm
 from steelyard.stats._sequence import ewma as ewma
+from steelyard.stats._slices import cluster as cluster
 from steelyard.stats._slices import find_slices
+from steelyard.stats._slices import name_clusters as name_clusters
 from steelyard.stats._summary import MetricSummary as MetricSummary
 from steelyard.stats._summary import Summarizer as Summarizer
 

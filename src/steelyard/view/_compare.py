@@ -16,7 +16,7 @@ from steelyard.report.compare import Compared, Side, compare
 from steelyard.report.period import moment
 from steelyard.results import ResultsReader
 from steelyard.results.queries import Scope
-from steelyard.view._asked import LONGEST
+from steelyard.view._requests import LONGEST
 from steelyard.view._site import Site
 
 _KINDS: Final = {

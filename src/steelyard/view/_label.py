@@ -20,7 +20,7 @@ from steelyard.results.labels import Label
 from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation
 from steelyard.stats import cohen_kappa
-from steelyard.view._guard import read_body
+from steelyard.view._requests import read_body
 from steelyard.view._site import Site, environment
 from steelyard.view._turn import contexts_of, texts_of
 from steelyard.view.labelling import turns_to_label

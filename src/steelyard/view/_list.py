@@ -15,7 +15,16 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from steelyard.results import ResultsReader
 from steelyard.results.queries import Facets, TurnFilter, TurnRow
-from steelyard.view._asked import LONGEST, Pairs, changed, filter_of, pairs_of, parameter_of, ranges, toggled
+from steelyard.view._requests import (
+    LONGEST,
+    Pairs,
+    changed,
+    filter_of,
+    pairs_of,
+    parameter_of,
+    ranges,
+    toggled,
+)
 from steelyard.view._site import Site, environment
 from steelyard.view.labelling import cell
 

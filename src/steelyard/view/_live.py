@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.alarms import Alarm, AlarmStatus, AlarmWatcher, alarms_from
 from steelyard.errors import ConfigurationError
 from steelyard.online import CanaryReading, QueueCounts, Spool, SpoolSettings

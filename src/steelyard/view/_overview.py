@@ -11,10 +11,11 @@ from starlette.responses import Response
 
 from steelyard.report import build_figures
 from steelyard.report.figures import MetricFigure, ReportFigures
-from steelyard.report.page.html import chart_of
-from steelyard.report.page.lights import Light, MetricNews, lights_of, verdict_of
+from steelyard.report.html import chart_of
+from steelyard.report.lights import Light, MetricNews, lights_of, verdict_of
 from steelyard.results.queries import Scope
-from steelyard.view._asked import (
+from steelyard.view._live import went_off
+from steelyard.view._requests import (
     Pairs,
     changed,
     in_address,
@@ -24,7 +25,6 @@ from steelyard.view._asked import (
     ranges,
     times_of,
 )
-from steelyard.view._live import went_off
 from steelyard.view._site import Closer, Site
 
 _ASKED: Final = ("since", "until", "metric", "tag")

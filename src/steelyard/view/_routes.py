@@ -12,13 +12,13 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.view._asked import AskedWrongly
 from steelyard.view._compare import compared
 from steelyard.view._judges import judges
 from steelyard.view._label import drawn, drawn_turn, label, queue, so_far
 from steelyard.view._list import exported, new_turns, trace, turns
 from steelyard.view._live import alarms, coverage
 from steelyard.view._overview import closer_look, overview, state
+from steelyard.view._requests import AskedWrongly
 from steelyard.view._session import session, sessions
 from steelyard.view._site import STATIC, Site, static_file
 from steelyard.view._turn import turn

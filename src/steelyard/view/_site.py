@@ -22,18 +22,18 @@ from steelyard.errors import ConfigurationError
 from steelyard.online import Settings
 from steelyard.report import build_figures, human_agreement, look_closer
 from steelyard.report.figures import FindingFigure, MetricFigure, PeopleFigure, SliceFigure
-from steelyard.report.page.html import templates
-from steelyard.report.page.turn import Piece
+from steelyard.report.html import templates
+from steelyard.report.turn import Piece
 from steelyard.results import ResultsReader, open_labels, open_results
 from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation
 from steelyard.view._live import LiveLook
 
 STATIC: Final = {
-    "uPlot.iife.min.js": ("steelyard.report.page", "text/javascript"),
+    "uPlot.iife.min.js": ("steelyard.report", "text/javascript"),
     "overview.js": ("steelyard.view", "text/javascript"),
-    "uPlot.min.css": ("steelyard.report.page", "text/css"),
-    "steelyard.css": ("steelyard.report.page", "text/css"),
+    "uPlot.min.css": ("steelyard.report", "text/css"),
+    "steelyard.css": ("steelyard.report", "text/css"),
     "view.js": ("steelyard.view", "text/javascript"),
     "turn.js": ("steelyard.view", "text/javascript"),
     "plots.js": ("steelyard.view", "text/javascript"),
@@ -41,7 +41,7 @@ STATIC: Final = {
     "turn.css": ("steelyard.view", "text/css"),
 }
 """Every file that is served, the room it lies in and its type; nothing else is."""
-_TEMPLATES: Final = ("steelyard.view", "steelyard.report.page")
+_TEMPLATES: Final = ("steelyard.view", "steelyard.report")
 """Where templates lie; some pieces are the report's own."""
 _KEPT: Final = 16
 _FRESH: Final = 60.0

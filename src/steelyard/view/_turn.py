@@ -15,13 +15,13 @@ from steelyard._internal.text import shorten
 from steelyard.diagnosis import MENDS
 from steelyard.record import Context, Record
 from steelyard.recording.explaining import explain
-from steelyard.report.page.turn import ClaimView, claim, in_answer, in_context, passage, words_of
+from steelyard.report.turn import ClaimView, claim, in_answer, in_context, passage, words_of
 from steelyard.results import ResultsReader
 from steelyard.results.labels import Label
 from steelyard.results.queries import TurnFilter
 from steelyard.scores import Evaluation, Score, Verdict
-from steelyard.view._asked import LONGEST, filter_of, pairs_of
 from steelyard.view._list import number_of, order_of
+from steelyard.view._requests import LONGEST, filter_of, pairs_of
 from steelyard.view._site import Site
 
 _ROWS = 60

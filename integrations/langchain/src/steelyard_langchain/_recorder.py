@@ -16,7 +16,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._feedback import remember
 from steelyard_langchain._loose import Block

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from steelyard._internal.forks import ForkLock
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, is_unrecorded
 from steelyard_llamaindex._kinds import Kind, is_asked_by_evaluator, passes, stream_of

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from steelyard._internal.forks import in_children
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.recording import (
     OnRecord,
     TurnTarget,

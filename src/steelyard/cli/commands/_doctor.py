@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer import Argument, Option
 
-from steelyard._internal.redact import redacted
-from steelyard._internal.text import printable, shorten
+from steelyard._internal.text import printable, redacted, shorten
 from steelyard.cli._say import counted, say
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor

@@ -217,7 +217,7 @@ def prune(
     - `steelyard prune --keep 30d`
     - `steelyard prune prod.db --keep '90d, 2GB'`
     """
-    from steelyard._internal.redact import error_words
+    from steelyard._internal.text import error_words
     from steelyard.sinks import prune as prune_results
 
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Option
 
-from steelyard._internal.redact import redacted_url
+from steelyard._internal.text import redacted_url
 from steelyard.cli._options import CONFIGURED_JUDGE, RESULTS
 from steelyard.cli._say import counted, say
 from steelyard.cli._server import check_uvicorn, obey_once, required_token, serve_until_stopped

@@ -14,8 +14,7 @@ import typer
 from typer import Option
 
 from steelyard._internal.lazy import is_installed
-from steelyard._internal.redact import redacted_url
-from steelyard._internal.text import instead_of, printable, shorten
+from steelyard._internal.text import instead_of, printable, redacted_url, shorten
 from steelyard._internal.threads import run_anywhere
 from steelyard.cli._judges import JudgeChoice
 from steelyard.cli._options import listed

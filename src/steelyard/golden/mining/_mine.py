@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.golden._results import named_judge
 from steelyard.golden._set import Case, GoldenSet

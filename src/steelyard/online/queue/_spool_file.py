@@ -21,7 +21,7 @@ from typing import Final, Literal, get_args
 import steelyard.online._shared_budget as _shared_budget
 from steelyard._internal.forks import transaction
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.online.queue._protocol import Parking
 from steelyard.online.queue._turns import Leased, Undelivered, turn_to_json

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from steelyard._internal.forks import identity_of
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.errors import ConfigurationError
 from steelyard.online.queue._protocol import Leasing, Parking, QueueCounts, QueueFailed, Stored

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_place
+from steelyard._internal.text import error_place
 from steelyard.record import Record
 from steelyard_opentelemetry.building._build import record_of
 from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose

@@ -26,7 +26,7 @@ from aio_pika.exceptions import DeliveryError, PublishError
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored
 from steelyard.online.queue.broker._amqp_connection import ANSWER, AmqpConnection
 from steelyard.online.queue.broker._broker import (

@@ -17,7 +17,7 @@ from aio_pika.exceptions import (
 )
 from aiormq.exceptions import ChannelAccessRefused, ConnectionNotAllowed
 
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.online.queue.broker._broker import BrokerAddress, Refused, Unreachable
 
 ANSWER = 5.0

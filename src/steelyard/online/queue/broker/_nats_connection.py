@@ -15,7 +15,7 @@ from nats.js import JetStreamContext
 from nats.js.api import PubAck
 from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
 
-from steelyard._internal.redact import error_words
+from steelyard._internal.text import error_words
 from steelyard.online.queue.broker._broker import BrokerAddress, Refused, Unreachable
 
 FULL = frozenset({10002, 10023, 10047, 10054, 10077})

@@ -17,7 +17,7 @@ from steelyard.record import TraceRef, text_of
 from steelyard.results.counts import Key, ScoreCounts, ScoreLedger, State, key_of
 from steelyard.scores import Evaluation, Outcome, Score
 from steelyard.sinks._attributes import diagnosis_attributes, made_how, written_time
-from steelyard.sinks.vendors._client import HTTPClient, patiently
+from steelyard.sinks._client import HTTPClient, patiently
 
 REFUSALS: Final = frozenset({"rejected", "not_found", "conflict"})
 """Causes that concern what was sent; all others concern the server and everything that is sent to it."""

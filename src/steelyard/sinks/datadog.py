@@ -10,7 +10,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.record import TraceRef
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks._attributes import written_time
-from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
+from steelyard.sinks._http import HTTPSink, Item, details, given_or_env, split
 
 Tracer = Literal["otel", "ddtrace"]
 

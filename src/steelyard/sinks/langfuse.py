@@ -10,8 +10,8 @@ from typing import Any, Literal
 from steelyard.errors import SinkError
 from steelyard.record import TraceRef
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks.vendors._client import basic
-from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
+from steelyard.sinks._client import basic
+from steelyard.sinks._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
 
 _MOST, _LARGEST = 100, 900_000
 _PATH = "/api/public/scores"

@@ -10,7 +10,7 @@ from steelyard.errors import SinkError
 from steelyard.record import TraceRef
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks._attributes import annotator_kind
-from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, timestamp
+from steelyard.sinks._http import HTTPSink, Item, details, given_or_env, timestamp
 
 # The API takes one feedback a request, so that many have to be under way at once.
 _CONNECTIONS = 24

@@ -19,7 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
-from steelyard._internal.redact import is_http_address, redacted_url
+from steelyard._internal.text import is_http_address, redacted_url
 from steelyard._internal.threads import DaemonExecutor, ThreadHangs
 from steelyard._internal.typed import json_value
 from steelyard.errors import ConfigurationError, SinkError

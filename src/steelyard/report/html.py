@@ -14,8 +14,8 @@ from steelyard._internal.text import shorten, visible
 from steelyard.errors import MissingDependency
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, ReportFigures
-from steelyard.report.page.lights import change_words, lights_of, verdict_of
-from steelyard.report.page.turn import (
+from steelyard.report.lights import change_words, lights_of, verdict_of
+from steelyard.report.turn import (
     bounds_words,
     evidence_words,
     remaining_turns,
@@ -94,7 +94,7 @@ def chart_of(metric: MetricFigure) -> dict[str, Any]:
 
 @cache
 def _static(name: str) -> str:
-    return (files("steelyard.report.page") / "static" / name).read_text(encoding="utf-8").strip()
+    return (files("steelyard.report") / "static" / name).read_text(encoding="utf-8").strip()
 
 
 def _hash(text: str) -> str:
@@ -103,7 +103,7 @@ def _hash(text: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    return templates("steelyard.report.page", amount=_amount, when=_when, safe_text=visible)
+    return templates("steelyard.report", amount=_amount, when=_when, safe_text=visible)
 
 
 def templates(*rooms: str, **filters: Callable[..., Any]) -> Environment:

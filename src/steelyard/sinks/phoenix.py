@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.record import TraceRef, text_of
 from steelyard.scores import Evaluation, Outcome, Score, Verdict
 from steelyard.sinks._attributes import annotator_kind
-from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
+from steelyard.sinks._http import HTTPSink, Item, details, given_or_env, split
 
 _ABOUT_CONTEXT = "useful"
 """The kind of verdict that is about a whole context; `relevant` is asked of sentences, also the answer's."""

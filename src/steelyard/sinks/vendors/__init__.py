@@ -1,1 +1,0 @@
-"""Sinks for vendors' HTTP APIs, one file each."""
