@@ -56,6 +56,10 @@ def test_the_weight_is_bounded_and_follows_every_change() -> None:
     assert kept.weight == 3
     kept["c"] = "zzzz"
     assert dict(kept) == {"a": "x", "c": "zzzz"}
+    kept["e"] = "eeeee"  # one that is heavy takes the room of several
+    assert dict(kept) == {"e": "eeeee"}
+    del kept["e"]
+    kept["a"], kept["c"] = "x", "zzzz"
     del kept["c"]
     assert (kept.pop("a"), kept.weight, len(kept)) == ("x", 0, 0)
     kept["d"] = "too heavy"

@@ -111,6 +111,7 @@ def means() -> Iterator[object]:
     yield weighted_mean(TURNS.values)
     yield weighted_mean(TURNS.values[:25], TURNS.inclusion[:25], level=0.9)
     yield weighted_mean(TURNS.values, TURNS.inclusion, floor=0.1)
+    yield weighted_mean([1.0] * 3 + [0.9] * 17 + [0.1], level=0.4)
     yield TURNS.sample.estimate()
     yield pass_rate(PASSED[:40])
     yield pass_rate(PASSED, TURNS.inclusion, sessions=TURNS.sessions)

@@ -456,7 +456,7 @@ async def test_new_turns_are_given_after_a_key(db: str) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_labels_go_out_and_in_without_a_loss_and_run_in_no_spreadsheet(form: str) -> None:
-    notes = ["=HYPERLINK(1)", "'=1", "+1", "@x", 'two\nlines, "quoted"', ""]
+    notes = ["=HYPERLINK(1)", "'=1", "+1", "@x", "\t=1", "\r=1", 'two\nlines, "quoted"', ""]
     labels = [
         Label(record_id=f"-r{n}", value="bad", who="=Ann", labelled_at=NOON + n / 7, note=note)
         for n, note in enumerate(notes)
@@ -467,7 +467,7 @@ def test_labels_go_out_and_in_without_a_loss_and_run_in_no_spreadsheet(form: str
     file = io.StringIO(newline="")
     export_labels(labels, file, form=form)  # type: ignore[arg-type]
     if form == "csv":
-        assert not re.search(r"(^|,)\"?[=+@-]", file.getvalue(), re.MULTILINE)
+        assert not re.search(r"(^|,)\"?([=+@\t-]|\r(?!\n))", file.getvalue(), re.MULTILINE)
     file.seek(0)
     assert list(import_labels(file, form=form)) == labels  # type: ignore[arg-type]
 

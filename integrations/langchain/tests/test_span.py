@@ -19,7 +19,15 @@ from langchain_parts import QUESTION, Receiver, Scripted, Shelf, lcel
 from opentelemetry import context as otel_context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags, set_span_in_context
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    TraceFlags,
+    set_span_in_context,
+)
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard.recording import _trace
@@ -197,6 +205,15 @@ def test_of_two_spans_for_a_run_none_is_taken(receiver: Receiver) -> None:
     assert placed(receiver) == (None, None)
 
 
+def test_a_span_that_never_began_has_no_ids(receiver: Receiver) -> None:
+    class Lost(Tracing):
+        def _start(self, run_id: UUID, parent_run_id: UUID | None) -> None:
+            self._by_run[run_id] = INVALID_SPAN
+
+    invoke(lcel(), {"callbacks": [Lost(), CallbackHandler(receiver)]})
+    assert placed(receiver) == (None, None)
+
+
 def test_an_unsampled_span_is_told_as_such(receiver: Receiver) -> None:
     theirs = Tracing(provider=TracerProvider(sampler=ALWAYS_OFF))
     invoke(lcel(), {"callbacks": [theirs, CallbackHandler(receiver)]})
@@ -215,6 +232,15 @@ def test_the_application_s_own_span_is_taken(run: Any, receiver: Receiver) -> No
         for _ in range(2):  # one request may ask twice
             run(lcel(), {"callbacks": [CallbackHandler(receiver)]})
             assert placed(receiver) == place(span)
+
+
+def test_the_application_s_own_span_after_a_turn_in_one_trace_is_taken(receiver: Receiver) -> None:
+    handler = CallbackHandler(receiver)
+    with TRACER.start_as_current_span("POST /ask"):
+        invoke(lcel(), {"callbacks": [Tracing(), handler]})
+        with TRACER.start_as_current_span("a second question") as span:
+            invoke(lcel(), {"callbacks": [handler]})
+    assert [placed(receiver, at) == place(span) for at in (0, 1)] == [False, True]
 
 
 def test_the_span_of_another_process_is_taken(receiver: Receiver) -> None:

@@ -143,8 +143,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
-            if future.running():
-                self._given_up(future)
+            self._given_up(future)
             raise
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -68,7 +68,7 @@ async def _read_body(chunks: AsyncIterator[bytes], *, encoding: str, longest: in
     async for chunk in chunks:
         received += len(chunk)
         body += chunk if inflate is None else _unpacked(inflate, chunk, longest + 1 - len(body))
-        if received > longest or len(body) > longest or (inflate is not None and inflate.unconsumed_tail):
+        if received > longest or len(body) > longest:
             raise _too_large(longest)
     if inflate is not None and not inflate.eof:
         raise _Refused("encoding", 400, "the compressed body was cut short")

@@ -177,7 +177,7 @@ class RateWindow:
         """Begin a new window if the last one is over."""
         if self._started is None or now - self._started >= self.seconds:
             # Reservations stay: their turns are judged in the new window, and are paid there.
-            self._started, self._used, self._elsewhere = now, 0.0, 0.0
+            self._started, self._used = now, 0.0
 
     def adopt(self, standing: Standing, now: float) -> None:
         """What all processes together have used and set aside, as a file that they share tells it."""

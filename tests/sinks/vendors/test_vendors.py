@@ -103,18 +103,21 @@ def test_phoenix_document_annotations() -> None:
 
 def test_phoenix_is_sent_no_documents_of_a_score_that_it_refused() -> None:
     verdict = Verdict(about="first", kind="useful", value=True)
-    scores = [make_score("context_utilization", id=one, verdicts=(verdict,)) for one in ("good", "bad")]
+    names = ("good", "bad", "without documents")
+    scores = [make_score("context_utilization", id=one, verdicts=(verdict,)) for one in names]
     record = Record(id="r1", contexts=(Context(text="first"),), metadata={"retrieval_span": "0" * 15 + "1"})
 
     def answer(request: Request) -> Answer:
-        return (422 if "'bad'" in str(request.body) and "span_annotations" in request.path else 200), {}
+        refused = "'without documents'" if "document" in request.path else "'bad'"
+        return (422 if refused in str(request.body) else 200), {}
 
     with VendorServer(answer) as server:
         sink = PhoenixSink(server.url)
         write(sink, make_evaluation("r1", *scores, record=record))
     documents = [request.body["data"] for request in server.requests if "document" in request.path]
-    assert [len(one) for one in documents] == [1]
-    assert (sink.counts.written, sink.counts.refused) == (1, {"rejected": 1})
+    assert [len(one) for one in documents] == [2, 1, 1]
+    refused = {"rejected": 1, "documents_rejected": 1}
+    assert (sink.counts.written, sink.counts.refused) == (1, refused)
 
 
 def test_phoenix_documents_have_no_explanation_that_is_left_out() -> None:
@@ -360,6 +363,7 @@ def test_datadog_evaluation_metrics() -> None:
     with VendorServer(lambda request: (202, {})) as server:
         sink = DatadogSink("my-app", api_key="dd-secret", url=server.url)
         write(sink, traced(), make_evaluation("b", make_score("7 odd.näme", passed=None, label=None)))
+        write(sink, make_evaluation("c", make_score(), trace=TraceRef(trace_id=TRACE.trace_id)))
     (request,) = server.requests
     assert request.path == "/api/intake/llm-obs/v2/eval-metric"
     assert request.headers["dd-api-key"] == "dd-secret"
@@ -381,4 +385,4 @@ def test_datadog_evaluation_metrics() -> None:
     }
     assert odd["label"] == "m_7_odd_n_me"
     assert "assessment" not in odd
-    assert sink.counts == ScoreCounts(written=2, left_out={"no_value": 1})
+    assert sink.counts == ScoreCounts(written=2, left_out={"no_value": 1, "no_trace": 1})
