@@ -547,6 +547,11 @@ def test_the_screen_learns_from_the_judge_and_says_so(tmp_path: Path) -> None:
         value is not None and (value > 0.7) == (int(one.record_id[1:]) % 4 != 0)
         for value, one in zip(said, late, strict=True)
     )
+    # What it is expected to say tells how often the judge is asked; the screen itself says the same of all.
+    asked = [
+        (int(one.record_id[1:]) % 4 != 0, one.scores[0].inclusion_probability) for one in late if one.scores
+    ]
+    assert max(rate for good, rate in asked if good) < min(rate for good, rate in asked if not good)
     # The next process goes by it from its first turn on; the same pair of judges made it.
     (again,) = learn(path, judge=judge_of(4), screen=signalled_screen(), count=1)
     assert again.screen[0].calibration == fitted.version

@@ -86,6 +86,16 @@ def test_code_comes_before_everything(monkeypatch: pytest.MonkeyPatch, tmp_path:
         monitor.close()
 
 
+def test_a_spool_that_code_names_keeps_what_else_settings_say_of_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "my.toml").write_text('spool = {path = "a.db", lease_seconds = 77.0}')
+    monkeypatch.setenv("STEELYARD_CONFIG", str(tmp_path / "my.toml"))
+    monitor = Monitor(metrics=[], sinks=[], spool=tmp_path / "b.db")
+    monitor.close()
+    assert monitor.options.spool == SpoolSettings(path=tmp_path / "b.db", lease_seconds=77.0)
+
+
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
