@@ -193,3 +193,43 @@ def test_what_the_thread_found_before_counts_as_far_as_it_is_shown(shown: str) -
 def test_what_the_thread_found_for_another_turn_is_not_taken_for_what_is_like_it() -> None:
     assert after(OTHERS, f"Context:\n{MINE}") == []
     assert after(OTHERS, f"Context:\n{MINE[:60]}") == []
+
+
+@pytest.mark.parametrize(
+    ("known", "shown", "is_noted"),
+    [
+        ((HOURS[:40] + "...",), HOURS, True),
+        ((HOURS[:52],), HOURS, True),
+        ((HOURS[:40] + "...",), HOURS[:40] + "...", False),
+        ((HOURS,), f"{HOURS} {TICKETS}", False),
+    ],
+    ids=["a-mark-says-so", "within-a-word", "the-model-saw-no-more", "whole"],
+)
+def test_a_passage_that_goes_on_in_the_prompt_is_noted(
+    known: tuple[str, ...], shown: str, is_noted: bool
+) -> None:
+    assert any("goes on in the prompt" in note for note in notes_of(known, shown)) is is_noted
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_noted"),
+    [
+        (
+            "HISTORY: It was built by Orlin in 1811, of stone out of a quarry that nobody has used since.",
+            True,
+        ),
+        ("SOURCE: hours.md, page 3", False),
+    ],
+)
+def test_much_between_known_passages_that_nobody_saw_come_is_noted(beside: str, is_noted: bool) -> None:
+    notes = notes_of((HOURS, TICKETS), f"{HOURS}\n{beside}\n{TICKETS}\n{beside}")
+    assert any("text beside the retrieved passages" in note for note in notes) is is_noted
+
+
+def notes_of(known: tuple[str, ...], shown: str) -> tuple[str, ...]:
+    """What is doubtful about a turn that retrieved some texts, and showed one to a model."""
+    contexts = tuple(Context(text=one) for one in known)
+    look = Step(kind="retrieval", given=QUESTION, contexts=contexts, at=1)
+    last = call(f"Keep to the leaflet.\n{shown}\n{QUESTION}", "From ten to five.", at=2)
+    turn = Turn(given={"question": QUESTION}, steps=(look, last), answer="From ten to five.")
+    return decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION).notes

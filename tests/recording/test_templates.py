@@ -81,6 +81,44 @@ def test_the_heading_of_the_question_is_no_part_of_what_stands_above_it() -> Non
         assert at < 13 or filled == [passage]
 
 
+@pytest.mark.parametrize(
+    ("template", "passage"),
+    [
+        # A rule that all passages have is theirs.
+        (
+            "Be brief.\nKeep to it.\nPages\n{passage}\n\nasked: {question}",
+            "== {n} ==\nOf {n} days.\n===\nOf {n}.",
+        ),
+        # A passage may hold the label that ends the prompt.
+        (
+            "Be brief.\nKeep to it.\n{question}\nPages\n{passage}\nSay:",
+            "What of {n}?\nSay:\nIt is {n}.\nAnd of {n}?\nSay:\nNot {n}.",
+        ),
+    ],
+)
+def test_a_line_that_passages_share_with_the_template_parts_none(template: str, passage: str) -> None:
+    learnt = PromptTemplates()
+    for n in range(8):
+        question = f"When does the ferry of day {n} leave?"
+        found = learnt.filled_in(
+            template.format(passage=passage.format(n=n), question=question), question=question
+        )
+    assert found == [passage.format(n=7)]
+
+
+def test_the_end_of_a_tag_that_began_before_is_no_part_of_a_passage() -> None:
+    """Prompts of one kind may have a tag or not."""
+    learnt = PromptTemplates()
+    for n in range(16):
+        question, passage = (
+            f"When is day {n}?",
+            f"Of {n}.\n" + ("As ever.\n" if n % 2 else "") + f"It is {n}.",
+        )
+        prompt = f"Be brief.\nKeep to it.\n{question}\nHere it is\n{passage}" + ("\n</data>" if n % 4 else "")
+        found = learnt.filled_in(prompt, question=question)
+    assert found == ["Of 15.\nAs ever.\nIt is 15."]
+
+
 def test_what_somebody_said_is_no_passage() -> None:
     learnt = PromptTemplates()
     template = "Be brief.\nHuman: {asked}\nAI: {said}\nContext:\n{passage}\nQuestion: {question}"

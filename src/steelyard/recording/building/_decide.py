@@ -17,6 +17,7 @@ from steelyard.recording.provenance import (
     find_passages,
     guessed_passages,
     has_empty_place,
+    is_spaceless,
     plain,
     sentence,
     trace_provenance,
@@ -30,6 +31,15 @@ RECEIPT = "contexts: a tool was told more than it returned, which may be no evid
 """Note of a text of a few words by which a tool may only have said that it did something."""
 STATED = "contexts: a few words stand where a look-up found nothing, and are not counted; see turn.contexts"
 """Note of a statement that nothing was found, in whatever language; it may tell something."""
+CUT = (
+    "contexts: a passage goes on in the prompt where the text that is known of it was cut; see turn.contexts"
+)
+"""Note of a passage of which only the beginning was told: a preview, say."""
+_ELLIPSES = ("...", "\u2026")
+_LAST = 40
+"""Characters of a passage by whose end it is found again."""
+_MOST_BETWEEN = 32
+"""Passages beside which other texts are looked for: each takes a search through the prompts."""
 _MOST_STATED = 12
 """Words of such a statement."""
 _LEAST_BESIDE = 0.3
@@ -60,8 +70,10 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     if texts:
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
-        if MORE not in notes and _is_widened(origin, prompts, question):
+        if MORE not in notes and _is_widened(origin, turn, prompts, question):
             notes = [*notes, MORE]
+        if any(_goes_on(one.text, prompts) for one in origin.contexts[:_MOST_BETWEEN]):
+            notes = [*notes, CUT]
         notes = [*origin.notes, *notes, *_receipts(origin, sources)]
         return replace(_without_copies(origin, sources), notes=tuple(notes))
     if (brought := _brought(trace)) is not None:
@@ -93,8 +105,8 @@ def _receipts(origin: Origin, sources: Sources) -> list[str]:
     return [RECEIPT] * any(one.text in sources.look_ups.receipts for one in origin.contexts)
 
 
-def _is_widened(origin: Origin, prompts: Sequence[str], question: str) -> bool:
-    """Whether a part of a prompt that is named as passages are holds much beside the known ones."""
+def _is_widened(origin: Origin, turn: Turn, prompts: Sequence[str], question: str) -> bool:
+    """Whether a prompt holds much beside the known passages: between them, or in a part with their name."""
     texts = [one.text for one in origin.contexts]
     short = [prompt for prompt in prompts if len(prompt) <= _LONGEST_DIVIDED]
     shown = [{text for text in texts if text in prompt} for prompt in short]
@@ -103,7 +115,40 @@ def _is_widened(origin: Origin, prompts: Sequence[str], question: str) -> bool:
     if not roomy or not all(any(text in prompt for prompt in prompts) for text in texts):
         return False
     known = list(map(plain, texts))
-    return any(surrounds(plain(part), known) for one in roomy for part in guessed_passages(one, question))
+    if any(surrounds(plain(part), known) for one in roomy for part in guessed_passages(one, question)):
+        return True
+    between = [part for one in roomy for part in _between(one, texts)]
+    said = [text for call in (*turn.earlier, *turn.calls) for text in call.replies] if between else ()
+    return any(surrounds(_without(plain(part), map(plain, said)), known) for part in between)
+
+
+def _between(prompt: str, texts: Sequence[str]) -> list[str]:
+    """What stands from the first known passage to the end of the last one, if there are a few."""
+    if len(texts) > _MOST_BETWEEN:
+        return []
+    found = sorted((at, at + len(text)) for text in texts if (at := prompt.find(text)) >= 0)
+    return [prompt[found[0][0] : max(end for _, end in found)]] if len(found) > 1 else []
+
+
+def _without(text: str, parts: Iterable[str]) -> str:
+    for part in parts:
+        text = text.replace(part, " ") if part else text
+    return text
+
+
+def _goes_on(text: str, prompts: Sequence[str]) -> bool:
+    """Whether a prompt shows how a text goes on: where its mark says that it was cut, or within a word."""
+    text = text.rstrip()
+    mark = next((mark for mark in _ELLIPSES if text.endswith(mark)), "")
+    end = text[: len(text) - len(mark)][-_LAST:]
+    if not end.strip() or not (mark or (end[-1].isalnum() and not is_spaceless(end[-1]))):
+        return False
+    if mark and any(text in prompt for prompt in prompts):
+        return False
+    places = ((prompt, prompt.find(end) + len(end)) for prompt in prompts if end in prompt)
+    return any(
+        prompt[at : at + _LAST].strip() if mark else prompt[at : at + 1].isalnum() for prompt, at in places
+    )
 
 
 def _has_room(prompt: str, held: Iterable[str]) -> bool:

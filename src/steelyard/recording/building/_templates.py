@@ -204,8 +204,10 @@ def _between(pieces: list[str], hashes: list[int], fixed: set[int], repeated: se
     counts = Counter(hashes)
     slots: list[list[tuple[str, bool]]] = [[]]
     is_said = False
-    for piece, one in zip(pieces, hashes, strict=True):
-        is_own = one in fixed and (counts[one] == 1 or one == _ASKED)
+    for at, (piece, one) in enumerate(zip(pieces, hashes, strict=True), 1):
+        # What ends the prompt is the template's, although passages may hold the like; a rule may be theirs.
+        is_single = counts[one] == 1 and _has_words(piece)
+        is_own = one in fixed and (is_single or one == _ASKED or at == len(pieces))
         if is_own or (names_speaker(piece) and one in fixed | repeated):
             if one == _ASKED and _is_heading(slots[-1]):
                 slots[-1].pop()
@@ -219,7 +221,7 @@ def _between(pieces: list[str], hashes: list[int], fixed: set[int], repeated: se
 def _is_heading(slot: list[tuple[str, bool]]) -> bool:
     """Whether words of many prompts that end no sentence stand right above the question: its own heading."""
     piece, repeated = slot[-1] if slot else ("", False)
-    return repeated and any(map(str.isalnum, piece)) and not piece.endswith(_SENTENCE_ENDS)
+    return repeated and _has_words(piece) and not piece.endswith(_SENTENCE_ENDS)
 
 
 def _within(slot: list[tuple[str, bool]]) -> list[str]:
@@ -228,7 +230,21 @@ def _within(slot: list[tuple[str, bool]]) -> list[str]:
     if not varies:
         return []
     is_whole = len(varies) == varies[-1] - varies[0] + 1
-    return [piece for piece, _ in slot[varies[0] : varies[-1] + 1 if is_whole else None]]
+    found = [piece for piece, _ in slot[varies[0] : varies[-1] + 1 if is_whole else None]]
+    while found and _only_ends(found[-1], found):
+        found.pop()
+    return found
+
+
+def _has_words(piece: str) -> bool:
+    return any(map(str.isalnum, piece))
+
+
+def _only_ends(last: str, pieces: list[str]) -> bool:
+    """Whether a last line is a rule, or the end of a tag that began before."""
+    if not _has_words(last):
+        return True
+    return last[:2] == "</" and last[-1] == ">" and not any(f"<{last[2:-1]}" in one for one in pieces)
 
 
 TEMPLATES = PromptTemplates()

@@ -55,6 +55,7 @@ from steelyard.recording.provenance._tools import names_passages as names_passag
 from steelyard.recording.provenance._turn import is_turn as is_turn
 from steelyard.recording.provenance._turn import notes_on_predecessors as notes_on_predecessors
 from steelyard.recording.provenance._words import is_history as is_history
+from steelyard.recording.provenance._words import is_spaceless as is_spaceless
 from steelyard.recording.provenance._words import names_speaker as names_speaker
 from steelyard.recording.provenance._words import plain as plain
 from steelyard.recording.provenance._words import plain_line as plain_line

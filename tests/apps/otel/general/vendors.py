@@ -57,6 +57,38 @@ def service_whose_search_has_results() -> Trace:
     return trace
 
 
+@shape(Turn(without="guessed"))
+def adapter_with_an_event_for_each_document_by_its_number() -> Trace:
+    """Ids alone stand on the span of the search, and each text in an event that is called by its number."""
+    found = [
+        event(f"retrieved_doc_{n}", {"doc.rank": n, "doc.chunk_id": f"d{n}", "doc.preview": text})
+        for n, text in enumerate(PASSAGES)
+    ]
+    trace = Trace("adapter")
+    with trace.span("rag-trace", {"input.value": QUESTION, "output.value": ANSWER}):
+        ids = [f"d{n}" for n in range(len(PASSAGES))]
+        trace.leaf("retrieval", {"input.value": QUESTION, "output.value": ids}, events=found)
+        trace.leaf("generation", {"input.value": prompt(), "output.value": ANSWER})
+    return trace
+
+
+@shape(Turn(without="guessed"))
+def langfuse_message_under_a_name_of_its_own() -> Trace:
+    """A bot's message stands beside other fields, and a tag that is cut away stands around the reply."""
+
+    def observed(kind: str, given: object, came: object) -> dict[str, str]:
+        told = {"type": kind, "input": given, "output": came}
+        return {f"langfuse.observation.{key}": compact(value) for key, value in told.items()}
+
+    found = [{"chunk_id": f"d{n}", "text": text} for n, text in enumerate(PASSAGES)]
+    trace = Trace("langfuse-sdk")
+    message = {"message_id": "m1", "text": QUESTION, "lang": "en"}
+    with trace.span("process-message", observed("span", message, {"response": ANSWER, "status": "sent"})):
+        trace.leaf("search", observed("retriever", QUESTION, found))
+        trace.leaf("llm", observed("generation", _SENT, f"<response>{ANSWER}</response>"))
+    return trace
+
+
 def _by_hand(found: object, *, asked: str = QUESTION, sent: str = "") -> Trace:
     """A service that writes a span of its own for its search, and has the model's client instrumented."""
     trace = Trace("my.service")

@@ -111,7 +111,8 @@ def _step(
     """What a model call was sent, or a step was asked, and the answer; nothing where either is not told."""
     answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
     sent = _sent(told, given) if kind == "llm" else ()
-    if not (answer and (sent if kind == "llm" else question)) and not broken:
+    is_told = sent if kind == "llm" else question or isinstance(given, Mapping)
+    if not (answer and is_told) and not broken:
         return {}
     parts = {"answer": answer, "variables": _variables(told)}
     if kind == "llm":
@@ -168,13 +169,15 @@ def own_texts(span: Span, *, anywhere: bool = False) -> dict[str, str]:
 def _by_name(span: Span) -> dict[str, Any]:
     """What a span and its events say by the last one or two words of its name, in snake case.
 
-    Events stand as a list under their own name too, in the plural: one for each `document`, or `hit`.
+    Events stand as a list under their own name too, in the plural: one for each `document`, `hit` or `doc_1`.
     """
     events = [event for event in span.events if event.name != "exception"][:_MOST_KEYS]
     told = [*span.attributes.items(), *(pair for event in events for pair in event.attributes.items())]
     listed: dict[str, list[Any]] = {}
     for event in events:
-        listed.setdefault(f"{event.name}s", []).append(dict(event.attributes))
+        name = event.name.rstrip("0123456789").rstrip("_-. ")
+        named = {key.rpartition(".")[2]: value for key, value in event.attributes.items()}
+        listed.setdefault(f"{name}s", []).append(named)
     found: dict[str, Any] = {}
     for key, value in [*told[:_MOST_KEYS], *listed.items()]:
         words = re.split(r"[.:/ ]", _CAMEL.sub("_", key).lower())
