@@ -70,11 +70,9 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     if texts:
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
-        if MORE not in notes and _is_widened(origin, turn, prompts, question):
-            notes = [*notes, MORE]
-        if any(_goes_on(one.text, prompts) for one in origin.contexts[:_MOST_BETWEEN]):
-            notes = [*notes, CUT]
-        notes = [*origin.notes, *notes, *_receipts(origin, sources)]
+        is_widened = MORE not in notes and _is_widened(origin, turn, prompts, question)
+        notes = [*origin.notes, *notes, *[MORE] * is_widened, *_cut_short(origin, prompts)]
+        notes += _receipts(origin, sources)
         return replace(_without_copies(origin, sources), notes=tuple(notes))
     if (brought := _brought(trace)) is not None:
         return brought
@@ -108,32 +106,34 @@ def _receipts(origin: Origin, sources: Sources) -> list[str]:
 def _is_widened(origin: Origin, turn: Turn, prompts: Sequence[str], question: str) -> bool:
     """Whether a prompt holds much beside the known passages: between them, or in a part with their name."""
     texts = [one.text for one in origin.contexts]
-    short = [prompt for prompt in prompts if len(prompt) <= _LONGEST_DIVIDED]
-    shown = [{text for text in texts if text in prompt} for prompt in short]
-    roomy = [prompt for prompt, held in zip(short, shown, strict=True) if _has_room(prompt, held)]
+    roomy = [prompt for prompt in prompts if len(prompt) <= _LONGEST_DIVIDED and _has_room(prompt, texts)]
     # Passages that are written in another form may have it all around them, too.
     if not roomy or not all(any(text in prompt for prompt in prompts) for text in texts):
         return False
-    known = list(map(plain, texts))
-    if any(surrounds(plain(part), known) for one in roomy for part in guessed_passages(one, question)):
-        return True
-    between = [part for one in roomy for part in _between(one, texts)]
-    said = [text for call in (*turn.earlier, *turn.calls) for text in call.replies] if between else ()
-    return any(surrounds(_without(plain(part), map(plain, said)), known) for part in between)
+    named = (part for one in roomy for part in guessed_passages(one, question))
+    known, between = list(map(plain, texts)), _between(roomy, texts)
+    return any(surrounds(part, known) for part in (*map(plain, named), *_beside_replies(turn, between)))
 
 
-def _between(prompt: str, texts: Sequence[str]) -> list[str]:
-    """What stands from the first known passage to the end of the last one, if there are a few."""
-    if len(texts) > _MOST_BETWEEN:
-        return []
-    found = sorted((at, at + len(text)) for text in texts if (at := prompt.find(text)) >= 0)
-    return [prompt[found[0][0] : max(end for _, end in found)]] if len(found) > 1 else []
+def _beside_replies(turn: Turn, parts: Iterable[str]) -> list[str]:
+    """Parts of a prompt without what models replied."""
+    said = {plain(text) for call in (*turn.earlier, *turn.calls) for text in call.replies} - {""}
+    found = list(map(plain, parts))
+    for text in said if found else ():
+        found = [part.replace(text, " ") for part in found]
+    return found
 
 
-def _without(text: str, parts: Iterable[str]) -> str:
-    for part in parts:
-        text = text.replace(part, " ") if part else text
-    return text
+def _between(prompts: Iterable[str], texts: Sequence[str]) -> Iterator[str]:
+    """What stands from the first known passage of each prompt to the end of the last, if there are a few."""
+    for prompt in prompts if len(texts) <= _MOST_BETWEEN else ():
+        found = sorted((at, at + len(text)) for text in texts if (at := prompt.find(text)) >= 0)
+        if len(found) > 1:
+            yield prompt[found[0][0] : max(end for _, end in found)]
+
+
+def _cut_short(origin: Origin, prompts: Sequence[str]) -> list[str]:
+    return [CUT] * any(_goes_on(one.text, prompts) for one in origin.contexts[:_MOST_BETWEEN])
 
 
 def _goes_on(text: str, prompts: Sequence[str]) -> bool:
@@ -151,9 +151,9 @@ def _goes_on(text: str, prompts: Sequence[str]) -> bool:
     )
 
 
-def _has_room(prompt: str, held: Iterable[str]) -> bool:
+def _has_room(prompt: str, texts: Sequence[str]) -> bool:
     """Whether much may stand beside the passages it holds: mostly the rest is a few lines of a template."""
-    size = sum(map(len, held))
+    size = sum(len(text) for text in set(texts) if text in prompt)
     return size > 0 and len(prompt) - size >= _LEAST_BESIDE * size
 
 
