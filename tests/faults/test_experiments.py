@@ -13,8 +13,7 @@ import pytest
 from faults.chains import langchain
 from faults.corpus import likeness
 from faults.faults import EXPECTED, FAULTS, Setting, settings
-from faults.flows import langgraph
-from faults.judging import perfect
+from faults.flows import langgraph, perfect
 from steelyard.diagnosis import Experiments, Laboratory, experiment
 from steelyard.engine import evaluate_one
 from steelyard.judge import LocalJudge

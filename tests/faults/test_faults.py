@@ -10,8 +10,7 @@ import pytest
 
 from faults.chains import langchain, llamaindex
 from faults.faults import EXPECTED, FAULTS, Fault, Setting, settings
-from faults.flows import langgraph, workflow
-from faults.judging import diagnosed, perfect
+from faults.flows import diagnosed, langgraph, perfect, workflow
 from steelyard.record import Record
 
 CHAINS: dict[str, Callable[[Setting], Record]] = {

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.runnables import RunnableLambda
 
 from steelyard.cli.demo._chain import build_chain
-from steelyard.golden import Case
+from steelyard.golden import Case, GoldenSet, Run, run_golden
 
 LET_GO = threading.Event()
 LAMPS = "Ada lit the lamp in 1811."
@@ -80,3 +80,18 @@ async def blocking(question: str) -> str:
         while not LET_GO.is_set():
             time.sleep(0.05)  # noqa: ASYNC251 - on purpose
     return LAMPS
+
+
+WEIGHING = GoldenSet(
+    name="weighing",
+    cases=(
+        Case(question="Where were many Roman steelyards found?", reference="At Pompeii.", tags=("rome",)),
+        Case(question="How many milligrams is a carat?", reference="200 milligrams.", tags=("units",)),
+        Case(question="How much does a blue whale weigh?", kind="unanswerable"),
+    ),
+)
+
+
+def ask(app: object, *questions: str, **options: object) -> Run:
+    golden = GoldenSet(cases=tuple(Case(question=question) for question in questions))
+    return run_golden(golden, app, metrics=[], **options)

@@ -18,7 +18,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 
 from golden import apps
-from golden.asking import WEIGHING, ask
+from golden.apps import WEIGHING, ask
 from steelyard.golden import Case, GoldenSet, Message, app_from, read_reply, run_golden
 from steelyard.record import Context, Record
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from golden import apps
-from golden.asking import WEIGHING, ask
+from golden.apps import WEIGHING, ask
 from judge_server import JudgeServer
 from steelyard.errors import ConfigurationError, JudgeRejected
 from steelyard.golden import Case, GoldenSet, arun_golden, junit_xml, markdown_summary, run_golden

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
+import os
 import sqlite3
+import stat
+import sys
 import threading
 import time
 import unicodedata
@@ -13,20 +17,34 @@ import weakref
 from collections.abc import Callable, Coroutine
 from contextlib import closing
 from functools import wraps
-from typing import ParamSpec
+from pathlib import Path
+from typing import Any, ParamSpec
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from report.parts import results, turn
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.forks import transaction
 from steelyard._internal.lazy import lazy_exports
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
-from steelyard._internal.text import printable, shorten, visible
+from steelyard._internal.text import (
+    error_place,
+    error_words,
+    printable,
+    redacted,
+    redacted_url,
+    shorten,
+    visible,
+)
 from steelyard._internal.threads import DaemonExecutor, ExitInThread, LoopThread, ThreadHangs
+from steelyard._internal.typed import PiecewiseDecoder, json_pieces, json_value
+from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.golden import Case, GoldenSet, Run
 from waiting import until
 
 Args = ParamSpec("Args")
@@ -336,3 +354,181 @@ def test_a_transaction_that_fails_leaves_nothing_and_holds_up_no_other() -> None
             except KeyboardInterrupt:
                 pass
         assert db.execute("SELECT name FROM names").fetchall() == [("kept",)]
+
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
+
+
+def a_golden_set(path: Path) -> None:
+    GoldenSet(name="set", cases=(Case(id="1", question="Who is ill?"),)).save(path)
+
+
+def a_run(path: Path) -> None:
+    Run(golden="set", version="1", app="a:b", judge="local", cases=()).save(path)
+
+
+def exported_labels(path: Path) -> None:
+    db = path.with_name("results.db")
+    results(db, [turn(1, 0.5)])
+    assert CliRunner().invoke(build(), ["labels", "export", f"{path}", "--db", f"{db}"]).exit_code == 0
+
+
+def scores(path: Path) -> None:
+    turns = path.with_name("turns.jsonl")
+    turns.write_text(json.dumps({"question": "Who is ill?", "contexts": ["Ann is."], "answer": "Ann is."}))
+    assert CliRunner().invoke(build(), ["score", f"{turns}", "--out", f"{path}"]).exit_code == 0
+
+
+@pytest.mark.parametrize("write", [a_golden_set, a_run, exported_labels, scores])
+def test_a_new_file_of_texts_is_for_its_owner_alone(write: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    before = os.umask(0)
+    try:
+        write(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        # Whoever gave others the right has said so, and a later writing keeps it.
+        path.chmod(0o644)
+        write(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    finally:
+        os.umask(before)
+
+
+KEY = "planted-key-93f1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://user:{KEY}@host/v1 cannot be reached",
+        f"GET https://host/v1?api_key={KEY}&page=2",
+        f"https://host/?a=1&access_token={KEY}",
+        f"Authorization: Bearer {KEY}",
+        f"authorization: basic {KEY}==",
+        f'{{"api_key": "{KEY}"}}',
+        f"DD-API-KEY: {KEY}",
+        f"password={KEY}; host=db",
+        f"Incorrect API key provided: sk-proj-{KEY}",
+        f"lsv2_pt_{KEY} is not a key",
+        f"the server said {KEY}",
+    ],
+)
+def test_keys_leave_a_text(text: str) -> None:
+    shown = redacted(text, secrets=[KEY] if text.startswith("the server") else [])
+    assert "93f1" not in shown
+    assert "***" in shown
+
+
+def test_ordinary_text_stays() -> None:
+    text = "The monkey: a key figure at https://host/path?page=2; tokens: 12; basic facts, bearer of news"
+    assert redacted(text, secrets=["a", ""]) == text
+
+
+def test_addresses_are_shown_without_user_query_and_fragment() -> None:
+    assert redacted_url(f"https://u:{KEY}@host:8080/a/b?api_key={KEY}#{KEY}") == "https://host:8080/a/b"
+    assert KEY not in redacted_url(f"http://[{KEY}")
+    assert KEY not in redacted_url(f"sqlite:///file.db?key={KEY}")
+    assert KEY not in redacted_url(f"nats:token={KEY}")
+
+
+def test_errors_are_shown_by_type_and_status() -> None:
+    assert error_words(ValueError(KEY)) == "ValueError"
+    assert error_words(OSError(28, "No space left on device", KEY)) == "OSError (No space left on device)"
+    with closing(sqlite3.connect(":memory:")) as db, pytest.raises(sqlite3.OperationalError) as caught:
+        db.execute(f'SELECT "{KEY}" FROM nowhere')
+    assert error_words(caught.value) == "OperationalError (SQLITE_ERROR)"
+
+
+def test_time_grows_with_the_length_only() -> None:
+    def seconds(times: int) -> float:
+        text = ("://" + "a" * 50 + "api_key" * 50 + "=" + "bearer " * 20 + "sk-" * 50) * times
+        started = time.thread_time()
+        redacted(text)
+        return time.thread_time() - started
+
+    small = min(seconds(20) for _ in range(3))
+    assert min(seconds(80) for _ in range(3)) < 12 * small
+
+
+def test_of_two_keys_of_which_one_begins_the_other_nothing_is_left() -> None:
+    for keys in (["plain-words", "plain-words-and-more"], ["plain-words-and-more", "plain-words"]):
+        assert redacted("plain-words-and-more, plain-words", secrets=keys) == "***, ***"
+
+
+def test_an_error_of_a_user_is_shown_by_where_it_was_raised() -> None:
+    def raises() -> None:
+        raise ValueError(KEY)
+
+    with pytest.raises(ValueError) as caught:
+        raises()
+    line = raises.__code__.co_firstlineno + 1
+    assert error_place(caught.value) == f"ValueError ({__file__}, line {line})"
+    assert error_place(ValueError(KEY)) == "ValueError"
+
+
+LONG = "x" * 60_000
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=30,
+)
+
+
+def long(value: object) -> list[object]:
+    """A list and an object that no window holds, around a value."""
+    return [value, {"a": value, LONG: [LONG] * 3, "b": [value] * 40}, value]
+
+
+@settings(max_examples=60, deadline=None)
+@given(plain)
+def test_what_is_written_in_pieces_is_read_in_pieces(value: object) -> None:
+    for given_value in (value, long(value)):
+        text = "".join(json_pieces(given_value))
+        assert text == json.dumps(given_value, ensure_ascii=False, separators=(",", ":"))
+        assert json_value(text) == given_value
+        if text.isascii():
+            assert json_value(text.encode("ascii")) == given_value
+
+
+@pytest.mark.parametrize("end", ["]", "", "]]", ",]", "] x", '"', "}", "nul]", ",NaN"])
+def test_long_text_that_is_not_json_is_refused_as_short_text_is(end: str) -> None:
+    text = f'[{{"a": [1, 2]}}, "{LONG}"{end}'
+    try:
+        expected = json.loads(text)
+    except ValueError as error:
+        with pytest.raises(ValueError) as caught:
+            json_value(text)
+        assert str(caught.value) == str(error)
+    else:
+        assert json_value(text) == expected
+
+
+def test_characters_that_stand_across_pieces_are_read_whole() -> None:
+    for start in range(4):
+        text = json.dumps(["a" * start + "\U0001f600中é" * 100_000], ensure_ascii=False)
+        assert json_value(text.encode()) == json_value(b"\xef\xbb\xbf" + text.encode()) == json.loads(text)
+    with pytest.raises(ValueError):
+        json_value(text.encode()[:-3])
+
+
+def test_long_text_is_not_read_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps([[LONG, number] for number in range(50)])
+    expected = json.loads(text)
+    monkeypatch.delattr(json, "loads")
+    assert json_value(text) == json_value(text.encode()) == expected
+
+
+def test_hooks_and_limits_hold_in_pieces_too() -> None:
+    def refuse(name: str) -> Any:
+        raise ValueError(name)
+
+    decoder = PiecewiseDecoder(parse_constant=refuse, object_pairs_hook=tuple)
+    assert decoder.decode(f'{{"a": {{"b": 1}}, "c": "{LONG}"}}') == (("a", (("b", 1),)), ("c", LONG))
+    with pytest.raises(ValueError, match="NaN"):
+        decoder.decode(f'["{LONG}", NaN]')
+    with pytest.raises(ValueError):
+        "".join(json_pieces([LONG, float("nan")], allow_nan=False))
+    with pytest.raises(RecursionError):
+        json_value("[" * 100_000)
+    assert len(list(json_pieces(["x"] * 10))) == 1
+    assert max(map(len, json_pieces([LONG] * 100))) < 2 * len(LONG)

@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from months.deploys import deployed
 from months.looking import findings, told
-from months.traffic import month
+from months.traffic import deployed, month
 from steelyard.stats import find_deploys
 
 _SEEN = 0.99

@@ -19,6 +19,7 @@ import pytest
 from online.helpers import FAITHFUL, finish, kind_judge, turn
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
+from steelyard.metrics import Metric
 from steelyard.online import (
     Monitor,
     MonitorOptions,
@@ -28,7 +29,7 @@ from steelyard.online import (
     settings_file,
 )
 from steelyard.online._settings import PlainOptions, meanings
-from steelyard.sinks import read_evaluations
+from steelyard.sinks import Sink, read_evaluations
 
 _FILE = """
 sample_rate = 0.2
@@ -318,3 +319,56 @@ def test_the_file_of_settings_explains_every_option_and_all_of_it_can_be_used(
     Monitor().close()
     with pytest.raises(ConfigurationError, match="'budget' cannot be set here; write it"):
         settings_file({"budget": {}})
+
+
+ODD = (
+    *("", " ", "-1", "0", "1e400", "inf", "-inf", "nan", "1e308", "9" * 40, "-" + "9" * 40, "true", "0x10"),
+    *(
+        "[]",
+        "{}",
+        "[1]",
+        "{a=1}",
+        "[[1]]",
+        "'x'",
+        "\udcff",
+        "1979-05-27",
+        "07:32:00",
+        "x" * 10_000,
+        "../..",
+        "/",
+    ),
+    *("{path=1}", "{model=1}", "[{a=1}]", "[{name=1}]", "nats://", "openai:", ":", "sqlite:", "jsonl:"),
+    *("/", "postgresql://[", "http://["),
+)
+_ENTRIES = {
+    "budget": ("cost_per_day", "requests_per_hour", "price"),
+    "spool": ("path", "max_bytes", "lease_seconds", "durability", "evaluate"),
+    "suspicion": ("rate",),
+    "canaries": ("rate", "share"),
+    "metric_rates": ("faithfulness",),
+}
+NAMES = (
+    *(field.name for field in fields(Settings)),
+    *(f"{table}__{entry}" for table, entries in _ENTRIES.items() for entry in entries),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore")
+def test_an_odd_value_is_refused_or_means_something(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    variable = f"STEELYARD_{name.upper()}"
+    metrics: list[Metric] | None = None if name == "metrics" else []
+    sinks: list[Sink] | None = None if name.startswith(("sinks", "alarm")) else []
+    for value in ODD:
+        monkeypatch.setenv(variable, value)
+        try:
+            monitor = Monitor(metrics=metrics, sinks=sinks)
+        except ConfigurationError:
+            continue
+        # No time in which nothing can be judged, masked or written is taken.
+        assert all(getattr(monitor.options, one) > 0 for one in ("deadline", "mask_timeout", "sink_timeout"))
+        # A time that was taken is one that a thread can wait for.
+        assert monitor.close(monitor.options.exit_timeout) == 0

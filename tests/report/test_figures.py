@@ -14,14 +14,19 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from online.helpers import FAITHFUL, yes
+from online.helpers import turn as recorded
 from report.parts import NOON, results, turn
 from stats.agreement import adjusted_rand
 from steelyard.errors import ConfigurationError
+from steelyard.online import Monitor
 from steelyard.report import print_figures, render_html, report
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
 from steelyard.scores import Diagnosis, Evaluation, Score
+from steelyard.sinks import SQLiteSink
 from steelyard.stats import weighted_mean
+from steelyard.testing import ScriptedJudge
 
 DAY = NOON // 86400 * 86400
 
@@ -400,3 +405,49 @@ def test_a_note_stands_where_its_cause_does_and_nowhere_else(name: str, tmp_path
     assert len(notes) == len(begin)
     for note, words in zip(notes, begin, strict=True):
         assert note.startswith(words)
+
+
+def monitored(path: Path, *, rate: float, turns: int) -> None:
+    monitor = Monitor(metrics=FAITHFUL, judge=ScriptedJudge(yes), sinks=[SQLiteSink(path)], sample_rate=rate)
+    for number in range(turns):
+        monitor.submit(recorded(f"turn {number} of {turns}"))
+    monitor.close()
+
+
+def test_turns_that_were_not_judged_are_counted_over_all_runs(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    monitored(path, rate=1.0, turns=3)
+    monitored(path, rate=0.3, turns=60)
+    made = report(path)
+    funnel = made.figures.funnel
+    assert funnel is not None
+    assert (funnel.runs, funnel.seen) == (2, 63)
+    assert funnel.accepted == funnel.evaluated == made.figures.totals.turns
+    assert funnel.skipped == {"sampled_out": 63 - funnel.accepted}
+    assert 3 < funnel.accepted < 63
+    page = render_html(made.figures)
+    assert "not judged, sampled out" in page and "2 Monitors saw" in page
+    console = Console(width=120, record=True, file=(tmp_path / "out").open("w", encoding="utf-8"))
+    print_figures(console, made.figures)
+    console.file.close()
+    assert "63  seen" in console.export_text()
+
+
+def test_a_file_without_counts_says_so(tmp_path: Path) -> None:
+    path = results(tmp_path / "s.db", [turn(1, 0.5)])
+    made = report(path).figures
+    assert made.funnel is None
+    assert "No Monitor has stored" in render_html(made)
+
+
+def test_counts_that_cannot_be_read_or_are_hostile_do_no_harm(tmp_path: Path) -> None:
+    path = results(tmp_path / "s.db", [turn(1, 0.5)])
+    rows = ["{half", "[]", '{"seen": "x", "skipped": 3, "dead": {"<b>\u202e": 2}}']
+    with closing(sqlite3.connect(path)) as connection:
+        for number, counts in enumerate(rows):
+            connection.execute("INSERT INTO ledger VALUES (?, 'h', 1, 1, 2, ?)", (str(number), counts))
+        connection.commit()
+    made = report(path).figures
+    assert made.funnel is not None and (made.funnel.runs, made.funnel.seen) == (1, 0)
+    page = render_html(made)
+    assert "<b>\u202e" not in page and "impossible to judge, &lt;b&gt;" in page
