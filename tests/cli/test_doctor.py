@@ -23,7 +23,7 @@ from cli.running import Outcome, Steelyard
 from collect.parts import ANSWER, QUESTION, TEXTS, protobuf, turn_spans
 from sinks.vendor_server import VendorServer
 from steelyard import Context, Monitor, Record
-from steelyard.cli import _server
+from steelyard.cli.commands import _serve
 from steelyard.errors import JudgeRejected
 from steelyard.metrics import Faithfulness
 from steelyard.testing import ScriptedJudge
@@ -292,8 +292,8 @@ async def refuses(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    monkeypatch.setattr(_server, "_LOOK", 0.6)
-    http = _server.bounded_protocol()
+    monkeypatch.setattr(_serve, "_LOOK", 0.6)
+    http = _serve.bounded_protocol()
     server = uvicorn.Server(uvicorn.Config(refuses, http=http, log_level="critical", lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

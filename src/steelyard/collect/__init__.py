@@ -8,11 +8,11 @@ spool; what has been handed over safely leaves the journal.
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.collect._app import app
 from steelyard.collect._collector import Collector, CollectorCounts
+from steelyard.collect._collector import ReadExport as ReadExport
+from steelyard.collect._collector import Signal as Signal
+from steelyard.collect._collector import SpanReader as SpanReader
 from steelyard.collect._journal import JournalFull as JournalFull
 from steelyard.collect._journal import SpanJournal as SpanJournal
-from steelyard.collect._protocol import ReadExport as ReadExport
-from steelyard.collect._protocol import Signal as Signal
-from steelyard.collect._protocol import SpanReader as SpanReader
 
 __all__ = [
     "Collector",

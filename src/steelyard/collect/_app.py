@@ -11,16 +11,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from steelyard._internal.text import LOOPBACK, error_words
 from steelyard._internal.threads import DaemonExecutor
+from steelyard.collect._collector import ReadExport, Signal, SpanReader
 from steelyard.collect._journal import JournalFull
-from steelyard.collect._protocol import ReadExport, Receiver, Signal
 from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
@@ -86,6 +87,24 @@ def _unpacked(inflate: zlib._Decompress, chunk: bytes, most: int) -> bytes:
     if inflate.unused_data:
         raise _Refused("encoding", 400, "bytes follow the end of the compressed body")
     return found
+
+
+class Receiver(Protocol):
+    """Takes what the endpoint has read; a `Collector` is one."""
+
+    @property
+    def reader(self) -> SpanReader[Any]:
+        """Reads requests and answers them."""
+
+    @property
+    def counts(self) -> DataclassInstance:
+        """What became of everything so far."""
+
+    async def store(self, export: ReadExport, *, signal: Signal) -> None:
+        """Return when the spans, or the log records, of a request are safe; raises what a Collector does."""
+
+    def refuse(self, cause: str) -> None:
+        """Count a request that was not taken."""
 
 
 def app(

@@ -15,15 +15,71 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_place, error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.collect._journal import JournalFull, SpanJournal
-from steelyard.collect._protocol import ReadExport, Signal, SpanReader
 from steelyard.online import Monitor
 from steelyard.record import Record, TraceRef
+
+Signal = Literal["traces", "logs"]
+"""What a request is about, as its path says."""
+
+
+class ReadExport(Protocol):
+    """What one request holds."""
+
+    @property
+    def pieces(self) -> Mapping[str, bytes]:
+        """What it holds of each trace, by trace id."""
+
+    @property
+    def spans(self) -> int:
+        """How many spans there are in the pieces."""
+
+    @property
+    def log_records(self) -> int:
+        """How many log records there are in the pieces; those without a model call's content are not."""
+
+    @property
+    def refused(self) -> int:
+        """Spans, or log records with content, that were left out."""
+
+
+_Export = TypeVar("_Export", bound=ReadExport)
+
+
+class SpanReader(Protocol[_Export]):
+    """Reads requests, answers them, and puts turns together; `take` and what follows run in one thread."""
+
+    def read(self, body: bytes, *, is_json: bool, signal: Signal, session: str) -> _Export:
+        """Take a request apart by trace; spans that name no session are given this one."""
+
+    def success(self, export: _Export, *, is_json: bool) -> bytes:
+        """The body that answers a request whose spans or log records are safe."""
+
+    def failure(self, message: str, *, is_json: bool, passes: bool) -> bytes:
+        """The body that answers any other request; `passes` where it may be sent again."""
+
+    def take(self, piece: bytes, now: float) -> None:
+        """Read what a request held of one trace. May raise anything."""
+
+    def ready(self, now: float) -> list[Record]:
+        """Take out every turn that is complete now."""
+
+    def holds(self, trace_id: str) -> bool:
+        """Whether anything of a trace may still become a turn, or part of one."""
+
+    @property
+    def spans(self) -> int:
+        """Spans and log records that are held until their turns are complete."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What became of spans and traces."""
+
 
 _log = SafeLogger("steelyard.collect")
 # How late a trace may be noticed as complete where no new spans come.

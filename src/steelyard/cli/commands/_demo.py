@@ -289,7 +289,7 @@ def demo(
 
 
 def _serve(db: str) -> None:
-    from steelyard.cli._server import check_uvicorn, serve_until_stopped
+    from steelyard.cli.commands._serve import check_uvicorn, serve_until_stopped
 
     check_uvicorn("serve")
     with TemporaryDirectory() as folder:

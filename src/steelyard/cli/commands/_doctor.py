@@ -271,7 +271,7 @@ _EXPECTED = frozenset({"spans", "log_records", "turns"})
 
 def _look_at_spans(port: int, *, turns: int) -> int:
     """Receive OTLP on this machine until so many turns were shown, or Ctrl-C; returns the exit status."""
-    from steelyard.cli._server import check_uvicorn, obey_once, serve_until_stopped
+    from steelyard.cli.commands._serve import check_uvicorn, obey_once, serve_until_stopped
     from steelyard.collect import app
     from steelyard_opentelemetry.received import ReceivedSpans
 
