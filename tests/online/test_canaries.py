@@ -17,8 +17,7 @@ from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge import LocalJudge
 from steelyard.judge.middleware import Cache
 from steelyard.online import Canaries, CanaryReading, Monitor, load_settings
-from steelyard.online._canaries import candidates
-from steelyard.online._canary_options import ENOUGH
+from steelyard.online._canaries import ENOUGH, candidates
 from steelyard.probing import load_probes
 from steelyard.questions import Answer, Question, Request, Supported, YesNo
 from steelyard.record import Context, Record

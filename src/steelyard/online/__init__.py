@@ -2,9 +2,8 @@
 
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.online._budget import Budget, Price
-from steelyard.online._canary_options import Canaries
-from steelyard.online._canary_options import CanaryReading as CanaryReading
-from steelyard.online._options import MonitorOptions
+from steelyard.online._canaries import CanaryReading as CanaryReading
+from steelyard.online._options import Canaries, MonitorOptions
 from steelyard.online._options import spool_settings as spool_settings
 from steelyard.online._prepare import without_content as without_content
 from steelyard.online._run import Stats

@@ -11,19 +11,21 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from steelyard._internal.files import replace_file
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_place, error_words
 from steelyard.judge.middleware import uncached
-from steelyard.online._canary_options import ENOUGH, LEAST, Canaries, CanaryReading, CanaryState
-from steelyard.online._options import MonitorOptions
+from steelyard.online._options import LEAST, Canaries, MonitorOptions
 from steelyard.probing import AskedProbes, Probe, ProbeSet, ask, load_probes
 from steelyard.questions import Fuse, Judge
 from steelyard.scores import Usage
 from steelyard.stats import ChangeAlarm, ConfidenceSequence, flip_probability
 
+ENOUGH = 100
+"""Answers within which one wrong verdict in ten is found, so that none found means the judge is the same."""
+CanaryState = Literal["learning", "watching", "changed", "unusable"]
 _SCHEMA = 2
 _LARGEST = 1024 * 1024
 _log = SafeLogger("steelyard.online")
@@ -35,6 +37,52 @@ _MOST_UNANSWERED = 0.2  # of a judge with an outage nothing can be learnt
 _PAUSE = 60.0
 _LEARNERS = 4  # learning must not crowd out the turns
 _MOST_WAITING = 10_000  # after an outage the canaries that were due are not all made up for
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CanaryReading:
+    """What the canaries say of the judge, at one moment."""
+
+    judge: str
+    """The judge that is watched; judges that single metrics bring along are not."""
+    state: CanaryState
+    """`learning` which probes it answers reliably, `watching`, `changed`, or `unusable` where it answers too
+    few of them reliably."""
+    probes: int
+    """Canaries: probes that the judge answered rightly every time while learning."""
+    asked: int
+    """Answers to canaries since then."""
+    right: int
+    """Of those, right ones."""
+    low: float
+    """Lower end of the 95 % confidence sequence for the share that is right."""
+    high: float
+    """Its upper end."""
+    tolerated: float
+    """Share of wrong answers that is put down to chance; larger for a judge that wavers."""
+    waiting: int
+    """Canaries that are to be asked at once and have not been answered yet."""
+    checked: int
+    """Answers since canaries were last asked for with `Monitor.ask_canaries()`."""
+    unanswered: int
+    """Probes without an answer, by whatever cause; they count neither as right nor as wrong."""
+    changed_at: float | None
+    """When the change was noticed, as Unix time; None where there was none."""
+    usage: Usage
+    """What the probes cost; not part of `Stats.usage` and of no budget."""
+
+    @property
+    def cause_of_fall(self) -> Literal["judge", "application", "unknown"]:
+        """Whose doing it is if scores have fallen.
+
+        `application` only where 100 canaries were answered since they were asked for, and show no change: ask
+        with `Monitor.ask_canaries()` when scores fall, and read this once `waiting` is 0.
+        """
+        if self.state == "changed":
+            return "judge"
+        if self.state == "watching" and not self.waiting and self.checked >= ENOUGH:
+            return "application"
+        return "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,6 @@ from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, parse_metrics
 from steelyard.online._budget import Budget, Price
-from steelyard.online._canary_options import Canaries
 from steelyard.online._selection import Rule, Selection, Suspicion, checked_rate
 from steelyard.online._settings import PlainOptions, Settings, load_settings
 from steelyard.online.queue._spool_file import SpoolSettings
@@ -30,6 +29,8 @@ _SHARE = 0.2
 """Of one core, for the local judge inside an application: it then lets go of the interpreter often enough."""
 _REQUESTS = 16
 """In flight at least: a turn may ask several at a time."""
+LEAST = 20
+"""Probes that a judge must answer reliably for canaries to tell anything."""
 _Table = TypeVar("_Table")
 PLAIN = frozenset(field.name for field in fields(PlainOptions))
 """What can be written down as it is; `tests/online/test_settings.py` holds the signature against it."""
@@ -37,6 +38,48 @@ PLAIN = frozenset(field.name for field in fields(PlainOptions))
 
 Mask = Callable[[Record], Record]
 """Takes a Record and returns it without what must not leave the process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canaries:
+    """Probes with a known answer, mixed in among the requests for turns.
+
+    First the judge is asked each probe four times (`learning`); those that it answers rightly every time are
+    its canaries from then on. A judge that later gets them wrong has changed, whatever the application does.
+    Probes never count as turns: they have an account of their own, and no sink sees them.
+    """
+
+    share: float = 0.02
+    """Probes for each judged turn, in (0, 1]: .02 is one for every fifty turns."""
+    file: str | Path | None = None
+    """Where the probes that a judge answers reliably are kept, so that a change is noticed across restarts
+    and nothing is learned twice; None for as long as the process lives. Delete it to accept a judge as it
+    is."""
+    probes: int = 80
+    """How many are tried while learning, each up to four times: at least 20."""
+    alpha: float = 0.05
+    """Probability of a false alarm within 1,000 probes."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        Raises:
+            ConfigurationError: Naming the entry.
+        """
+        for name in ("share", "alpha"):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+                raise ConfigurationError(f"canaries: {name} must be in (0, 1], not {value!r}")
+        if self.alpha >= 1:
+            raise ConfigurationError(f"canaries: alpha must be below 1, not {self.alpha!r}")
+        probes: object = self.probes
+        if isinstance(probes, bool) or not isinstance(probes, int) or probes < LEAST:
+            raise ConfigurationError(
+                f"canaries: probes must be a whole number of at least {LEAST}, not {probes!r}"
+            )
+        file: object = self.file
+        if file is not None and not (isinstance(file, str | Path) and str(file)):
+            raise ConfigurationError(f"canaries: file must be a path, not {self.file!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
-from steelyard.online._canary_options import CanaryReading
+from steelyard.online._canaries import CanaryReading
 from steelyard.online._delivery import Delivery, Notifier
 from steelyard.online._options import MonitorOptions
 from steelyard.online._screening import ScreenReading

@@ -25,9 +25,8 @@ from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Metric
 from steelyard.online._budget import Budget
-from steelyard.online._canary_options import Canaries
 from steelyard.online._delivery import Callback, DecisionCallback, Decisions, Notifier
-from steelyard.online._options import Mask, options_from
+from steelyard.online._options import Canaries, Mask, options_from
 from steelyard.online._run import MonitorRun, Stats, breakers_of, cache_hits_of
 from steelyard.online._selection import Selection, key_of, sampling_position
 from steelyard.online.queue._spool_file import SpoolSettings
