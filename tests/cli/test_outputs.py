@@ -70,7 +70,7 @@ COMMANDS = {
     "test": "test cases.jsonl --app outputs_app:answer --gate faithfulness=0.9",
 }
 PAGES = ["/", "/?by=judge", "/turns", "/sessions?order=worst", "/turn?id=demo-0007", "/compare?by=version"]
-PAGES += ["/session?id=s6", "/judges", "/coverage", "/api/queue", "/api/queue/so-far"]
+PAGES += ["/compare?by=judge", "/session?id=s6", "/judges", "/coverage", "/api/queue", "/api/queue/so-far"]
 
 
 @pytest.fixture(scope="module")

@@ -143,6 +143,16 @@ def test_an_unreachable_judge_is_a_cause_not_a_crash(steelyard: Steelyard, tmp_p
     assert "Traceback" not in outcome.err
 
 
+def test_a_record_that_fails_beside_others_is_no_fault_of_the_run(
+    steelyard: Steelyard, server: JudgeServer, tmp_path: Path
+) -> None:
+    server.faults.append(Fault(status=401, message="no such key"))
+    path = write_lines(tmp_path / "in.jsonl", *(RECORDS[0] | {"id": str(n)} for n in range(2)))
+    outcome = ask(steelyard, server, path, "-m", "faithfulness", "--concurrency", "1", "--out", "-")
+    assert sorted(line["scores"][0]["status"] for line in outcome.lines) == ["failed", "scored"]
+    assert (outcome.status, "has no value" in outcome.err) == (0, False)
+
+
 def test_a_wrong_key_is_named(
     steelyard: Steelyard, server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

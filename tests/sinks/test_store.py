@@ -184,7 +184,8 @@ def test_a_clock_that_jumps_ahead_deletes_nothing_for_a_day(
     path, day, began = tmp_path / "x.db", 86_400.0, time.time()
     now = {"ahead": 0.0, "on": 0.0}
     monkeypatch.setattr(time, "time", lambda: began + sum(now.values()))
-    monkeypatch.setattr("steelyard.results._retention._running", lambda: now["on"])
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: now["on"], raising=False)
     sink = SQLiteSink(path, keep="30d")
     turns = [make_evaluation(f"r{n}", evaluated_at=began - n * day) for n in range(40)]
     left = []

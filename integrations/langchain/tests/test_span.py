@@ -234,13 +234,14 @@ def test_the_application_s_own_span_is_taken(run: Any, receiver: Receiver) -> No
             assert placed(receiver) == place(span)
 
 
-def test_the_application_s_own_span_after_a_turn_in_one_trace_is_taken(receiver: Receiver) -> None:
+def test_the_application_s_own_spans_around_and_after_a_turn_are_taken(receiver: Receiver) -> None:
     handler = CallbackHandler(receiver)
-    with TRACER.start_as_current_span("POST /ask"):
-        invoke(lcel(), {"callbacks": [Tracing(), handler]})
-        with TRACER.start_as_current_span("a second question") as span:
+    with TRACER.start_as_current_span("POST /ask") as request:
+        for callbacks in ([Tracing(), handler], [handler]):
+            invoke(lcel(), {"callbacks": callbacks})
+        with TRACER.start_as_current_span("a second question") as inner:
             invoke(lcel(), {"callbacks": [handler]})
-    assert [placed(receiver, at) == place(span) for at in (0, 1)] == [False, True]
+    assert [placed(receiver, at) for at in (1, 2)] == [place(request), place(inner)]
 
 
 def test_the_span_of_another_process_is_taken(receiver: Receiver) -> None:

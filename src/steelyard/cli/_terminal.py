@@ -76,5 +76,5 @@ def figures_table(*headings: str, names: int = 1, pad: int = 0) -> Table:
     """A table: the first `names` columns on the left, figures on the right, `pad` blanks before each cell."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, pad))
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if place < names else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if place < names else "right")
     return table

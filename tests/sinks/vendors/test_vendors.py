@@ -13,6 +13,7 @@ from sinks.making import TRACE, make_evaluation, make_score
 from sinks.vendor_server import Answer, Request, VendorServer
 from sinks.vendors.makers import KEYS, MAKERS, RUN, FakeMLflow, traced
 from steelyard import Monitor, Record
+from steelyard.errors import SinkError
 from steelyard.metrics import Faithfulness
 from steelyard.questions import YesNo
 from steelyard.record import Context, TraceRef
@@ -302,6 +303,32 @@ def test_a_trace_that_lags_is_tried_again_out_of_the_queue_and_holds_up_no_other
         assert (counts.written, counts.lost, dict(counts.refused)) == (5, 0, {})
         assert sorted(one["trace_id"] for one in fake.kept) == [f"tr-{n:032x}" for n in range(1, 6)]
         monitor.close()
+
+
+def test_of_a_batch_with_one_trace_that_lags_that_one_is_sent_again() -> None:
+    fake, lagging = FakeMLflow(), [f"tr-{2:032x}"]
+    batch = [
+        make_evaluation(
+            f"r{n}", make_score(id=f"s{n}"), trace=TraceRef(trace_id=f"{n:032x}"), evaluated_at=time.time()
+        )
+        for n in (1, 2, 3)
+    ]
+
+    async def twice(sink: MLflowSink) -> None:
+        with pytest.raises(SinkError, match="not there yet"):
+            await sink.write(batch)
+        lagging.clear()
+        await sink.write(batch)
+        await sink.aclose()
+
+    def lags(request: Request) -> Answer:
+        return (404, {}) if any(one in request.path for one in lagging) else fake(request)
+
+    with VendorServer(lags) as server:
+        sink = MLflowSink(server.url, patience=0.1)
+        asyncio.run(twice(sink))
+    assert sorted(one["trace_id"] for one in fake.kept) == [f"tr-{n:032x}" for n in (1, 2, 3)]
+    assert sink.counts == ScoreCounts(written=3)
 
 
 @pytest.mark.parametrize("name", ["mlflow", "langsmith"])

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
+from dataclasses import asdict
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
@@ -10,7 +13,9 @@ from otel_holding import Rig, ref_of, scores
 
 from steelyard import Monitor
 from steelyard.errors import ConfigurationError
+from steelyard.questions import Reply, Request
 from steelyard.record import Record, TraceRef
+from steelyard.testing import ScriptedJudge
 from steelyard_opentelemetry import HoldingSpanProcessor
 from waiting import until
 
@@ -218,5 +223,40 @@ def test_a_root_whose_turn_is_not_judged_leaves_at_once(rate: float) -> None:
     released = rig.holding.counts.released
     assert released.get("not_judged", 0) + released.get("scored", 0) == 20
     assert released.get("not_judged", 0) >= 15
+    rig.provider.shutdown()
+    monitor.close(5)
+
+
+def test_what_became_of_every_root_is_counted_once() -> None:
+    rig = Rig(max_held=2)
+    with rig.tracer.start_as_current_span("rag") as root:
+        assert rig.holding.attach(scores(ref_of(root)))
+    refs = [rig.turn() for _ in range(4)]
+    assert [rig.holding.attach(scores(ref)) for ref in (refs[3], refs[0])] == [True, False]
+    assert rig.holding.force_flush()
+    released = {"scored": 2, "full": 2, "flush": 1}
+    counts = asdict(rig.holding.counts)
+    assert counts == {"holding": 0, "bytes": 0, "released": released, "late": 1, "errors": 0}
+    assert rig.names.count("rag") == 5
+    rig.provider.shutdown()
+
+
+def test_a_turn_that_comes_twice_keeps_its_root_until_it_is_judged() -> None:
+    judging = threading.Event()
+
+    class Patient(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            await asyncio.to_thread(judging.wait)
+            return await super().answer(request)
+
+    monitor = Monitor(metrics=["faithfulness"], judge=Patient(lambda question, request: None), sinks=[])
+    rig = Rig(monitor=monitor, max_hold=60.0)
+    turn = Record(id="r", question="q", answer="It is so.", trace=rig.turn())
+    monitor.submit(turn)
+    monitor.submit(turn)
+    until(lambda: monitor.stats().skipped == {"duplicate": 1})
+    judging.set()
+    until(lambda: not rig.holding.counts.holding)
+    assert rig.holding.counts.released == {"scored": 1}
     rig.provider.shutdown()
     monitor.close(5)

@@ -105,7 +105,6 @@ def _error_words(count: int) -> str:
 
 def _changes_table(rows: Sequence[MetricComparison]) -> Table:
     table = figures_table("Metric", "Slice", "A", "B", "B - A", "95 %", "p", "Cases", "", names=2)
-    table.columns[1].no_wrap = False  # the name of a slice may be long; a metric's is not
     for row in rows:
         one = row.difference
         verdict = Text("worse", style="red") if row.worse else Text("better", style="green")
