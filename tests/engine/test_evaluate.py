@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from scripts import FixedEmbedder, Script
-from steelyard import Record, aevaluate, evaluate
+from steelyard import aevaluate, evaluate
 from steelyard.engine import Results, evaluate_each, evaluate_one
 from steelyard.errors import ConfigurationError, JudgeRejected, RateLimited
+from steelyard.judge import LocalJudge
 from steelyard.metrics import AnswerRelevancy, AnswerSimilarity, ContextRecall, Faithfulness, Metric
 from steelyard.questions import Answer, MetricRun, Part, Question, Reply, Request, Texts
-from steelyard.record import Context
-from steelyard.scores import Evaluation
+from steelyard.record import Context, Record
+from steelyard.scores import Diagnosis, Evaluation
 from steelyard.testing import ScriptedJudge
 
 RECORD = Record(id="one", question="q?", answer="A.", contexts=(Context(text="C."),), reference="R.")
@@ -399,3 +400,48 @@ def test_evidence_is_known_told_or_guessed() -> None:
     ]
     assert kinds == ["known", "known", "known", "told", "guessed"]
     assert GUESSED.replace(contexts=()).evidence is None
+
+
+BAD = Record(
+    question="When does the ferry leave?",
+    contexts=(Context(text="The ferry leaves at nine."),),
+    answer="The ferry leaves at nine.",
+)
+
+
+def evaluated(record: Record = BAD) -> tuple[float | None, Diagnosis | None]:
+    """The score and the diagnosis of a turn."""
+    found = asyncio.run(evaluate_one(record, [Faithfulness(claims="sentences")], judge=LocalJudge()))
+    return found["faithfulness"].value, found.diagnosis
+
+
+def test_scores_stand_if_a_diagnosis_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise TypeError("of a verdict that a judge of one's own made")
+
+    monkeypatch.setattr("steelyard.engine._evaluate.diagnose", fails)
+    value, diagnosis = evaluated()
+    assert value is not None
+    assert diagnosis is None
+    assert "of a verdict" not in caplog.text, "errors may hold content"
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_large_passages_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch, is_large: bool) -> None:
+    where: list[bool] = []
+
+    def noted(*_: object) -> Diagnosis:
+        where.append(threading.current_thread() is threading.main_thread())
+        return Diagnosis()
+
+    monkeypatch.setattr("steelyard.engine._evaluate.diagnose", noted)
+    more = (Context(text="The pier is long. " * 1_000),) if is_large else ()
+    evaluated(BAD.replace(retrieved=(*BAD.contexts, *more)))
+    assert where == [not is_large]
+
+
+def test_of_guessed_passages_nothing_is_concluded() -> None:
+    guessed = BAD.replace(contexts_source="guessed", answer="I do not know.")
+    assert evaluated(guessed) == (None, None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.metrics import Faithfulness, Metric
-from steelyard.online import Monitor, Stats
+from steelyard.online import Monitor, QueueCounts, Stats
 from steelyard.questions import Answer, Question, Reply, Request, YesNo
 from steelyard.record import Context, Record, TraceRef
 from steelyard.testing import ScriptedJudge
@@ -102,3 +102,12 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def check_spool(stats: Stats) -> QueueCounts:
+    check_law(stats)
+    assert stats.spool is not None
+    assert stats.spool.accepted == stats.spool.pending + stats.spool.evaluated + sum(
+        stats.spool.dead.values()
+    )
+    return stats.spool

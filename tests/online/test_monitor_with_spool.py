@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, SlowJudge, check_law, finish, kind_judge, turn, yes
-from online.spooling import check_spool
+from online.helpers import FAITHFUL, SlowJudge, check_law, check_spool, finish, kind_judge, turn, yes
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
 from steelyard.online import Budget, Monitor, Spool, SpoolSettings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter, defaultdict
 from importlib.resources import files
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import ConfigurationError
+from steelyard.judge import LocalJudge
 from steelyard.probing import Probe, load_probes
+from steelyard.questions import Request, Supported, View, YesNo
+from steelyard.record import Context
 
 KINDS = {
     *("number", "unit", "number_words", "date", "name", "role_swap", "attribute_swap", "negation"),
@@ -138,3 +142,24 @@ def test_what_is_not_a_probe_set_is_refused_by_line(tmp_path: Path, lines: list[
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no probe set in .*nowhere"):
         load_probes(tmp_path / "nowhere")
+
+
+SECOND = Path(__file__).parents[2] / "benchmarks" / "probes"
+
+
+def test_the_local_judge_tells_most_kinds_of_a_set_it_was_not_made_for() -> None:
+    found = load_probes(SECOND)
+    assert len(found.probes) == 480
+    assert not found.published
+    right: dict[str, list[bool]] = defaultdict(list)
+    judge = LocalJudge()
+    for probe in found.probes:
+        view = View(question=probe.question, contexts=tuple(Context(text=text) for text in probe.contexts))
+        request = Request(view=view, questions={"s1": Supported(claim=probe.claim)})
+        answer = asyncio.run(judge.answer(request)).answers["s1"]
+        right[probe.kind].append(isinstance(answer, YesNo) and answer.value is probe.expected)
+    every = [hit for hits in right.values() for hit in hits]
+    assert sum(every) >= 0.75 * len(every)
+    shares = {kind: sum(hits) / len(hits) for kind, hits in right.items()}
+    assert min(shares.values()) >= 0.5, shares
+    assert all(share > 0.55 for kind, share in shares.items() if kind != "paraphrase"), shares

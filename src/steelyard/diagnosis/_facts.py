@@ -173,10 +173,10 @@ class Facts:
         What the retrieval as a whole returned has no step's name. Of a passage that several steps had, the
         last counts.
         """
-        shown = {_key(context) for context in self.record.contexts}
+        shown = {text_key(context) for context in self.record.contexts}
         had = [(stage.name, stage.contexts) for stage in self.record.stages]
         found = {
-            _key(context): (name, place, context)
+            text_key(context): (name, place, context)
             for name, contexts in (*had, ("", self.record.retrieved))
             for place, context in enumerate(contexts)
         }
@@ -191,7 +191,8 @@ class Facts:
         return coverage(self._asked, self._shown | stems_of([text])).share - (self.covered or 0.0)
 
 
-def _key(context: Context) -> str:
+def text_key(context: Context) -> str:
+    """A passage by its text alone, however it is spaced."""
     return " ".join(context.text.split())
 
 

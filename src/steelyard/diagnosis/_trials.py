@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from steelyard._internal.threads import DaemonExecutor, ThreadHangs
-from steelyard.diagnosis._facts import Facts
+from steelyard.diagnosis._facts import Facts, text_key
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder
 from steelyard.record import Context, Record
@@ -289,8 +289,8 @@ async def _of_search(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis
     wider = None if bench.is_spent else await bench.wider()
     if not wider:
         return None
-    shown = {_key(one) for one in bench.record.contexts}
-    new = [one for one in wider if _key(one) not in shown]
+    shown = {text_key(one) for one in bench.record.contexts}
+    new = [one for one in wider if text_key(one) not in shown]
     if new:
         outcome = await bench.ask("wider search", wider)
         if outcome.good:
@@ -324,8 +324,8 @@ async def _is_outside(facts: Facts, wider: Sequence[Context]) -> bool:
 def _missed(given: Diagnosis, facts: Facts, new: Sequence[Context], wider: Sequence[Context]) -> Diagnosis:
     """A passage that a wider search brings: lost by a step that had it, or ranked too low."""
     best = max(new, key=lambda one: facts.gain(one.text))
-    rank = [_key(one) for one in wider].index(_key(best)) + 1
-    had = next((one for one in facts.unshown if _key(one[2]) == _key(best)), None)
+    rank = [text_key(one) for one in wider].index(text_key(best)) + 1
+    had = next((one for one in facts.unshown if text_key(one[2]) == text_key(best)), None)
     because = f"with passage {rank} of a wider search, it answers well"
     if had is None:
         return _named("passage_not_found", because, "wider search", given)
@@ -368,7 +368,3 @@ def _named(cause: Cause, because: str, trial: str, given: Diagnosis) -> Diagnosi
         answered_anyway=given.answered_anyway,
         contexts=given.contexts if cause == given.cause else (),
     )
-
-
-def _key(context: Context) -> str:
-    return " ".join(context.text.split())

@@ -12,8 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from online.helpers import check_law, finish, turn
-from online.spooling import check_spool
+from online.helpers import check_law, check_spool, finish, turn
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online._worker import _again_and_again
 from steelyard.online.queue import _spool_file

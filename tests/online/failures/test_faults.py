@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from judge_server import Fault, JudgeServer, Received, filled
-from online.failures.judging import causes, chat, run
+from online.failures.parts import causes, chat, run
 from online.helpers import FAITHFUL, SlowJudge, check_law, finish, kind_judge, turn, yes
 from steelyard.online import Monitor
 from steelyard.questions import Reply, Request

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from online.failures.isolation import ENDINGS, finished
+from online.failures.parts import ENDINGS, finished
 from online.helpers import FAITHFUL, SlowJudge, TestDraft, kind_judge, turn, yes
 from steelyard.metrics import Faithfulness
 from steelyard.online import Monitor, Selection

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from judge_server import Fault, JudgeServer
-from online.failures.judging import causes, chat, run
+from online.failures.parts import causes, chat, run
 from online.helpers import FAITHFUL, turn
 from steelyard.judge.chat import ChatJudge
 from steelyard.online import Monitor

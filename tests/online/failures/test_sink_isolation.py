@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from online.failures.isolation import ENDINGS, finished
+from online.failures.parts import ENDINGS, finished
 from online.helpers import FAITHFUL, kind_judge, turn
 from steelyard.errors import SinkError
 from steelyard.online import Monitor

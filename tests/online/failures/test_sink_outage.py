@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, finish, kind_judge, turn
-from online.spooling import check_spool
+from online.helpers import FAITHFUL, check_spool, finish, kind_judge, turn
 from steelyard.errors import SinkError
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.scores import Evaluation

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from online.helpers import finish, turn
-from online.spooling import check_spool
+from online.helpers import check_spool, finish, turn
 from servers import NatsServer, PostgresServer, RabbitServer
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.sinks import SQLiteSink, read_evaluations

@@ -275,12 +275,13 @@ _Cut = tuple[str, Sequence[Word], Sequence[Word], bool]
 def _cuts(line: Line) -> Iterator[_Cut]:
     words = line.words
     surfaces = [word.surface.casefold() for word in words]
+    before, after, then, than = map(rule, ("before", "after", "then", "than"))
     for at, surface in enumerate(surfaces):
-        if surface in rule("before") or surface in rule("after"):
-            yield _TIME, words[:at], words[at + 1 : at + _BEHIND], surface in rule("after")
-        elif surface in rule("then") and at > 1:
+        if surface in before or surface in after:
+            yield _TIME, words[:at], words[at + 1 : at + _BEHIND], surface in after
+        elif surface in then and at > 1:
             yield _at_then(words, surfaces, at)
-        elif surface in rule("than"):
+        elif surface in than:
             compared = [word for word in words[max(0, at - _NEAR) : at] if _is_comparative(word)]
             for by in compared[-1:]:
                 yield by.stem, [word for word in words[:at] if word is not by], words[at + 1 :], False

@@ -1,7 +1,8 @@
-"""A Monitor with a judge behind a server that misbehaves on cue."""
+"""What may end a thread, a judge whose server misbehaves on cue, and how all went all the same."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from judge_server import JudgeServer
@@ -9,6 +10,22 @@ from online.helpers import FAITHFUL, check_law, turn
 from steelyard.judge.chat import ChatJudge
 from steelyard.online import Monitor, Stats
 from steelyard.testing import MemorySink
+
+ENDINGS: list[type[BaseException]] = [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit]
+
+
+def finished(monitor: Monitor, *, turns: int, seconds: float = 60) -> Any:
+    """Everything went through, and the equations hold."""
+    left = monitor.flush(seconds)
+    stats = monitor.stats()
+    # Told in one flush only.
+    assert left <= sum(counts.lost for counts in stats.sinks.values()) and not stats.pending
+    check_law(stats)
+    assert stats.seen == turns
+    for counts in stats.sinks.values():
+        assert counts.waiting == 0
+        assert counts.lost == sum(counts.lost_by.values())
+    return stats
 
 
 def chat(server: JudgeServer, **options: Any) -> ChatJudge:
