@@ -177,11 +177,12 @@ def phoenix() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
             parts = urlsplit(self.path)
             query = parse_qs(parts.query)
             asked.append(query)
-            known = parts.path == "/v1/projects/shop%20floor/spans"
+            again = parts.path == "/v1/projects/again/spans"  # tells of a page after the last one
+            known = again or parts.path == "/v1/projects/shop%20floor/spans"
             start = int(query.get("cursor", ["0"])[0])
             page = {
                 "data": spans[start : start + 2],
-                "next_cursor": str(start + 2) if start + 2 < len(spans) else None,
+                "next_cursor": "2" if start == 0 or again else None,
             }
             body = json.dumps(page if known else {}).encode()
             self.send_response(200 if known else 404)
@@ -208,6 +209,7 @@ def test_spans_of_a_phoenix_server_become_turns(steelyard: Steelyard, tmp_path: 
     with phoenix() as (address, asked):
         done = steelyard("backfill", address, *command, "shop floor")
         assert done.status == 0, done.err
+        assert steelyard("backfill", address, *command, "again").status == 0
         wrong = steelyard("backfill", address, *command, "other")
     assert (wrong.status, "HTTP 404" in wrong.err) == (2, True)
     assert asked[1]["cursor"] == ["2"]

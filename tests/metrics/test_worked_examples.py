@@ -186,7 +186,8 @@ def test_an_evasive_answer_is_irrelevant_unless_the_original_formula_is_asked_fo
     ("metric", "top"), [(ContextRelevance(), 2.0), (ResponseGroundedness(), 2.0), (AnswerAccuracy(), 4.0)]
 )
 def test_two_ratings(metric: Metric, top: float) -> None:
-    assert score(metric, FRANCE, Script(ratings={1: top, 2: top})).value == 1.0
+    both = score(metric, FRANCE, Script(ratings={1: top, 2: top}))
+    assert (both.value, [one.reason for one in both.verdicts]) == (1.0, ["as scripted"] * 2)
     assert score(metric, FRANCE, Script(ratings={1: top, 2: 0.0})).value == 0.5
     one = score(metric, FRANCE, Script(ratings={1: top, 2: None}))
     assert one.value == 1.0

@@ -64,7 +64,9 @@ class Script:
                 return YesNo(value=self.evasive)
             case Rating(sample=sample):
                 value = self.ratings.get(sample)
-                return Unanswered(cause="refused") if value is None else Level(value=value)
+                return (
+                    Unanswered(cause="refused") if value is None else Level(value=value, reason="as scripted")
+                )
         raise AssertionError(f"nothing scripted for {question!r}")
 
 

@@ -254,8 +254,10 @@ def test_results_that_wait_for_a_sink_are_handed_on_to_another_or_dropped(run: R
         results = [await queue.finish(leased, result(leased)) for leased in await lease(queue)]
         first, second, third = (one for one in results if one is not None)
         # The other way round, so that the number of one among results is that of another among turns.
-        for one, sink in ((second, "old"), (first, "new"), (third, "gone")):
-            assert await queue.park([(one, {sink})]) == []
+        # A file may have it for the other already; a broker keeps one for each.
+        both = {"old", "new"} if isinstance(queue, SQLiteQueue) else {"old"}
+        for one, sinks in ((second, both), (first, {"new"}), (third, {"gone"})):
+            assert await queue.park([(one, sinks)]) == []
         assert await queue.move("old", "new") == 1
         assert await queue.move("old", "new") == 0
         assert await queue.move("gone", "") == 1

@@ -153,7 +153,8 @@ def test_a_disliked_turn_gets_a_second_chance() -> None:
     monitor.feedback("early", False)
     finish(monitor, [turn("early")])
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["early"]
-    monitor.feedback("disliked", -1)
+    for _ in range(2):  # said twice, and taken once
+        monitor.feedback("disliked", -1)
     monitor.feedback("liked", True)
     monitor.feedback("unheard of", False)
     monitor.feedback([], "what")  # type: ignore[arg-type]

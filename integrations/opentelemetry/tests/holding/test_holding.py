@@ -14,7 +14,7 @@ from otel_holding import Rig, ref_of, scores
 from steelyard import Monitor
 from steelyard.errors import ConfigurationError
 from steelyard.questions import Reply, Request
-from steelyard.record import Record, TraceRef
+from steelyard.record import Context, Record, TraceRef
 from steelyard.testing import ScriptedJudge
 from steelyard_opentelemetry import HoldingSpanProcessor
 from waiting import until
@@ -251,7 +251,7 @@ def test_a_turn_that_comes_twice_keeps_its_root_until_it_is_judged() -> None:
 
     monitor = Monitor(metrics=["faithfulness"], judge=Patient(lambda question, request: None), sinks=[])
     rig = Rig(monitor=monitor, max_hold=60.0)
-    turn = Record(id="r", question="q", answer="It is so.", trace=rig.turn())
+    turn = Record(id="r", question="q", answer="So.", contexts=(Context(text="So."),), trace=rig.turn())
     monitor.submit(turn)
     monitor.submit(turn)
     until(lambda: monitor.stats().skipped == {"duplicate": 1})
