@@ -233,3 +233,10 @@ def notes_of(known: tuple[str, ...], shown: str) -> tuple[str, ...]:
     last = call(f"Keep to the leaflet.\n{shown}\n{QUESTION}", "From ten to five.", at=2)
     turn = Turn(given={"question": QUESTION}, steps=(look, last), answer="From ten to five.")
     return decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION).notes
+
+
+def test_arguments_that_hold_themselves_are_read_to_a_depth() -> None:
+    given: dict[str, Any] = {"q": QUESTION}
+    given["all"] = given
+    tool = Step(kind="tool", name="hours", given=given, returned=HOURS, at=1)
+    assert evidence(tool, call(f"{HOURS}\n{QUESTION}", "From ten to five.", at=2)) == [HOURS]

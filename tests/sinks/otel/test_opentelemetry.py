@@ -115,10 +115,13 @@ def test_each_score_is_counted_once(telemetry: Telemetry) -> None:
     assert sink.counts == ScoreCounts(written=4)
 
 
-def test_the_same_results_again_are_not_emitted_twice(telemetry: Telemetry) -> None:
+def test_the_same_results_again_are_not_emitted_twice(
+    telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.sinks.opentelemetry._REMEMBERED", 1)  # the oldest are forgotten
     sink = telemetry.sink()
     write(sink, make_evaluation("a"))
-    write(sink, make_evaluation("a"), make_evaluation("b"))
+    write(sink, make_evaluation("a"), make_evaluation("b"), make_evaluation("b"))
     assert len(telemetry.events()) == 4
     assert len(telemetry.spans.get_finished_spans()) == 2
 
