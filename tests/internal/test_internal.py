@@ -30,7 +30,7 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.forks import transaction
 from steelyard._internal.lazy import lazy_exports
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
+from steelyard._internal.loops import PerLoop, PerLoopSemaphore
 from steelyard._internal.text import (
     error_place,
     error_words,

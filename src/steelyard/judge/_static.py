@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard._internal.forks import ForkLock
+from steelyard._internal.loops import CpuThrottle
 from steelyard.errors import ConfigurationError, MissingDependency
-from steelyard.judge._cpu_throttle import CpuThrottle
 from steelyard.scores import Usage
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, urlsplit
 
-from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
+from steelyard._internal.loops import PerLoop, PerLoopSemaphore
 from steelyard._internal.text import error_words, redacted, redacted_url
 from steelyard._internal.typed import json_value
 from steelyard.errors import (

@@ -12,9 +12,9 @@ import pytest
 
 from repeated import PIECES, repeated
 from slowness import slowness
+from steelyard._internal.loops import CpuThrottle
 from steelyard.engine._evaluate import evaluate_one
 from steelyard.judge import LocalJudge
-from steelyard.judge._cpu_throttle import CpuThrottle
 from steelyard.judge.overlap import locate_all
 from steelyard.metrics import Faithfulness, Hallucination, default_metrics
 from steelyard.questions import YesNo

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypedDict, TypeVar
 
-from steelyard._internal.per_loop import PerLoopSemaphore
+from steelyard._internal.loops import PerLoopSemaphore
 from steelyard._internal.text import error_words, redacted
 from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
 from steelyard.judge.chat._kinds import KINDS

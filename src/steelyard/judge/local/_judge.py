@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from steelyard._internal.loops import CpuThrottle
 from steelyard.errors import Cause
-from steelyard.judge._cpu_throttle import CpuThrottle
 from steelyard.judge._static import Vectors, load, nearest
 from steelyard.judge._word import Word, rule, weight
 from steelyard.judge._words import entities

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 
 from aiolimiter import AsyncLimiter
 
-from steelyard._internal.per_loop import PerLoop
+from steelyard._internal.loops import PerLoop
 from steelyard.errors import ConfigurationError, JudgeUnavailable, RateLimited
 from steelyard.judge.middleware._failures import Wrapper
 from steelyard.questions import Judge, Reply, Request

@@ -1,22 +1,59 @@
-"""Working in slices, so that the thread that hosts us gets its turn at the interpreter."""
+"""Event loops: objects that belong to one, and work in slices, so that what else runs gets its turn."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator
-from typing import TypeVar
+from collections.abc import Callable, Generator
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from steelyard.errors import ConfigurationError
 
-_T = TypeVar("_T")
+Value = TypeVar("Value")
+
+
+class PerLoop(Generic[Value]):
+    """One object for each event loop, made when it is first asked for; it goes when its loop goes.
+
+    Args:
+        make: Makes the object; called inside the running loop.
+    """
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        self._make = make
+        # Weak keys: a closed loop takes its client along, and ids of loops are used again.
+        self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, Value] = WeakKeyDictionary()
+
+    def here(self) -> Value:
+        """The running loop's object.
+
+        Raises:
+            RuntimeError: If no loop is running.
+        """
+        loop = asyncio.get_running_loop()
+        if loop not in self._values:
+            self._values[loop] = self._make()
+        return self._values[loop]
+
+    def pop(self) -> Value | None:
+        """Forget the running loop's object; returns it, so that it can be closed."""
+        return self._values.pop(asyncio.get_running_loop(), None)
+
+
+class PerLoopSemaphore(PerLoop[asyncio.Semaphore]):
+    """A number of places in whatever event loop is running: semaphores do not survive a change of loop."""
+
+    def __init__(self, places: int) -> None:
+        if places < 1:
+            raise ConfigurationError(f"concurrency must be at least 1, not {places!r}")
+        super().__init__(lambda: asyncio.Semaphore(places))
+
 
 _SLICE = 0.0005
 """Seconds of work after which other tasks of the loop get a turn."""
 _CAPPED_SLICE = 0.0002
 """Seconds of work after which a capped judge sleeps: far below the interpreter's switch interval of 5 ms."""
-
-
 _LARGE = 0.05
 """Seconds of work from which a piece of it is large, and stands back for those that are not."""
 _BACK = 3
@@ -41,7 +78,7 @@ class CpuThrottle:
         self._slice = _SLICE if max_share is None else _CAPPED_SLICE
         self._worked: dict[object, float] = {}
 
-    async def drive(self, steps: Generator[None, None, _T]) -> _T:
+    async def drive(self, steps: Generator[None, None, Value]) -> Value:
         """Run the steps to their end and return their result."""
         this = object()
         self._worked[this] = 0.0
@@ -51,7 +88,7 @@ class CpuThrottle:
                 try:
                     next(steps)
                 except StopIteration as stop:
-                    result: _T = stop.value
+                    result: Value = stop.value
                     return result
                 worked = time.perf_counter() - begun
                 if worked >= self._slice:
