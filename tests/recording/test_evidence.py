@@ -200,10 +200,11 @@ def test_what_the_thread_found_for_another_turn_is_not_taken_for_what_is_like_it
     [
         ((HOURS[:40] + "...",), HOURS, True),
         ((HOURS[:52],), HOURS, True),
+        ((HOURS[:22],), HOURS, True),
         ((HOURS[:40] + "...",), HOURS[:40] + "...", False),
         ((HOURS,), f"{HOURS} {TICKETS}", False),
     ],
-    ids=["a-mark-says-so", "within-a-word", "the-model-saw-no-more", "whole"],
+    ids=["a-mark-says-so", "within-a-word", "within-a-sentence", "the-model-saw-no-more", "whole"],
 )
 def test_a_passage_that_goes_on_in_the_prompt_is_noted(
     known: tuple[str, ...], shown: str, is_noted: bool
@@ -226,12 +227,19 @@ def test_much_between_known_passages_that_nobody_saw_come_is_noted(beside: str, 
     assert any("text beside the retrieved passages" in note for note in notes) is is_noted
 
 
-def notes_of(known: tuple[str, ...], shown: str) -> tuple[str, ...]:
+def test_what_models_replied_between_passages_came_from_them() -> None:
+    said = "It has been closed on every first Monday of the month, because of the cleaning, for many years."
+    before = call(f"Tell me of Mondays.\n{QUESTION}", said, at=1)
+    notes = notes_of((HOURS, TICKETS), f"{HOURS}\n{said}\n{TICKETS}", before)
+    assert not any("text beside the retrieved passages" in note for note in notes)
+
+
+def notes_of(known: tuple[str, ...], shown: str, *before: Step) -> tuple[str, ...]:
     """What is doubtful about a turn that retrieved some texts, and showed one to a model."""
     contexts = tuple(Context(text=one) for one in known)
     look = Step(kind="retrieval", given=QUESTION, contexts=contexts, at=1)
     last = call(f"Keep to the leaflet.\n{shown}\n{QUESTION}", "From ten to five.", at=2)
-    turn = Turn(given={"question": QUESTION}, steps=(look, last), answer="From ten to five.")
+    turn = Turn(given={"question": QUESTION}, steps=(*before, look, last), answer="From ten to five.")
     return decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION).notes
 
 

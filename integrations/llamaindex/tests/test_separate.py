@@ -11,6 +11,7 @@ import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse
 from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.evaluation import CorrectnessEvaluator
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
@@ -180,3 +181,13 @@ def test_nodes_of_an_engine_that_says_nothing_belong_to_the_call_after_it(receiv
     silent, turn = receiver.records
     assert (silent.answer, silent.notes[0].partition(":")[0]) == ("", "answer")
     assert (turn.question, texts(turn), turn.answer, turn.evidence) == (QUESTION, [PARIS], ANSWER, "known")
+
+
+def test_what_an_evaluator_sends_a_model_is_no_turn(receiver: Receiver) -> None:
+    asked = f"Context:\n{PARIS}\n\nQuestion: {QUESTION}"
+    evaluator = CorrectnessEvaluator(llm=Scripted(say=lambda prompt: "4.0\nIt fits."))
+    found = evaluator.evaluate(query=asked, response=ANSWER, reference=PARIS)
+    assert found.feedback == "It fits."
+    assert not receiver.records
+    Scripted().complete(asked)
+    assert receiver.record.answer == ANSWER

@@ -18,6 +18,8 @@ from generator.texts import JOINERS
 from generator.turns import Turn
 
 MODEL = "gpt-small"
+PREVIEW = 60
+"""Characters of a passage that an application writes on its own spans, if it does not write all of it."""
 
 
 def axes(*, heldout: bool = False) -> Axes:
@@ -34,7 +36,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "way": ("invoke", "ainvoke", "stream"),
         "together": ("one_thread", "gather", "pool"),
         "served": ("yes", "no"),
-        "own_spans": ("none", "question", "look_up"),
+        "own_spans": ("none", "question", "look_up", "previews"),
         **CONTENT,
     }
 
@@ -84,7 +86,10 @@ async def after(choices: Choices, answer: str) -> None:
 
 @contextmanager
 def traced(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
-    """The application's own spans: one around the turn with the question, and one of what it looked up."""
+    """The application's own spans: one around the turn with the question, and one of what it looked up.
+
+    Of a preview no span tells how it goes on.
+    """
     if (own := choices["own_spans"]) == "none":
         yield
         return
@@ -92,10 +97,11 @@ def traced(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
     with tracer.start_as_current_span(
         "handle", attributes={"app.user_text": turn.question, "app.lang": "en"}
     ):
-        if own == "look_up":
+        if own in ("look_up", "previews"):
+            cut = PREVIEW if own == "previews" else None
             with tracer.start_as_current_span("find", attributes={"app.top_k": 5}) as span:
                 for at, text in enumerate(turn.shown):
-                    span.add_event("hit", {"rank": at, "text": text})
+                    span.add_event("hit", {"rank": at, "text": text[:cut]})
         yield
 
 

@@ -256,6 +256,8 @@ def test_the_templates_of_local_models_end_the_context(prompt: str) -> None:
         "<policy_pages>\n{}\n</policy_pages>\n<visitor>\n{}\n</visitor>\nReply to the visitor.",
         "{}\n\n{}\n\nUse the provided context only.",
         "Context:\n{}\n\nQuestion: {}\n\nBe brief.",
+        "Be brief.\nSTART CONTEXT BLOCK\n{}\nEND OF CONTEXT BLOCK\nKeep to that block.\n\n{}",
+        "--- CONTEXT BLOCK START ---\n{}\n--- CONTEXT BLOCK END ---\n{}",
     ],
 )
 def test_a_prompt_that_marks_its_question_marks_its_passages_alike(prompt: str) -> None:
@@ -276,6 +278,18 @@ def test_sections_of_one_label_are_passages_alike_and_answered_questions_are_his
         f"Log:\nUser: Is it open?\nAssistant: It is open.\n\nRules:\n- Be kind\n\nNow: {asked}\n\nAnswer:"
     )
     assert guessed_question(prompt) == asked
+
+
+def test_headings_in_capitals_are_no_begin_and_end() -> None:
+    for first, second in (("USER QUESTION", "USER CONTEXT"), ("USER DATA BLOCK", "USER DATA BLOCK")):
+        prompt = f"{first}\nWhen?\n{second}\n{PAGES}"
+        assert not any(one.form == "tag" for one in sections(prompt))
+
+
+def test_headings_of_passages_stay_theirs_after_a_rule() -> None:
+    tickets = "Tickets are sold on board."
+    prompt = f"Context:\n[Part A @ 01:20]\n{PAGES}\n\n---\n\n[Part B @ 02:10]\n{tickets}\n\nQuestion: When?"
+    assert guessed_passages(prompt, "When?") == [f"[Part A @ 01:20]\n{PAGES}", f"[Part B @ 02:10]\n{tickets}"]
 
 
 def test_what_tells_how_to_use_passages_is_none() -> None:

@@ -19,7 +19,8 @@ _EVALUATORS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset.ge
 def is_asked_by_evaluator() -> bool:
     """Whether the caller is one of LlamaIndex's own evaluators or makers of test questions.
 
-    They run a query engine over the passages of an answer, and nothing but the caller tells it from a user's.
+    They run a query engine over the passages of an answer, or send a model a prompt, and nothing but the
+    caller tells these from a user's.
     """
     frame: FrameType | None = sys._getframe(1)
     for _ in range(_MOST_FRAMES):

@@ -113,7 +113,7 @@ class OpenTurns:
         if kind not in _OPENING:
             return
         turn = self.open(id_, kind, asked=asked, name=name, tags=tags)
-        turn.checks = kind == "query" and is_asked_by_evaluator()
+        turn.checks = kind in ("query", "llm") and is_asked_by_evaluator()
         if kind != "retrieve":
             follow_latest(turn, self._mark)
 

@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     guessed_passages,
     has_empty_place,
     is_spaceless,
+    json_strings,
     plain,
     sentence,
     trace_provenance,
@@ -110,18 +111,17 @@ def _is_widened(origin: Origin, turn: Turn, prompts: Sequence[str], question: st
     # Passages that are written in another form may have it all around them, too.
     if not roomy or not all(any(text in prompt for prompt in prompts) for text in texts):
         return False
-    named = (part for one in roomy for part in guessed_passages(one, question))
-    known, between = list(map(plain, texts)), _between(roomy, texts)
-    return any(surrounds(part, known) for part in (*map(plain, named), *_beside_replies(turn, between)))
+    known = [*map(plain, texts), *_replied(turn)]
+    parts = (*_between(roomy, texts), *(part for one in roomy for part in guessed_passages(one, question)))
+    return any(surrounds(plain(part), known) for part in parts)
 
 
-def _beside_replies(turn: Turn, parts: Iterable[str]) -> list[str]:
-    """Parts of a prompt without what models replied."""
-    said = {plain(text) for call in (*turn.earlier, *turn.calls) for text in call.replies} - {""}
-    found = list(map(plain, parts))
-    for text in said if found else ():
-        found = [part.replace(text, " ") for part in found]
-    return found
+def _replied(turn: Turn) -> list[str]:
+    """What models replied, whole and the texts in it: what a prompt shows of that, they brought there."""
+    replies = (reply for call in (*turn.earlier, *turn.calls) for reply in call.replies)
+    return list(
+        {plain(text): None for reply in replies for text in json_strings(reply) if word_count(text) > 1}
+    )
 
 
 def _between(prompts: Iterable[str], texts: Sequence[str]) -> Iterator[str]:
@@ -145,10 +145,11 @@ def _goes_on(text: str, prompts: Sequence[str]) -> bool:
         return False
     if mark and any(text in prompt for prompt in prompts):
         return False
-    places = ((prompt, prompt.find(end) + len(end)) for prompt in prompts if end in prompt)
-    return any(
-        prompt[at : at + _LAST].strip() if mark else prompt[at : at + 1].isalnum() for prompt, at in places
+    rests = (
+        prompt[at + len(end) : at + len(end) + _LAST] for prompt in prompts if (at := prompt.find(end)) >= 0
     )
+    # A passage that was left without a stop may be followed by anything but the rest of its sentence.
+    return any(rest.strip() if mark else rest.lstrip(" ")[:1].islower() for rest in rests)
 
 
 def _has_room(prompt: str, texts: Sequence[str]) -> bool:

@@ -6,14 +6,16 @@ they do not tell.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import commonprefix
 
-from steelyard.recording.provenance._words import word_count
+from steelyard.recording.provenance._words import word_count, words
 from steelyard.recording.reading._questions import is_question
 
 _SPEAKER = re.compile(
@@ -53,6 +55,7 @@ _MATERIAL = re.compile(
     re.IGNORECASE,
 )
 """What templates call the part that holds the passages, in the same languages."""
+_MOST_MARK = 60  # characters of a line in capitals that begins or ends a part
 _MOST_NAME = 4  # words of what a question is called
 _BELOW = re.compile(r"</[^<>]{0,40}>[\s<#*=-]{0,20}(?P<label>[^\n:>]{1,40})")
 """What stands right behind the end of a section."""
@@ -142,8 +145,31 @@ def sections(prompt: str) -> list[Section]:
     >>> [(one.label, one.text) for one in sections("Answer.\n\nContext:\nRome.\n\nQuestion: How many?")]
     [('', 'Answer.'), ('Context', 'Rome.'), ('Question', 'How many?')]
     """
-    parts = split_chat_template(prompt)
+    parts = split_chat_template(_with_tags(prompt))
     return [one for part in parts for one in _fields(part) or _of_speech(part, is_last=part is parts[-1])]
+
+
+def _with_tags(prompt: str) -> str:
+    r"""A prompt with tags in place of two lines in capitals that begin and end a part with passages.
+
+    >>> _with_tags("START CONTEXT BLOCK\nRome.\nEND OF CONTEXT BLOCK")
+    '<context_block>\nRome.\n</context_block>'
+    """
+    lines = prompt.split("\n")
+    marks = [at for at, line in enumerate(lines) if len(line) <= _MOST_MARK and line.isupper()]
+    for first, last in itertools.pairwise(marks):
+        begins, ends = (words(lines[at]) for at in (first, last))
+        name = "_".join(_shared_words(begins, ends))
+        if last > first + 1 and speaks_of_material(name):
+            lines[first], lines[last] = f"<{name}>", f"</{name}>"
+    return "\n".join(lines)
+
+
+def _shared_words(begins: Sequence[str], ends: Sequence[str]) -> Sequence[str]:
+    """The words, two at least, that both marks end or begin with, each beside words of its own."""
+    above, below = (commonprefix([list(begins)[::step], list(ends)[::step]]) for step in (1, -1))
+    shared = max(above, below[::-1], key=len)
+    return shared if 2 <= len(shared) < min(len(begins), len(ends)) else ()
 
 
 def _fields(text: str) -> list[Section]:
@@ -229,7 +255,7 @@ class _Part:
             # What is announced right above a rule stands between it and the next one like it.
             return _Part("" if self._as_section.names_question else self.above, "fence", fence=line)
         # A rule ends a labelled part; what follows still stands under the same name.
-        return _Part(self.label, self.form, is_rest=True) if self.label else None
+        return _Part(self.label, self.form, items=self.items, is_rest=True) if self.label else None
 
     @property
     def _as_section(self) -> Section:

@@ -89,6 +89,21 @@ def langfuse_message_under_a_name_of_its_own() -> Trace:
     return trace
 
 
+@shape(Turn(without="guessed"))
+def traced_search_that_returns_the_joined_text_too() -> Trace:
+    """A traced function returns the prompt's part and the list that it was joined from; the list counts."""
+    found = [{"doc_name": "guide", "text": text, "chunk_index": n} for n, text in enumerate(PASSAGES)]
+    trace = Trace("mlflow")
+
+    def typed(given: object, came: object) -> dict[str, str]:
+        return {"mlflow.spanInputs": compact(given), "mlflow.spanOutputs": compact(came)}
+
+    with trace.span("support", typed({"query": QUESTION}, {"response": ANSWER})):
+        trace.leaf("retrieve_policy", typed({"query": QUESTION}, [joined(), found]))
+        trace.leaf("llm", {**typed(_SENT, ANSWER), "mlflow.spanType": '"LLM"'})
+    return trace
+
+
 def _by_hand(found: object, *, asked: str = QUESTION, sent: str = "") -> Trace:
     """A service that writes a span of its own for its search, and has the model's client instrumented."""
     trace = Trace("my.service")

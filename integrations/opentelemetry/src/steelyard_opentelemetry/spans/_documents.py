@@ -142,9 +142,21 @@ def retrieved_in(value: object) -> tuple[Context, ...]:
     if isinstance(value, Mapping):
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), value)
     items = value if isinstance(value, (list, tuple)) else [value]
+    if parts := _joined_beside(items):
+        return parts
     found = tuple(document for item in items if (document := _any(decode(item))))
     is_told = any(one.text for one in found) or isinstance(value, (str, Broken))
     return found if is_told else passages_of(whole) or found
+
+
+def _joined_beside(items: Sequence[object]) -> tuple[Context, ...]:
+    """The documents of a list that stands beside their joined text: a function that returns both."""
+    lists = [one for one in map(decode, items) if isinstance(one, (list, tuple))]
+    texts = [one for one in items if isinstance(one, str)]
+    if len(lists) != 1 or not texts:
+        return ()
+    parts = tuple(one for one in map(_any, map(decode, lists[0])) if one and one.text)
+    return parts if all(any(part.text in text for text in texts) for part in parts) else ()
 
 
 def windows_in(value: object) -> tuple[Context, ...]:
