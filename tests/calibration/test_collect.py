@@ -1,4 +1,4 @@
-"""None"""
+"""Labels and scores put together, and what people say of single claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Sinks by their names, and results as lines of JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import sys
+import threading
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,7 @@ import pytest
 
 from sinks.making import make_evaluation, make_score
 from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.scores import evaluation_to_json
 from steelyard.sinks import JSONLSink, read_jsonl, sink_from
 
 VARIABLES = {
@@ -110,6 +112,37 @@ def test_a_half_written_line_spoils_only_itself(tmp_path: Path, caplog: pytest.L
     with caplog.at_level(logging.WARNING, "steelyard"):
         assert [one.record_id for one in read_jsonl(path)] == ["a"]
     assert "1 lines hold no evaluation" in caplog.text
+
+
+def test_a_line_that_another_process_is_writing_is_waited_for(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    path, line = tmp_path / "out.jsonl", evaluation_to_json(make_evaluation("theirs"))
+    with path.open("a") as theirs:
+        fcntl.flock(theirs, fcntl.LOCK_SH)
+        theirs.write(line[:50])
+        theirs.flush()
+        ours = threading.Thread(target=lambda: asyncio.run(JSONLSink(path).write([make_evaluation("ours")])))
+        ours.start()
+        ours.join(0.2)
+        theirs.write(f"{line[50:]}\n")
+    ours.join(60)
+    assert [one.record_id for one in read_jsonl(path)] == ["theirs", "ours"]
+
+
+def test_a_write_of_which_the_disk_takes_a_part_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Narrow(io.FileIO):
+        def write(self, data: Any, /) -> int:
+            return super().write(data[:100])
+
+    def narrow(path: Path, mode: str, *, buffering: int, opener: Any) -> io.FileIO:
+        return Narrow(path, mode.replace("b", ""), opener=opener)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("steelyard.sinks.jsonl.open", narrow, raising=False)
+        asyncio.run(JSONLSink(tmp_path / "out.jsonl").write([make_evaluation(name) for name in "ab"]))
+    assert [one.record_id for one in read_jsonl(tmp_path / "out.jsonl")] == ["a", "b"]
 
 
 def test_what_cannot_be_written_is_said_once_and_counted(

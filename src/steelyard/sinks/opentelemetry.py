@@ -106,7 +106,7 @@ class OpenTelemetrySink:
         self._undelivered: Counter[str] = Counter()
         self._missed: set[tuple[str, str]] = set()
         self._ledger = ScoreLedger(self.name)
-        self._instruments: tuple[object, Instruments] | None = None
+        self._instruments: Instruments | None = None
         # Weak, since a provider's end is the host's affair.
         self._alive: WeakSet[Any] = WeakSet()
         for provider in (tracer_provider, logger_provider, meter_provider):
@@ -243,10 +243,10 @@ class OpenTelemetrySink:
         if self._is_shut_down(provider):
             self._miss("metrics", provider, "provider_shut_down")
             return
-        # A global provider may be set after the first result; its instruments are other ones.
-        if self._instruments is None or self._instruments[0] is not provider:
-            self._instruments = (provider, Instruments(provider.get_meter(names.SCOPE, VERSION)))
-        self._instruments[1].record(evaluation, context)
+        # From here on it is the same one: a global provider is set once.
+        if self._instruments is None:
+            self._instruments = Instruments(provider.get_meter(names.SCOPE, VERSION))
+        self._instruments.record(evaluation, context)
 
     def _miss(self, signal: str, provider: object, reason: str) -> None:
         reason = "no_provider" if _is_api_only(provider) else reason
