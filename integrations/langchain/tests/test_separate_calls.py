@@ -383,3 +383,13 @@ def test_what_an_abandoned_stream_found_serves_no_later_turn_of_its_thread(
     shown = ["Invoice of Berger for May: the sum of 300 euros is due in June.", BANK]
     assert (texts(last.contexts), last.contexts_source) == (shown, "in_prompt")
     assert not any("Anders" in text for text in texts(last.retrieved))
+
+
+@pytest.mark.parametrize("fence", ["{}", "```json\n{}\n```"])
+def test_of_a_reply_in_json_that_the_application_reads_the_part_it_names_answer_is_the_answer(
+    receiver: Receiver, fence: str
+) -> None:
+    reply = fence.format('{"answer": "In June.", "sources": [1]}')
+    found = Invoices().invoke("Anders")
+    says(reply).invoke(f"Context: {found[0].page_content}\n\nQuestion: When is it due?")
+    assert receiver.records[-1].answer == "In June."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
@@ -12,6 +13,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
 from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
 from langgraph.types import Command
 
@@ -116,6 +118,63 @@ def collected(choices: Choices) -> Application:
     built.add_conditional_edges("think", tools_condition, {"tools": "tools", END: "answer"})
     built.add_edge("tools", "think")
     return single(built.compile(checkpointer=saver), given(choices), hops=hops, shows=all_found)
+
+
+def scratch(choices: Choices) -> Application:
+    """A graph that keeps its tool messages apart, and what tools found in fields of the state."""
+    hops, fill, join = choices.number("hops"), prompted(choices, history=False), JOINERS[choices["joining"]]
+
+    def find(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """Looks something up."""
+        turn = now()
+        found = turn.came(join(turn.find(query)))
+        told = ToolMessage(f"{len(found)} characters were found.", tool_call_id=tool_call_id)
+        return Command(update={"notes": [told], "found": [found] if found.strip() else []})
+
+    look = StructuredTool.from_function(find, name=choices["tool_name"])
+    model, speaker = Speaker(role="searcher", tool=look.name, hops=hops), Speaker(role="answer")
+
+    def think(state: Any) -> Any:
+        return {"notes": [model.invoke([HumanMessage(now().question), *state.get("notes", [])])]}
+
+    def answer(state: Any) -> Any:
+        found = "\n\n".join(state.get("found", []))
+        filled = fill.invoke({"context": found, "question": now().question, "history": ""})
+        return {"messages": [speaker.invoke(filled)]}
+
+    fields = {"notes": Annotated[list[Any], operator.add], "found": Annotated[list[str], operator.add]}
+    fields["messages"] = Annotated[list[Any], add_messages]
+    built: Any = StateGraph(TypedDict("State", fields, total=False))  # type: ignore[operator]
+    built.add_node("think", think)
+    built.add_node("tools", ToolNode([look], messages_key="notes"))
+    built.add_node("answer", answer)
+    built.add_edge(START, "think")
+    built.add_conditional_edges(
+        "think", lambda state: bool(state["notes"][-1].tool_calls), {True: "tools", False: "answer"}
+    )
+    built.add_edge("tools", "think")
+    return single(built.compile(), given(choices), hops=hops, shows=all_found)
+
+
+def put_in(choices: Choices) -> Application:
+    """A graph that puts what it found into the conversation, as a message in the user's place."""
+    join, system = JOINERS[choices["joining"]], instructions(choices)
+    model = Speaker(role="answer")
+
+    def search(state: MessagesState) -> Any:
+        turn = now()
+        found = turn.came(f"Found for you:\n\n{join(turn.shown)}")
+        return {"messages": [HumanMessage(found)] if turn.shown else []}
+
+    def answer(state: MessagesState) -> Any:
+        return {"messages": [model.invoke([SystemMessage(system or "You help."), *state["messages"]])]}
+
+    built = StateGraph(MessagesState)
+    built.add_node("search", search)
+    built.add_node("answer", answer)
+    built.add_edge(START, "search")
+    built.add_edge("search", "answer")
+    return single(built.compile(), given(choices))
 
 
 def with_prompt(choices: Choices) -> Application:
@@ -232,6 +291,8 @@ AGENTS: dict[str, Callable[[Choices], Application]] = {
     "framework": framework,
     "nodes": of_nodes,
     "collected": collected,
+    "scratch": scratch,
+    "put_in": put_in,
     "prompt": with_prompt,
     "before": before_the_model,
     "executor": executor,

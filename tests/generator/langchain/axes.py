@@ -30,6 +30,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "loop": ("no", "redraft", "again"),
         "graph_state": ("fields", "messages", "exchanges", "cited"),
         "row": ("no", "yes"),
+        "collecting": ("whole", "cleaned", "in_place"),
+        "asking": ("whole", "words"),
         "guard": ("no", "yes"),
         "after": ("no", "title", "questions", "verify"),
         "thread": ("yes", "no"),

@@ -7,6 +7,7 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
@@ -15,6 +16,7 @@ from generator.choices import Choices
 from generator.langchain.application import Application, all_shown, last_shown, single
 from generator.langchain.chains import Input, answer, cited, context, looked_up, rewriter, variables
 from generator.langchain.models import Speaker, now
+from generator.langchain.retrievers import texts
 from generator.turns import Turn
 
 
@@ -117,8 +119,26 @@ class Nodes:
     def retrieve(self, state: Any) -> Any:
         turn = now()
         query = turn.queries[-1] if turn.tries else state["query"]
-        found = {"documents": self.looking.invoke(query)}
+        found = {"documents": self.collected(self.looking.invoke(query))}
         return found | {"account": self.account(turn)} if self.choices["row"] == "yes" else found
+
+    def collected(self, found: Any) -> Any:
+        """What was found; where a step cleans it, as texts, with signs and then without."""
+        if self.choices["collecting"] != "cleaned" or isinstance(found, str):
+            return found
+        read = texts(found)
+        raw: Any = RunnableLambda(lambda _: [f"* # {text.replace('. ', '. *** ')}" for text in read])
+        clean: Any = RunnableLambda(lambda dirty: read if dirty else [])
+        return (raw | clean).invoke(found)
+
+    def noted(self, context: str, state: Any) -> str:
+        """What a model makes of what was found, put into the list of it, which steps before returned."""
+        is_list = isinstance(state["documents"], list) and self.choices["loop"] == "no"
+        if self.choices["collecting"] != "in_place" or not is_list:
+            return ""
+        note = Speaker(role="relay").invoke(f"What do these tell?\n\n{context}").text
+        state["documents"].append(note)
+        return f"\n\n{note}"
 
     def account(self, turn: Turn) -> dict[str, Any]:
         """A row of short values, which no retriever brings."""
@@ -131,6 +151,9 @@ class Nodes:
 
     def generate(self, state: Any) -> Any:
         filled = {**self.filling.invoke(state), "context": self.writing.invoke(state["documents"])}
+        filled["context"] += self.noted(filled["context"], state)
+        if self.choices["asking"] == "words" and now().shown:
+            filled["question"] = now().shown[0][:15].partition("\n")[0].strip()
         if self.choices["row"] == "yes":
             filled["context"] = f"{state['account']}\n\n{filled['context']}"
         if self.keeps:

@@ -67,7 +67,8 @@ def bare(choices: Choices) -> Application:
     return Application(
         steps=(
             Step(
-                runnable=Speaker(role="answer"),
+                # The application parses the JSON by itself.
+                runnable=Speaker(role="answer", structured="answer" * (choices["output"] == "structured")),
                 given=lambda turn, _: made.text().format(**found(turn, _)),
             ),
         )

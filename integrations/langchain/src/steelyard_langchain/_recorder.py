@@ -23,7 +23,7 @@ from steelyard_langchain._loose import Block
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
 from steelyard_langchain._stores import watch_memory_stores, watch_vector_stores
-from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, end_chain, is_step
+from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, as_it_is, end_chain, is_step
 from steelyard_langchain.building._view import answer_message
 
 _log = SafeLogger("steelyard.langchain")
@@ -193,7 +193,8 @@ class CallbackHandler(BaseCallbackHandler):
             if kind is str:  # first, since most are, and each look costs the host
                 turn.texts.append((time.perf_counter(), outputs, False))
             elif isinstance(outputs, _HOLDS_DOCUMENTS):
-                turn.results.append((time.perf_counter(), outputs, False))
+                # A later step may write into the lists.
+                turn.results.append((time.perf_counter(), as_it_is(outputs), False))
             elif kind.__name__ == "Command":  # what a node of a graph updates, with where to go on
                 turn.results.append((time.perf_counter(), outputs.update, False))
             if turn.chains is not None:

@@ -4,6 +4,7 @@
 from steelyard.recording.building._answers import before_verdict as before_verdict
 from steelyard.recording.building._answers import edited as edited
 from steelyard.recording.building._answers import is_one_of_several as is_one_of_several
+from steelyard.recording.building._answers import named_in_form as named_in_form
 from steelyard.recording.building._answers import revised as revised
 from steelyard.recording.building._answers import said_last as said_last
 from steelyard.recording.building._asked import Asked as Asked
@@ -13,13 +14,13 @@ from steelyard.recording.building._asked import is_conversation as is_conversati
 from steelyard.recording.building._asked import without_template as without_template
 from steelyard.recording.building._decide import decide as decide
 from steelyard.recording.building._decide import guess as guess
+from steelyard.recording.building._decide import only_searches as only_searches
 from steelyard.recording.building._decide import shows_nothing as shows_nothing
 from steelyard.recording.building._decide import told as told
 from steelyard.recording.building._parts import is_telling as is_telling
 from steelyard.recording.building._parts import said_by_command as said_by_command
 from steelyard.recording.building._parts import shown_instead as shown_instead
 from steelyard.recording.building._sources import Sources as Sources
-from steelyard.recording.building._sources import only_searches as only_searches
 from steelyard.recording.building._sources import reaches as reaches
 from steelyard.recording.building._sources import sources_of as sources_of
 from steelyard.recording.building._steps import Step as Step

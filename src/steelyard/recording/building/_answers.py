@@ -11,16 +11,28 @@ from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,
     find_passages,
+    form_of,
     is_history,
     is_intermediate_output,
     is_turn,
     json_strings,
     plain,
 )
-from steelyard.recording.reading import is_question, strings_in
+from steelyard.recording.reading import ANSWERS, is_question, strings_in
 
 _MUCH_SHORTER = 0.5
 _LABEL = 3  # verdicts have no more words
+
+
+def named_in_form(answer: str) -> str:
+    """What a form in JSON calls its answer, as applications take it out; any other text as it is.
+
+    >>> named_in_form('{"thoughts": "Two dogs.", "answer": "Six euros."}'), named_in_form('{"total": 6}')
+    ('Six euros.', '{"total": 6}')
+    """
+    form = form_of(answer)
+    told = (form.get(name) for name in ANSWERS)
+    return next((text.strip() for text in told if isinstance(text, str) and text.strip()), answer)
 
 
 def said_last(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:

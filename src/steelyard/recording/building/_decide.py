@@ -7,24 +7,29 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from steelyard.record import Context
-from steelyard.recording.building._parts import is_telling, is_written, parts_of, tells_nothing
+from steelyard.recording.building._parts import MOSTLY, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._templates import TEMPLATES
-from steelyard.recording.building._texts import MORE, may_be_passages, shown_texts, surrounds
+from steelyard.recording.building._texts import MORE, shown_texts, surrounds
 from steelyard.recording.provenance import (
+    ModelCall,
     Origin,
+    calls_behind,
     find_passages,
     guessed_passages,
     has_empty_place,
+    is_history,
+    is_intermediate_output,
     is_spaceless,
     json_strings,
+    may_find_nothing,
     plain,
     sentence,
     trace_provenance,
     word_count,
 )
-from steelyard.recording.reading import passages_of, since_last_asked
+from steelyard.recording.reading import earlier_messages, has_documents, passages_of, since_last_asked
 from steelyard.recording.reading._documents import unique
 
 _LONGEST_DIVIDED = 100_000  # characters
@@ -74,7 +79,7 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
         is_widened = MORE not in notes and _is_widened(origin, turn, prompts, question)
         notes = [*origin.notes, *notes, *[MORE] * is_widened, *_cut_short(origin, prompts)]
         notes += _receipts(origin, sources)
-        return replace(_without_copies(origin, sources), notes=tuple(notes))
+        return _without_statements(replace(_without_copies(origin, sources), notes=tuple(notes)), turn)
     if (brought := _brought(trace)) is not None:
         return brought
     nothing = trace(())
@@ -98,6 +103,15 @@ def _say_nothing(shown: Sequence[Context], turn: Turn, sources: Sources) -> bool
         "\n" not in text and word_count(text) <= _MOST_STATED and not any(map(str.isdigit, text))
         for text in texts
     )
+
+
+def _without_statements(origin: Origin, turn: Turn) -> Origin:
+    """The same without texts that no retriever brought and that may only say that nothing was found."""
+    brought = {one.text for step in turn.retrievals for one in step.contexts or ()}
+    left = [one for one in origin.contexts if one.text in brought or not may_find_nothing(one.text)]
+    if len(left) == len(origin.contexts):
+        return origin
+    return replace(origin, contexts=tuple(left), notes=(*origin.notes, STATED))
 
 
 def _receipts(origin: Origin, sources: Sources) -> list[str]:
@@ -174,6 +188,29 @@ def _says_more(cut: Origin, filled: Origin) -> bool:
     return any(plain(line) not in known for line in lines)
 
 
+def _may_be_passages(
+    turn: Turn, texts: Sequence[str], before: Sequence[ModelCall], *, question: str
+) -> list[str]:
+    """Of what a template was filled in with, what is neither the question, nor said before, nor a model's.
+
+    Args:
+        turn: The turn.
+        texts: What the template was filled in with.
+        before: The calls before the one that it was sent with, those of earlier turns among them.
+        question: What was asked.
+    """
+    asked, history = plain(question), [plain(text) for text in earlier_messages(turn.given)]
+    found: list[str] = []
+    for text in texts:
+        form = plain(text)
+        is_asked = form in asked or asked in form or any(form in said for said in history)
+        if is_asked or is_history(text) or not is_telling(text):
+            continue
+        if not is_written(text, before):
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class _Trace:
     """Traces candidates through the calls of one turn."""
@@ -216,13 +253,40 @@ def _filled_in(origin: Origin, turn: Turn, *, question: str) -> Origin | None:
     if slots is None:
         return None
     before = [*turn.earlier, *turn.calls[: max(origin.calls.made)]]
-    texts = may_be_passages(turn, slots, before, question=question)
+    texts = _may_be_passages(turn, slots, before, question=question)
     parts = (part.text for text in texts for part in parts_of(text))
     contexts = tuple(Context(text=text, rank=rank, seen=1.0) for rank, text in enumerate(parts))
     if not contexts:
         return None  # passages that never change look like the template's own words
     notes = tuple(note for note in origin.notes if not note.startswith("no_contexts"))
     return replace(origin, contexts=contexts, contexts_source="in_prompt", notes=notes)
+
+
+def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
+    """Whether a run looked something up and returned just that, so that another one answers from it."""
+    if turn.returned is None or not turn.retrievals or turn.tools:
+        return False
+    texts = [one.text for one in sources.found]
+    if not answer:
+        # What stands beside documents may be an answer that cannot be read.
+        is_list = isinstance(turn.returned, list)
+        return is_list or (has_documents(turn.returned) and not _is_shown(texts, turn))
+    if not texts or _is_replied(answer, turn) or _is_shown(texts, turn):
+        return False
+    return any(one.seen >= MOSTLY for one in find_passages([answer], texts))
+
+
+def _is_replied(answer: str, turn: Turn) -> bool:
+    """Whether models said the answer: mostly one did, letter for letter."""
+    replies = [reply.strip() for call in turn.calls for reply in call.replies]
+    return answer.strip() in replies or calls_behind(turn.calls, answer).known
+
+
+def _is_shown(texts: list[str], turn: Turn) -> bool:
+    """Whether a model was shown them to answer, even if a later step changed the words of its answer."""
+    calls = (call for call in turn.calls if not is_intermediate_output(call.replies))
+    prompts = [text for call in calls for text in call.prompts if text]
+    return any(one.found for one in find_passages(texts, prompts))
 
 
 def told(contexts: Sequence[Context], origin: Origin, turn: Turn, *, question: str) -> tuple[Context, ...]:

@@ -70,6 +70,7 @@ def _rest(form: str, said: Iterable[str]) -> str:
 
 
 _EMPTY = "[]{}()\"' \t\n"
+_SEVERAL = 2
 _LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
 
 
@@ -79,6 +80,10 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     Args:
         value: What a tool or a step returned.
         text: The same as the model was told it, if that is known.
+
+    >>> boots = [{"for": "long walks in the rain", "sizes": [at, 44]} for at in (40, 42)]
+    >>> [one.text for one in parts_of(boots)][1]
+    '{"for": "long walks in the rain", "sizes": [42, 44]}'
     """
     said = value if isinstance(value, str) else None
     whole = text or said or json.dumps(to_json_value(value), ensure_ascii=False)
@@ -95,8 +100,21 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     return (Context(text=whole.strip(), rank=0),)
 
 
+def _entries(value: Any) -> list[Context]:
+    """The entries of a list of records, each of which says something under a name of its own."""
+    shown = read_shown(value) if isinstance(value, str) else to_json_value(value)
+    if not isinstance(shown, list) or len(shown) < _SEVERAL or not all(map(_says_something, shown)):
+        return []
+    return [Context(text=json.dumps(one, ensure_ascii=False), rank=rank) for rank, one in enumerate(shown)]
+
+
+def _says_something(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(is_telling(text) for _, text in strings_in(value))
+
+
 def _rows(value: object) -> list[Context]:
-    return [one for one in passages_of(value) if one.text.strip()]
+    found = [one for one in passages_of(value) if one.text.strip()]
+    return found if len(found) > 1 or any(one.id is not None for one in found) else _entries(value) or found
 
 
 def _is_hit(value: Any) -> bool:

@@ -16,9 +16,7 @@ from steelyard.recording.building._look_ups import LookUps, look_ups_of, told_ag
 from steelyard.recording.building._parts import is_telling, tells_nothing
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import (
-    calls_behind,
     find_passages,
-    is_intermediate_output,
     is_printed,
     names_passages,
     plain,
@@ -26,6 +24,7 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import (
     Leaf,
+    Message,
     asked_in,
     documents_in,
     has_documents,
@@ -76,7 +75,6 @@ def _is_mostly(text: str, prompt: str) -> bool:
 _MOST_TEXTS = 400
 _MOST_PRINTED = 50
 _LONGEST_PRINTED = 50_000
-_MOSTLY = 0.5
 _PASSING = ("chain", "prompt")
 
 
@@ -177,7 +175,7 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     made.reranked = _reranked(turn, made.found)
     _add_documents(made, turn, known | {one.text.strip() for one in made.reranked})
     made.passed = list(_passed(turn))
-    made.texts = _texts(made.passed)
+    made.texts = [*_texts(made.passed), *_put_in(turn, made.passed)]
     _leave_out_said(made, turn)
     return made
 
@@ -243,33 +241,6 @@ def _reply(returned: Any) -> str:
     return texts[0] if len(texts) == 1 else ""
 
 
-def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
-    """Whether a run looked something up and returned just that, so that another one answers from it."""
-    if turn.returned is None or not turn.retrievals or turn.tools:
-        return False
-    texts = [one.text for one in sources.found]
-    if not answer:
-        # What stands beside documents may be an answer that cannot be read.
-        is_list = isinstance(turn.returned, list)
-        return is_list or (has_documents(turn.returned) and not _is_shown(texts, turn))
-    if not texts or _is_replied(answer, turn) or _is_shown(texts, turn):
-        return False
-    return any(one.seen >= _MOSTLY for one in find_passages([answer], texts))
-
-
-def _is_replied(answer: str, turn: Turn) -> bool:
-    """Whether models said the answer: mostly one did, letter for letter."""
-    replies = [reply.strip() for call in turn.calls for reply in call.replies]
-    return answer.strip() in replies or calls_behind(turn.calls, answer).known
-
-
-def _is_shown(texts: list[str], turn: Turn) -> bool:
-    """Whether a model was shown them to answer, even if a later step changed the words of its answer."""
-    calls = (call for call in turn.calls if not is_intermediate_output(call.replies))
-    prompts = [text for call in calls for text in call.prompts if text]
-    return any(one.found for one in find_passages(texts, prompts))
-
-
 def _add_documents(made: Sources, turn: Turn, known: set[str]) -> None:
     """Documents among what steps returned and what the root was given or returned."""
     hop = 1 + max((context.hop for context in made.found), default=-1)
@@ -311,6 +282,27 @@ def _texts(every: Iterable[Passed]) -> list[Text]:
             elif one is not None:
                 seen[leaf.text] = _seen_again(one, leaf, passed, until[leaf.text])
     return [one for one in seen.values() if one is not None]
+
+
+PUT_IN = "message"
+"""The name of a text that code put into a conversation in the user's place."""
+
+
+def _put_in(turn: Turn, every: Iterable[Passed]) -> Iterator[Text]:
+    """What steps put behind the user's last words, in the user's place: mostly what they found."""
+    given = {one.text for one in messages_in(turn.given)} | {text for _, text in strings_in(turn.given)}
+    for passed in every:
+        values = (state_of(passed.value) or {"": passed.value}).values() if passed.is_returned else ()
+        for value in values:
+            told = _since(messages_in(value), given) if isinstance(value, (list, tuple)) else ()
+            yield from (Text(PUT_IN, text, passed.at, is_given=False) for text in told if is_telling(text))
+
+
+def _since(messages: Sequence[Message], given: set[str]) -> list[str]:
+    """What was said in the user's place since what the root was given; what was answered is older."""
+    asked = [at for at, one in enumerate(messages, 1) if one.text in given]
+    replied = (at for at, one in enumerate(messages, 1) if one.role == "assistant")
+    return [one.text for one in messages[max(asked or replied, default=0) :] if one.role == "user"]
 
 
 def _text(leaf: Leaf, passed: Passed) -> Text:

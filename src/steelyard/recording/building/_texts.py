@@ -11,7 +11,7 @@ from functools import cached_property
 
 from steelyard.record import Context
 from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of
-from steelyard.recording.building._sources import Sources, Text
+from steelyard.recording.building._sources import PUT_IN, Sources, Text
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._titles import of_main_columns, without_headings
 from steelyard.recording.provenance import (
@@ -38,6 +38,8 @@ _MUCH_SHARE = 0.4
 MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
 """Note of a prompt that shows more than the known passages: a window around them, a neighbour, a parent."""
 _GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"
+
+_PUT_IN = "contexts: a message that code wrote in the user's place counts as one; see turn.contexts"
 
 
 class _Shown:
@@ -69,13 +71,14 @@ class _Shown:
     def known(self) -> list[str]:
         return [plain(one.text) for one in self._sources.documents]
 
-    def says(self, text: str) -> bool:
+    def says(self, text: str, *, is_put_in: bool) -> bool:
         """Whether a text is the question, a query, a part of the history, or a prompt."""
         if text in self.asked or text in self.queries or text in self.sent_alone:
             return True
         if any(text in said for said in self.history):
             return True
-        return bool(self.asked) and _is_prompt(text, self.asked, self.prompts)
+        others = [one for one in self.prompts if one != text] if is_put_in else self.prompts
+        return bool(self.asked) and _is_prompt(text, self.asked, others)
 
     def knows(self, text: str) -> bool:
         """Whether a text is made of known passages, or a part of one."""
@@ -110,30 +113,9 @@ def shown_texts(
     counted = _chosen(found, has_documents=has_documents, is_asked=bool(question))
     chosen, is_left = _smallest(counted), bool(question) and len(counted) < len(found)
     passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
-    return passages, [note for note, is_so in ((MORE, has_more), (_GIVEN, is_left)) if is_so]
-
-
-def may_be_passages(
-    turn: Turn, texts: Sequence[str], before: Sequence[ModelCall], *, question: str
-) -> list[str]:
-    """Of what a template was filled in with, what is neither the question, nor said before, nor a model's.
-
-    Args:
-        turn: The turn.
-        texts: What the template was filled in with.
-        before: The calls before the one that it was sent with, those of earlier turns among them.
-        question: What was asked.
-    """
-    asked, history = plain(question), [plain(text) for text in earlier_messages(turn.given)]
-    found: list[str] = []
-    for text in texts:
-        form = plain(text)
-        is_asked = form in asked or asked in form or any(form in said for said in history)
-        if is_asked or is_history(text) or not is_telling(text):
-            continue
-        if not is_written(text, before):
-            found.append(text)
-    return list(dict.fromkeys(found))
+    is_put_in = any(one.name == PUT_IN for one in chosen)
+    doubts = ((MORE, has_more), (_GIVEN, is_left), (_PUT_IN, is_put_in))
+    return passages, [note for note, is_so in doubts if is_so]
 
 
 def _without_forms(texts: Sequence[Text], turn: Turn, *, has_documents: bool) -> list[Text]:
@@ -188,7 +170,7 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
     has_more = False
     for one in texts:
         text = plain(one.text)
-        if shown.says(text):
+        if shown.says(text, is_put_in=one.name == PUT_IN):
             continue
         if not shown.knows(text):
             able += [] if is_history(one.text) else [one]
@@ -200,8 +182,19 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
 def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> list[Text]:
     sightings = find_passages([one.text for one in texts], prompts, question=question) if texts else ()
     pairs = zip(texts, sightings, strict=True)
-    shown = (one for one, seen in pairs if seen.found and seen.seen >= MOSTLY)
-    return [one for one in shown if not _is_template(one.text, prompts)]
+    shown = [(one, seen.position) for one, seen in pairs if seen.found and seen.seen >= MOSTLY]
+    # What a step cleaned stands where the text that it was made of is found, too.
+    exact = {at: plain(one.text) for one, at in shown if any(one.text.strip() in text for text in prompts)}
+    left = [one for one, at in shown if not _is_likeness(one.text, exact.get(at), prompts)]
+    return [one for one in left if not _is_template(one.text, prompts)]
+
+
+def _is_likeness(text: str, other: str | None, prompts: Sequence[str]) -> bool:
+    """Whether a text is another form of one that stands in its place as it is, rather than a part of it."""
+    form = plain(text)
+    if other is None or form in other or other in form or any(text.strip() in prompt for prompt in prompts):
+        return False
+    return min(len(form), len(other)) > MOSTLY * max(len(form), len(other))
 
 
 def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text]) -> list[Text]:
@@ -259,11 +252,11 @@ def _only_labels(joined: Text, parts: Iterable[str]) -> bool:
 
 
 def _rest(text: str, parts: Sequence[str]) -> float:
-    """The share of a text that none of its parts says."""
+    """The share of a text that none of its parts says: of its letters, since rules are drawn with signs."""
     rest = text
     for part in sorted(parts, key=len, reverse=True):
         rest = rest.replace(part, "")
-    return len(rest) / len(text)
+    return sum(map(str.isalnum, rest)) / (sum(map(str.isalnum, text)) or 1)
 
 
 def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:
@@ -285,7 +278,8 @@ def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:
 
     A passage may repeat the question; the prompt then asks it once more beside the passage.
     """
-    if any(prompt in text for prompt in prompts if prompt):
+    # A passage may hold a message of a few words: a query.
+    if any(prompt in text and len(prompt) > MOSTLY * len(text) for prompt in prompts):
         return True
     if asked not in text:
         return False
@@ -388,6 +382,12 @@ def _chosen(texts: Sequence[Text], *, has_documents: bool, is_asked: bool) -> li
 
 
 def _smallest(texts: Sequence[Text]) -> list[Text]:
-    """The texts without those that others are part of: a list's joined form says nothing more."""
-    forms = [(one, plain(one.text)) for one in texts]
-    return [one for one, text in forms if not any(other in text for _, other in forms if other != text)]
+    """The texts without those that are others joined, and without small parts of one: a title, a query."""
+    forms = {one: plain(one.text) for one in texts}
+    left = dict(forms)
+    for one, text in forms.items():
+        parts = [other for other, part in forms.items() if part in text and part != text]
+        is_joined = bool(parts) and _rest(text, [forms[other] for other in parts]) <= MOSTLY
+        for other in [one] if is_joined else parts:
+            left.pop(other, None)
+    return list(left)

@@ -51,6 +51,7 @@ from steelyard.recording.provenance._provenance import Origin as Origin
 from steelyard.recording.provenance._provenance import trace_provenance as trace_provenance
 from steelyard.recording.provenance._sections import split_chat_template as split_chat_template
 from steelyard.recording.provenance._tools import finds_nothing as finds_nothing
+from steelyard.recording.provenance._tools import may_find_nothing as may_find_nothing
 from steelyard.recording.provenance._tools import names_passages as names_passages
 from steelyard.recording.provenance._turn import is_turn as is_turn
 from steelyard.recording.provenance._turn import notes_on_predecessors as notes_on_predecessors

@@ -18,6 +18,7 @@ from steelyard.recording.provenance.matching import (
 )
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
+_MOSTLY = 0.5
 _TELLING = 4
 """Words that a reply or a passage must have to be told by them."""
 
@@ -122,8 +123,14 @@ def _not_replied(
         and calls[at].prompts  # of a call whose prompt was not seen, nobody knows what it copied
         and not any(reply.strip() in text for text in calls[at].prompts)
     ]
-    kept = {text: one for text, one in candidates.items() if not any(reply in text for reply in said)}
+    kept = {text: one for text, one in candidates.items() if not _ends_in(text, said)}
     return kept or candidates
+
+
+def _ends_in(text: str, said: Sequence[str]) -> bool:
+    """Whether a text holds replies, and not only above the most of it: a query heads what was found by it."""
+    end = max((at + len(reply) for reply in said if (at := text.rfind(reply)) >= 0), default=0)
+    return end >= _MOSTLY * len(text)
 
 
 def _decided(

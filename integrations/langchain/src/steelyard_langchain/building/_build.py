@@ -20,6 +20,7 @@ from steelyard.recording.building import (
     decide,
     edited,
     is_telling,
+    named_in_form,
     only_searches,
     sources_of,
     told,
@@ -170,7 +171,7 @@ def _separate(view: TurnPart, steps: Steps, options: Options) -> Record | None:
     step.messages = tuple(latest)
     step.call = call = replace(call, prompts=prompts)
     steps.given = [{"role": one.role, "content": one.text} for one in latest] or "\n".join(prompts)
-    steps.answer = answer = call.reply
+    steps.answer = answer = named_in_form(call.reply)
     sources = sources_of(steps, tool_contexts=options.tool_contexts)
     asked = asked_of(steps, sources)
     if asks_of_reply(asked, steps):
@@ -332,7 +333,8 @@ def _answer(view: TurnPart, steps: Steps, options: Options) -> str:
     answer = answer_of(view.outputs, view.inputs, options.answer_key, calls=calls)
     if not answer and view.turn.given is not None and steps.calls:
         answer = steps.calls[-1].reply
-    return edited(answer, steps.said, view.outputs)
+    answer = edited(answer, steps.said, view.outputs)
+    return named_in_form(answer) if options.answer_key is None else answer
 
 
 def _origin(
