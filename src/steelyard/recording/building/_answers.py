@@ -139,16 +139,19 @@ def revised(answer: str, texts: Sequence[str], calls: Sequence[ModelCall]) -> st
     return max(able, key=lambda call: call.started).reply if able else answer
 
 
-def edited(answer: str, said: Sequence[str], returned: Any) -> str:
+def edited(answer: str, said: Sequence[str], returned: Any, calls: Sequence[ModelCall]) -> str:
     """The answer as a person changed it on its way, if the run returned that; else the answer itself.
 
     Args:
-        answer: What a model said.
+        answer: What a model said; empty if what was returned does not tell it.
         said: What persons said to the run on its way.
         returned: What the run returned.
+        calls: What models were asked.
     """
-    shown = {text for _, text in strings_in(returned)} if said and answer else set[str]()
-    return next((text for text in reversed(said) if text in shown and _is_alike(text, answer)), answer)
+    shown = {text for _, text in strings_in(returned)} if said else set[str]()
+    drafts = [answer] if answer else [call.reply for call in calls if call.reply]
+    fresh = (text for text in reversed(said) if text in shown)
+    return next((text for text in fresh if any(_is_alike(text, one) for one in drafts)), answer)
 
 
 def _is_alike(text: str, other: str) -> bool:

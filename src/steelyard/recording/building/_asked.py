@@ -181,7 +181,13 @@ def _remembered(turn: Turn) -> str:
     asked = [{"role": one.role, "content": one.text} for one in left]
     found = asked_in({**state, "messages": asked} if state is not None else asked)
     is_only = state is not None and len(state) == 1 and isinstance(next(iter(state.values())), str)
-    return "" if found in said or is_only else found
+    # Code may put a label before the input.
+    given = (text.strip() for _, text in strings_in(turn.given) if is_telling(text) or is_question(text))
+    return (
+        ""
+        if found in said or is_only
+        else max((one for one in given if one in found), key=len, default=found)
+    )
 
 
 def _guessed(turn: Turn) -> str:

@@ -147,7 +147,9 @@ def _of_tool(turn: Turn, step: Step) -> list[Context]:
     documents = documents or documents_in(result)
     if documents:
         return documents
-    found = list(parts_of(result) if message is None else _parts_shown(message))
+    # An object was called for by code, which reads its fields.
+    fields = state_of(result) if message is None else None
+    found = list(parts_of(fields or result) if message is None else _parts_shown(message))
     # What a model inside replied is its own; what that model was shown counts by its prompt.
     asked = list(_calls_inside(turn, step))
     return [one for one in found if not is_written(one.text, asked)] if asked else found

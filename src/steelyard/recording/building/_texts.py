@@ -105,9 +105,9 @@ def shown_texts(
     able, has_more = _able(_unspoken(sources.texts, turn), _Shown(turn, sources, prompts, question))
     remembered = _remembered(turn) if able else ()
     able = [one for one in able if plain(one.text) not in remembered]
-    shown = of_main_columns(_divided(turn, _in_prompt(able, prompts, question), able), sources)
+    shown = of_main_columns(_divided(turn, _in_prompt(able, prompts, question), able, sources), sources)
     found = _without_forms(
-        _not_written(turn, _without_known(shown, sources)), turn, has_documents=has_documents
+        _not_written(turn, _without_known(shown, sources), sources), turn, has_documents=has_documents
     )
     found = without_headings(found, sources)
     counted = _chosen(found, has_documents=has_documents, is_asked=bool(question))
@@ -197,7 +197,7 @@ def _is_likeness(text: str, other: str | None, prompts: Sequence[str]) -> bool:
     return min(len(form), len(other)) > MOSTLY * max(len(form), len(other))
 
 
-def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text]) -> list[Text]:
+def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts in the prompt; instead of one that others were joined to, those others.
 
     Of a passage and a list's joined form that holds it, only the longer one is found in a prompt. What a
@@ -209,7 +209,7 @@ def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text]) -> list[Te
     for one in shown:
         text = plain(unescaped(one.text))
         held = [(other, part) for other, part in forms if part in text and part != text]
-        own = set(_not_written(turn, [other for other, _ in held])) if held else ()
+        own = set(_not_written(turn, [other for other, _ in held], sources)) if held else ()
         parts = [(other, part) for other, part in held if other in own]
         is_joined = bool(parts) and _is_joined(one, text, parts, able, turn)
         found.update(dict.fromkeys([other for other, _ in parts] if is_joined else [one]))
@@ -325,7 +325,7 @@ def _parted(text: str, known: Sequence[str]) -> tuple[list[str], str]:
     return inside + held, rest
 
 
-def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:
+def _not_written(turn: Turn, texts: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts that no model wrote before they were first seen, alone or in parts.
 
     What a model only copied out of its own prompt is evidence still, and so is what an answer quotes.
@@ -334,9 +334,17 @@ def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:
     # After a call whose reply nobody saw it cannot be known that no model wrote a text.
     since = min((step.ended for step in unseen if step.ended is not None), default=math.inf)
     known = (one for one in texts if one.is_given or one.at < since)
-    return [
-        one for one in known if not _is_replied(one, turn) and not is_written(one.text, _before(turn, one))
-    ]
+    fresh = (one for one in known if not _is_replied(one, turn) or _is_copied(one, turn, sources))
+    return [one for one in fresh if not is_written(one.text, _before(turn, one))]
+
+
+def _is_copied(one: Text, turn: Turn, sources: Sources) -> bool:
+    """Whether a text stands in one that came from outside before it: a quote, which a model picked."""
+    text = plain(one.text)
+    if text == plain(turn.answer) or not is_telling(text):
+        return False
+    whole = (other for other in sources.texts if other.at < one.at and text in plain(other.text) != text)
+    return any(not is_written(other.text, _before(turn, other)) for other in whole)
 
 
 def _before(turn: Turn, one: Text) -> list[ModelCall]:

@@ -333,7 +333,7 @@ def _answer(view: TurnPart, steps: Steps, options: Options) -> str:
     answer = answer_of(view.outputs, view.inputs, options.answer_key, calls=calls)
     if not answer and view.turn.given is not None and steps.calls:
         answer = steps.calls[-1].reply
-    answer = edited(answer, steps.said, view.outputs)
+    answer = edited(answer, steps.said, view.outputs, calls)
     return named_in_form(answer) if options.answer_key is None else answer
 
 

@@ -132,7 +132,8 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
     if state is not None and (text := _named_answer(state, inputs, calls)):
         return revised(text, [value for value in state.values() if isinstance(value, str)], calls)
     messages = messages_in(outputs)
-    if messages:
+    # Messages of the user alone only note what was asked.
+    if messages and (state is None or any(role_of(one) != "human" for one in messages)):
         return _replied(messages, calls)
     if state is None:
         return text_in(outputs)
