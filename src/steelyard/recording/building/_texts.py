@@ -334,17 +334,16 @@ def _not_written(turn: Turn, texts: Sequence[Text], sources: Sources) -> list[Te
     # After a call whose reply nobody saw it cannot be known that no model wrote a text.
     since = min((step.ended for step in unseen if step.ended is not None), default=math.inf)
     known = (one for one in texts if one.is_given or one.at < since)
-    fresh = (one for one in known if not _is_replied(one, turn) or _is_copied(one, turn, sources))
-    return [one for one in fresh if not is_written(one.text, _before(turn, one))]
+    own = (one for one in known if not _is_replied(one, turn) or _is_copied(one, turn, sources))
+    return [one for one in own if not is_written(one.text, _before(turn, one))]
 
 
 def _is_copied(one: Text, turn: Turn, sources: Sources) -> bool:
     """Whether a text stands in one that came from outside before it: a quote, which a model picked."""
     text = plain(one.text)
-    if text == plain(turn.answer) or not is_telling(text):
-        return False
+    is_able = text != plain(turn.answer) and is_telling(text)
     whole = (other for other in sources.texts if other.at < one.at and text in plain(other.text) != text)
-    return any(not is_written(other.text, _before(turn, other)) for other in whole)
+    return is_able and any(not is_written(other.text, _before(turn, other)) for other in whole)
 
 
 def _before(turn: Turn, one: Text) -> list[ModelCall]:

@@ -132,12 +132,11 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
     if state is not None and (text := _named_answer(state, inputs, calls)):
         return revised(text, [value for value in state.values() if isinstance(value, str)], calls)
     messages = messages_in(outputs)
-    # Messages of the user alone only note what was asked.
-    if messages and (state is None or any(role_of(one) != "human" for one in messages)):
-        return _replied(messages, calls)
     if state is None:
-        return text_in(outputs)
-    return _unnamed_answer(state, inputs, calls)
+        return _replied(messages, calls) if messages else text_in(outputs)
+    # Messages of the user alone only note what was asked.
+    is_told = not {"human"}.issuperset(map(role_of, messages))
+    return _replied(messages, calls) if is_told else _unnamed_answer(state, inputs, calls)
 
 
 def without_queries(calls: Sequence[ModelCall], queries: Iterable[Any]) -> list[ModelCall]:
