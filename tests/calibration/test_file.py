@@ -79,6 +79,21 @@ def edited(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
+def test_a_file_says_what_each_map_was_made_from(tmp_path: Path) -> None:
+    found = fit(labelled(200))
+    assert isinstance(found, Fit) and found.area is not None
+    Calibration.of({KEY: found}).save(tmp_path / "c.json")
+    (kept,) = json.loads((tmp_path / "c.json").read_text())["maps"]
+    assert kept["made_from"] == {
+        "labels": 200,
+        "good": found.good,
+        "auroc": [found.area.value, found.area.low, found.area.high],
+        "calibration_error": {"before": found.error_before, "after": found.error_after},
+        "squared_error": {"before": found.squared_before, "after": found.squared_after},
+    }
+    assert found.error_after < found.error_before
+
+
 def test_an_edited_file_is_refused_by_name(calibration: Calibration, tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     calibration.save(path)
