@@ -177,6 +177,8 @@ class _Order:
         self.weight, self.value, self.alone = np.zeros(rows), np.zeros(rows), np.zeros(rows)
         self.away = np.zeros((rows, units._LAGS + steps))
         self.products = np.zeros((rows, units._LAGS))
+        self.long, self.block, self.blocks = np.zeros((3, rows)), np.zeros(rows), np.zeros((0, rows))
+        self.block_products = np.zeros((units._BLOCKS + 1, rows))
         self.effect = np.full(rows, Neighbours().design_effect)
         self.n = 0
 
@@ -190,18 +192,43 @@ class _Order:
         self.products += away[:, None] * self.away[:, self.n : self.n + units._LAGS][:, ::-1]
         self.away[:, self.n + units._LAGS] = away
         self.n += 1
+        self._add_to_block(weight, value, on)
         if self.n >= units._FEWEST and not self.n % units._STEP:
-            self.effect = self._now()
+            self.effect = np.clip(np.maximum(self._near(), self._far()), 1.0, units._MOST_ALIKE)
 
-    def _now(self) -> Array:
+    def _add_to_block(self, weight: Array, value: Array, on: Mask) -> None:
+        sums = self.long[:2] * units._LONG + np.stack([weight, weight * value])
+        away = np.where(on, weight * (value - sums[1] / sums[0]), 0.0)
+        self.long = np.where(on, np.stack([*sums, self.long[2] * units._LONG + away * away]), self.long)
+        self.block = self.block + away
+        if self.n % units._BLOCK:
+            return
+        self.blocks = np.concatenate([self.block[None], self.blocks])[: units._BEHIND + units._BLOCKS + 1]
+        self.block = np.zeros_like(self.block)
+        settled = self.blocks[units._BEHIND :]
+        self.block_products[: len(settled)] *= units._LONG**units._BLOCK
+        self.block_products[: len(settled)] += settled[:1] * settled
+
+    def _near(self) -> Array:
         lag = np.arange(1, min(self.n // 3, units._LAGS) + 1)
         alone = np.maximum(self.alone, units._SMALL)[:, None]
         alike = self.products[:, : len(lag)] / alone * self.n / (self.n - lag)
         found = 1 + np.cumsum(2 * alike, axis=1)
-        ends = lag >= np.maximum(units._WINDOW * found, min(self.n // units._SLOWLY, units._MIXED))
+        ends = lag >= units._WINDOW * found
         ends[:, -1] = True
-        at = ends.argmax(axis=1)[:, None]
-        return np.clip(np.take_along_axis(found, at, 1)[:, 0], 1.0, units._MOST_ALIKE)
+        return np.take_along_axis(found, ends.argmax(axis=1)[:, None], 1)[:, 0]
+
+    def _far(self) -> Array:
+        settled = self.n // units._BLOCK - units._BEHIND
+        if settled < units._FEWEST_BLOCKS:
+            return np.ones_like(self.block)
+        blocks = units._counted(settled * units._BLOCK) / units._counted(units._BLOCK)
+        lags = min(settled // 3, units._BLOCKS)
+        window = 1 - np.arange(1, lags + 1) / (lags + 1)
+        found = self.block_products[0] + 2 * window @ self.block_products[1 : lags + 1]
+        one = units._BLOCK * np.maximum(self.long[2], units._SMALL) / units._counted(self.n)
+        found = found / blocks / one - units._CHANCE * np.sqrt((2 + 4 * window @ window) / blocks)
+        return np.asarray(found)
 
 
 class _Weeks:
@@ -274,7 +301,7 @@ def alarm_places(streams: Streams, *, below: float, a_day: int, told: bool = Tru
         usual = weeks.usual(at)
         alike.add(value, inclusion, session, on)
         if not told:
-            order.add(value, inclusion, on)
+            order.add(value - usual, inclusion, on)
         variance = alike.variance * (alike.effect if told else order.effect)
         doubt = weeks.doubt(at, bets.smallest, variance)
         weeks.add(at, value, inclusion, variance, on)

@@ -2,7 +2,8 @@
 
 The other tests here hold what figures promise, over many samples and with room for chance. A sign or a
 constant that is a little off stays within that room; here it does not. Whoever means to change a formula
-writes `same_figures.json` anew with `python tests/stats/test_same_figures.py` and sees which figures moved.
+writes `same_figures.json` anew with `PYTHONPATH=tests:tests/parts python tests/stats/test_same_figures.py`
+and sees which figures moved.
 """
 
 from __future__ import annotations
@@ -319,7 +320,7 @@ FIGURES = (
 @pytest.mark.parametrize("figures", FIGURES)
 def test_the_same_scores_give_the_same_figures(figures: Callable[[], Iterator[object]]) -> None:
     expected = json.loads(FILE.read_text(encoding="utf-8"))[figures.__name__]
-    assert json.loads(json.dumps(told(list(figures())))) == expected, f"if that was meant, run {__file__}"
+    assert json.loads(json.dumps(told(list(figures())))) == expected, "if that was meant, write them anew"
 
 
 if __name__ == "__main__":

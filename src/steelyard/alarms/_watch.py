@@ -169,7 +169,7 @@ class Watch:
         usual = self.season.usual(at)
         self.alike.add(quality, inclusion, session=session)
         if self.by_order:
-            self.order.add(quality, inclusion)
+            self.order.add(quality - usual, inclusion)
         variance = self._variance() * self.design_effect
         doubt = self.season.doubt(at, smallest=self.smallest, variance=variance)
         if self.state != "fallen":

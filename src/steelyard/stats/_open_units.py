@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Hashable, MutableMapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -15,12 +16,16 @@ from steelyard.stats._estimate import Estimate, Weighed
 _LAGS = 96
 _WINDOW = 5.0
 """Correlations are added up over so many times as many turns as their sum says (Sokal's window)."""
-_SLOWLY = 100
-"""Turns for each distance that is added whatever the sum says: of few turns, the sum of many is noise."""
-_MIXED = 24
-"""No more are: noise grows with them, and makes alarms late."""
 _FEWEST = 100
 """Of fewer turns nobody knows how alike they are, and what stands first is taken."""
+_BLOCK = 16
+_BLOCKS = 24
+"""Blocks of 16 turns are compared up to so many apart: 400 turns."""
+_BEHIND = 12
+"""The last blocks wait: a fall that is under way makes them alike, and would not be told."""
+_FEWEST_BLOCKS = 12
+_CHANCE = 0.5
+"""Standard errors that are taken off what blocks say: of independent turns it is above 1 half of the time."""
 _MOST_ALIKE = 12.0
 """No more is taken from neighbours: a deep fall makes them alike too, and would not be told."""
 _STEP = 8
@@ -29,6 +34,8 @@ _KEPT = 1 - 1 / 256
 """Deviations are from the mean of late, in which an older turn counts less: a new level is no likeness."""
 _REMEMBERED = 1 - 1 / 4096
 """What one turn more leaves of the products of earlier ones, so that a change in the past is forgotten."""
+_LONG = 1 - 1 / 16_384
+"""The same for blocks, which tell less at a time."""
 _SMALL = 1e-9  # equal values differ from their mean by rounding alone
 
 
@@ -36,11 +43,12 @@ _SMALL = 1e-9  # equal values differ from their mean by rounding alone
 class Neighbours:
     """The design effect of turns that follow each other: how much more their mean varies than if independent.
 
-    1 + 2 sum of the correlations of turns that are j apart, for j up to the first that is `_WINDOW` times the
-    sum so far (Madras & Sokal, Journal of Statistical Physics 50, 1988, appendix C). Turns of sessions that
-    come mixed are a little alike at many distances, before which such a window closes: at least one distance
-    is added for every hundred turns, up to 24. Sessions whose turns come among hundreds of others are not
-    seen.
+    The larger of two estimates. Sessions that come one after another: 1 + 2 sum of the correlations of turns
+    that are j apart, for j up to the first that is `_WINDOW` times the sum so far (Madras & Sokal, Journal of
+    Statistical Physics 50, 1988, appendix C). Sessions that come mixed are a little alike at hundreds of
+    distances, before which such a window closes: the same of sums of 16 turns, with Bartlett's window (Newey
+    & West, Econometrica 55, 1987), less half of its standard error if turns were independent. Sessions whose
+    turns come among many hundreds of others are seen in part.
     """
 
     weight: float = 0.0
@@ -55,6 +63,14 @@ class Neighbours:
     """By distance: sums of the products of two deviations."""
     alone: float = 0.0
     """Squared deviations of all turns."""
+    long: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """As `weight`, `value` and `alone`, of more turns."""
+    block: float = 0.0
+    """The sum of deviations of the block under way."""
+    blocks: list[float] = field(default_factory=list)
+    """Of the last blocks, the latest first."""
+    block_products: list[float] = field(default_factory=lambda: [0.0] * (_BLOCKS + 1))
+    """By distance, from 0 on: sums of the products of two of these."""
     design_effect: float = 1.75
     """How many times the variance of a mean is what it would be if turns were independent; from 1 on."""
 
@@ -70,20 +86,49 @@ class Neighbours:
             other = self.latest[place] if place < len(self.latest) else 0.0
             self.products[place] = self.products[place] * _REMEMBERED + away * other
         self.latest = [away, *self.latest[: _LAGS - 1]]
-        if not self.turns % _STEP:
-            self.design_effect = self._now()
+        self._add_to_block(weight, value)
+        if self.turns >= _FEWEST and not self.turns % _STEP:
+            self.design_effect = min(max(self._near(), self._far(), 1.0), _MOST_ALIKE)
 
-    def _now(self) -> float:
-        if self.turns < _FEWEST:
-            return self.design_effect
+    def _add_to_block(self, weight: float, value: float) -> None:
+        weights, values, alone = self.long
+        weights, values = weights * _LONG + weight, values * _LONG + weight * value
+        away = weight * (value - values / weights)
+        self.long = weights, values, alone * _LONG + away * away
+        self.block += away
+        if self.turns % _BLOCK:
+            return
+        self.blocks = [self.block, *self.blocks[: _BEHIND + _BLOCKS]]
+        self.block = 0.0
+        settled = self.blocks[_BEHIND:]
+        for place, other in enumerate(settled):
+            self.block_products[place] = self.block_products[place] * _LONG**_BLOCK + settled[0] * other
+
+    def _near(self) -> float:
         if self.alone <= _SMALL:
             return 1.0
         found, lag = 1.0, 0
-        least = min(self.turns // _SLOWLY, _MIXED)
-        while lag < min(self.turns // 3, _LAGS) and lag < max(_WINDOW * found, least):
+        while lag < min(self.turns // 3, _LAGS) and lag < _WINDOW * found:
             lag += 1
             found += 2 * self.products[lag - 1] / self.alone * self.turns / (self.turns - lag)
-        return min(max(found, 1.0), _MOST_ALIKE)
+        return found
+
+    def _far(self) -> float:
+        settled = self.turns // _BLOCK - _BEHIND
+        if settled < _FEWEST_BLOCKS or self.long[2] <= _SMALL:
+            return 1.0
+        turns, blocks = _counted(self.turns), _counted(settled * _BLOCK) / _counted(_BLOCK)
+        lags = min(settled // 3, _BLOCKS)
+        window = [1 - lag / (lags + 1) for lag in range(1, lags + 1)]
+        apart = zip(window, self.block_products[1:], strict=False)
+        found = self.block_products[0] + 2 * sum(share * product for share, product in apart)
+        chance = math.sqrt((2 + 4 * sum(share * share for share in window)) / blocks)
+        return found / blocks / (_BLOCK * self.long[2] / turns) - _CHANCE * chance
+
+
+def _counted(turns: int) -> float:
+    """How many of so many turns count, the older the less."""
+    return float(1 - _LONG**turns) / (1 - _LONG)
 
 
 _Array = npt.NDArray[np.float64]
