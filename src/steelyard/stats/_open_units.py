@@ -23,7 +23,7 @@ _BLOCKS = 24
 """Blocks of 16 turns are compared up to so many apart: 400 turns."""
 _BEHIND = 12
 """The last blocks wait: a fall that is under way makes them alike, and would not be told."""
-_FEWEST_BLOCKS = 12
+_FEWEST_BLOCKS = 40
 _CHANCE = 0.5
 """Standard errors that are taken off what blocks say: of independent turns it is above 1 half of the time."""
 _MOST_ALIKE = 12.0
