@@ -265,6 +265,12 @@ def test_words_beyond_ascii_are_split_alike_with_few_and_with_many_marks(parts: 
         assert there.seen == 1.0
 
 
+def test_a_character_at_the_end_of_a_piece_of_a_long_prompt_is_seen() -> None:
+    passage = "The old pier is 5 metres a水b above the tide."
+    (there,) = find_passages([passage], ["x" * (99_998 - passage.index("水")) + f" {passage}"])
+    assert there.seen == 1.0
+
+
 def test_the_share_seen_counts_each_word_once() -> None:
     words = [f"word{number}" for number in range(60)]
     prompt = " ".join([*words[:20], "elsewhere", *words[30:50]])
