@@ -302,7 +302,9 @@ def _since(messages: Sequence[Message], given: set[str]) -> list[str]:
     """What was said in the user's place since what the root was given; what was answered is older."""
     asked = [at for at, one in enumerate(messages, 1) if one.text in given]
     replied = (at for at, one in enumerate(messages, 1) if one.role == "assistant")
-    return [one.text for one in messages[max(asked or replied, default=0) :] if one.role == "user"]
+    # Of a whole conversation that holds neither, the user's message is what asks, in other words.
+    whole = len(messages) if any(one.role == "system" for one in messages) else 0
+    return [one.text for one in messages[max(asked or replied, default=whole) :] if one.role == "user"]
 
 
 def _text(leaf: Leaf, passed: Passed) -> Text:
