@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steelyard.record import Context
-from steelyard.recording.building import Step, Turn, asked_of, decide, sources_of
+from steelyard.recording.building import Step, Turn, asked_of, decide, reaches, sources_of
 from steelyard.recording.provenance import ModelCall
 
 QUESTION = "When is the museum open on Sundays?"
@@ -248,3 +248,9 @@ def test_arguments_that_hold_themselves_are_read_to_a_depth() -> None:
     given["all"] = given
     tool = Step(kind="tool", name="hours", given=given, returned=HOURS, at=1)
     assert evidence(tool, call(f"{HOURS}\n{QUESTION}", "From ten to five.", at=2)) == [HOURS]
+
+
+def test_a_passage_reaches_a_prompt_that_holds_it_as_json_writes_it() -> None:
+    rule = "Fahrräder werden zwölf Tage lang zurückgenommen,\nSchläuche nur ungeöffnet."
+    assert reaches(rule, [f"Unterlagen: {json.dumps([{'text': rule}])}"])
+    assert not reaches(rule, [f"Unterlagen: {json.dumps([{'text': 'Die Werkstatt öffnet um zehn Uhr.'}])}"])

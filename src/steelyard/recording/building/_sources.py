@@ -20,6 +20,7 @@ from steelyard.recording.provenance import (
     is_printed,
     names_passages,
     plain,
+    unescaped,
     word_count,
 )
 from steelyard.recording.reading import (
@@ -43,7 +44,9 @@ _LEAST_SENTENCE = 20
 
 def reaches(text: str, prompts: Sequence[str]) -> bool:
     """Whether a passage stands in one of the prompts: whole, cut at its end, or most of its sentences."""
-    return any(test(text, prompt) for test in (_is_whole, _is_cut, _is_mostly) for prompt in prompts)
+    # A list as JSON has its texts escaped.
+    forms = dict.fromkeys(form for prompt in prompts for form in (prompt, unescaped(prompt)))
+    return any(test(text, form) for test in (_is_whole, _is_cut, _is_mostly) for form in forms)
 
 
 def _is_whole(text: str, prompt: str) -> bool:

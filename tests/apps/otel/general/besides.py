@@ -298,4 +298,17 @@ def chinese_prompt() -> Trace:
     return trace
 
 
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def own_search_span_with_names_of_sources() -> Trace:
+    """The span of a search tells which files it found, and not what stands there: names are no passages."""
+    trace = Trace("app")
+    sources = "\n\n".join(f"[{n}] care-{n}.md\n{text}" for n, text in enumerate(PASSAGES, 1))
+    asked = [("system", f"Answer from the sources.\n\nSources:\n{sources}"), ("user", QUESTION)]
+    with trace.span("POST /ask", _SERVER):
+        names = [f"care-{n}.md" for n in range(1, len(PASSAGES) + 1)]
+        trace.leaf("rag.hybrid_search", {"rag.query": QUESTION, "rag.sources": names, "rag.k": 3})
+        trace.leaf("ChatCompletion", oi_model(asked, ANSWER), scope=_SCOPE)
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

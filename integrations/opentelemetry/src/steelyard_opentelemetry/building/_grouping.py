@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
 from steelyard_opentelemetry.building._evidence import evidence_of
+from steelyard_opentelemetry.building._joining import used_by
 from steelyard_opentelemetry.building._judgeable import is_judgeable, is_whole
 from steelyard_opentelemetry.building._own_look_ups import with_own_look_ups
 from steelyard_opentelemetry.building._turn import Turn
@@ -86,6 +87,7 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     pieces: list[Turn] = []
     for turn in tops:
         (whole if is_whole(turn) else pieces).append(turn)
+    whole, pieces = _finished(whole, pieces)
     if whole:
         return whole, pieces
     if apart := _told_apart(pieces):
@@ -94,6 +96,29 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     if len(pieces) > 1 and is_whole(together):
         return [together], []
     return [], pieces
+
+
+def _finished(whole: Sequence[Turn], pieces: Sequence[Turn]) -> tuple[list[Turn], list[Turn]]:
+    """The turns and the pieces, where a turn that came to no answer got it from a later call.
+
+    So an agent that has spent its steps, or fails, leaves the answer to another: who is asked the same, and
+    shown what the first one found.
+    """
+    turns, left = list[Turn](), list(pieces)
+    for turn in whole:
+        last = next((one for one in left if not turn.answer and one.answer and _goes_on(turn, one)), None)
+        if last is None:
+            turns.append(turn)
+        else:
+            left.remove(last)
+            turns.append(Turn.of(last.root, [turn, last]))
+    return turns, left
+
+
+def _goes_on(turn: Turn, later: Turn) -> bool:
+    if later.root.span.start < turn.root.span.end or squeezed(later.question) != squeezed(turn.question):
+        return False
+    return bool(used_by([turn], later))
 
 
 def _turns_of(top: Node) -> list[Turn]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.dialects._shapes import json_value
@@ -230,6 +231,8 @@ def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Conte
     """Passages under a name that means them; of a retrieval, in its output."""
     named = _first(told, _DOCUMENTS)
     for value in (named, came, _first(told, _FOUND)) if kind in _SEARCHES else (named,):
+        if _are_names(value):
+            continue
         if isinstance(value, (list, tuple, Mapping)):
             found = tuple(one for one in retrieved_in(value) if one.text) or passages_of(value)
             if found:
@@ -237,6 +240,13 @@ def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Conte
         elif isinstance(value, str) and value.strip():
             return passages_of(value)
     return ()
+
+
+def _are_names(value: object) -> bool:
+    """Whether a list holds names alone, as of files or ids: which documents were found, not what they say."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, str) for one in value):
+        return False
+    return not any(is_telling(one) or len(one.split()) > 1 for one in value)
 
 
 def _variables(told: Mapping[str, Any]) -> dict[str, str]:
