@@ -129,6 +129,15 @@ def test_a_fall_comes_first_with_its_day_its_size_and_how_sure_it_is(tmp_path: P
     assert said in " ".join(console.export_text().split())
 
 
+def test_a_narrow_terminal_cuts_the_trend_and_no_figure(tmp_path: Path) -> None:
+    made = report(results(tmp_path / "n.db", [turn(n, 0.9, at=DAY + n * 8640) for n in range(140)]))
+    console = Console(record=True, width=56)
+    print_figures(console, made.figures)
+    row = next(line for line in console.export_text().splitlines() if line.startswith("faithfulness "))
+    assert "…" not in row
+    assert row.split()[1:4:2] == ["0.90", "140"]
+
+
 @pytest.mark.parametrize(("count", "said"), [(40, "Too few turns to tell"), (100, "faithfulness holds")])
 def test_where_nothing_fell_that_is_said(tmp_path: Path, count: int, said: str) -> None:
     turns = [turn(n, 0.9 - n % 3 / 10, at=DAY + n * 8640) for n in range(count)]

@@ -93,7 +93,8 @@ def _metrics(metrics: Sequence[MetricFigure]) -> Table:
     table.add_column("Metric", no_wrap=True)
     for heading in ("Mean", "95 %", "Scored", "Pass"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Trend", no_wrap=True)
+    # What can be narrowed is narrowed first: bars rather than figures.
+    table.add_column("Trend")
     for one in metrics:
         passed = one.pass_rate
         table.add_row(
@@ -102,7 +103,7 @@ def _metrics(metrics: Sequence[MetricFigure]) -> Table:
             Text(_interval(one.estimate), style="dim"),
             Text(f"{one.estimate.n:,}", style="yellow" if one.estimate.few else ""),
             Text("-" if passed is None else f"{passed.value:.0%}"),
-            Text(_trend(one.points)),
+            Text(_trend(one.points), no_wrap=True, overflow="crop"),
         )
     return table
 
