@@ -54,6 +54,7 @@ def test_the_memory_of_a_chat_engine_is_the_session() -> None:
         engine.chat(asked)
         # Whoever hands over the conversation keeps it, and the engine's memory is made for this turn.
         engine.chat(asked, chat_history=[ChatMessage("Hello")])
+        engine.chat(asked, chat_history=[])
     finally:
         uninstrument()
-    assert [record.session for record in receiver.records] == ["kitchen", None]
+    assert [record.session for record in receiver.records] == ["kitchen", None, None]

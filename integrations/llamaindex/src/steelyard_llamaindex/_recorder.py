@@ -105,7 +105,8 @@ def _session(instance: Any, arguments: dict[str, Any]) -> str | None:
     Whoever hands over the conversation keeps it elsewhere: the engine's own memory may be made for this turn.
     """
     given = arguments.get("memory") or getattr(arguments.get("start_event"), "memory", None)
-    memory = given or (None if arguments.get("chat_history") else getattr(instance, "_memory", None))
+    is_handed_over = arguments.get("chat_history") is not None  # in the first turn it is empty
+    memory = given or (None if is_handed_over else getattr(instance, "_memory", None))
     name = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
     return name if isinstance(name, str) and name != _EVERYBODYS else None
 
