@@ -22,6 +22,8 @@ _BY_SIGN: dict[str, dict[str, str]] = {
     },
     # The instrumentor leaves such blocks out of the prompt's messages.
     "contexts_not_in_prompt": {"results_in_blocks_of_their_own": "openinference"},
+    # Out of spans the state's "result" is the answer.
+    "answer_call_unknown": {"rows_called_result_in_an_object": "openinference openllmetry"},
     # The instrumentor never ends the root of a stream.
     "unlinked": {"streamed_query_engine": "openllmetry"},
 }

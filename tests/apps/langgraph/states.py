@@ -8,10 +8,11 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from pydantic import BaseModel
 
 from apps.app import Truth, chain, script
 from apps.island import FARES, FERRY, MUSEUM, STORM, SUNDAY, SUNDAY_ANSWER
-from apps.langchain.pieces import answering, joined, model, shelf
+from apps.langchain.pieces import answering, calls, joined, model, shelf
 from apps.langgraph.pieces import WAYS, State, asking, line
 
 
@@ -159,3 +160,72 @@ def row_beside_retrieved_passages() -> Any:
         return {"generation": str(model(otherwise=SUNDAY_ANSWER).invoke(sent).content)}
 
     return line(load, look_up, generate, state=Travels)
+
+
+class Hits(State, total=False):
+    """A state with hits of a search service."""
+
+    hits: list[dict[str, Any]]
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
+def one_hit_under_its_title_and_address() -> Any:
+    """The prompt shows the only hit of a search below a line with its title and score, and its address."""
+
+    def look_up(state: Hits) -> Hits:
+        place = {"title": "Times", "url": "https://island.example/times"}
+        return {"hits": [{"text": FERRY, "place": place, "score": 0.9}]}
+
+    def generate(state: Hits) -> Hits:
+        shown = (
+            f"--- Source {at}: {hit['place']['title']} (Relevance: {hit['score']:.2f}) ---\n"
+            f"URL: {hit['place']['url']}\n\n{hit['text']}"
+            for at, hit in enumerate(state["hits"], 1)
+        )
+        given = {"context": "\n\n".join(shown), "question": state["question"]}
+        return {"generation": answering(SUNDAY_ANSWER).invoke(given)}
+
+    return line(look_up, generate, state=Hits)
+
+
+class Query(BaseModel):
+    """A query of a database."""
+
+    sql: str
+
+
+class Analysis(BaseModel):
+    """A state that nodes change and return."""
+
+    question: str
+    sql: str = ""
+    result: str = ""
+    explanation: str = ""
+
+
+TIMES = "[('Signe', 'Sundays', '9:40'), ('Signe', 'weekdays', '7:15')]"
+
+
+@chain(Truth(question=SUNDAY, contexts=(TIMES,), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
+def rows_called_result_in_an_object() -> Any:
+    """A model writes a query, code runs it, a model explains its rows; the state is an object."""
+
+    def write(state: Analysis) -> Analysis:
+        form = model(otherwise=calls("Query", sql="SELECT * FROM times")).with_structured_output(Query)
+        sent = [SystemMessage("Write one query for the table times."), HumanMessage(state.question)]
+        state.sql = form.invoke(sent).sql  # type: ignore[union-attr]
+        return state
+
+    def run(state: Analysis) -> Analysis:
+        state.result = TIMES
+        return state
+
+    def explain(state: Analysis) -> Analysis:
+        sent = [
+            SystemMessage("Explain the rows in plain English."),
+            HumanMessage(f"Question: {state.question}\n\nRows: {state.result}"),
+        ]
+        state.explanation = str(model(otherwise=SUNDAY_ANSWER).invoke(sent).content)
+        return state
+
+    return line(write, run, explain, state=Analysis)

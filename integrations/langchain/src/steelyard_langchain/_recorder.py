@@ -23,11 +23,10 @@ from steelyard_langchain._loose import Block
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
 from steelyard_langchain._stores import watch_memory_stores, watch_vector_stores
-from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, as_it_is, end_chain, is_step
+from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, end_chain, is_step, kept_of
 from steelyard_langchain.building._view import answer_message
 
 _log = SafeLogger("steelyard.langchain")
-_HOLDS_DOCUMENTS = (list, dict)
 
 
 class CallbackHandler(BaseCallbackHandler):
@@ -189,14 +188,10 @@ class CallbackHandler(BaseCallbackHandler):
             # A run without a parent that is not the root stands in a `record` block.
             if parent_run_id is None:
                 turn.outputs = outputs
-            kind = type(outputs)
-            if kind is str:  # first, since most are, and each look costs the host
+            if type(outputs) is str:  # first, since most are, and each look costs the host
                 turn.texts.append((time.perf_counter(), outputs, False))
-            elif isinstance(outputs, _HOLDS_DOCUMENTS):
-                # A later step may write into the lists.
-                turn.results.append((time.perf_counter(), as_it_is(outputs), False))
-            elif kind.__name__ == "Command":  # what a node of a graph updates, with where to go on
-                turn.results.append((time.perf_counter(), outputs.update, False))
+            elif (kept := kept_of(outputs)) is not None:
+                turn.results.append((time.perf_counter(), kept, False))
             if turn.chains is not None:
                 end_chain(turn, key, outputs, None, kwargs.get("inputs"))
         except Exception as problem:  # noqa: BLE001

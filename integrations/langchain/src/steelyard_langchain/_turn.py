@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from threading import main_thread
 from types import FrameType
 from typing import Any, NamedTuple
@@ -316,6 +317,26 @@ def as_it_is(value: Any) -> Any:
     if type(value) is dict:
         return {name: one.copy() if type(one) is list else one for name, one in value.items()}
     return value.copy() if type(value) is list else value
+
+
+def kept_of(outputs: Any) -> Any:
+    """What an inner run returned that may hold documents or texts, as it is; None for messages and values.
+
+    A later step may write into its lists.
+    """
+    kind: Any = type(outputs)
+    if isinstance(outputs, (list, dict)):
+        return as_it_is(outputs)
+    if kind.__name__ == "Command":  # what a node of a graph updates, with where to go on
+        return outputs.update
+    return as_it_is(vars(outputs)) if _is_state(kind) else None
+
+
+@lru_cache(maxsize=512)
+def _is_state(kind: Any) -> bool:
+    """Whether objects of a class are an application's own: models of pydantic, dataclasses; not messages."""
+    has_fields = hasattr(kind, "model_fields") or hasattr(kind, "__dataclass_fields__")
+    return has_fields and kind.__dictoffset__ != 0 and not hasattr(kind, "is_lc_serializable")
 
 
 STEP_TAGS = ("seq:step:", "graph:step:", "map:key:", "condition:", "branch:")

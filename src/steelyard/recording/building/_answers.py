@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from steelyard.recording.building._parts import MOSTLY, size_of
@@ -50,6 +50,13 @@ def is_one_of_several(answer: str, texts: Sequence[str], calls: Sequence[ModelCa
     return answer in said and len(said) > 1
 
 
+def is_material(text: str, beside: Iterable[Any], calls: Sequence[ModelCall]) -> bool:
+    """Whether a text that no model said was shown to the call that said one beside it: a query's result."""
+    said = {value.strip() for value in beside if isinstance(value, str)} - {"", text.strip()}
+    makers = [call for call in calls if call.reply.strip() in said] if text.strip() else ()
+    return any(_is_shown(text, call) for call in makers) and not calls_behind(calls, text).known
+
+
 def _made_of_all(texts: Sequence[str]) -> str:
     whole = max(texts, key=len, default="")
     parts = [text.strip() for text in texts if text != whole]
@@ -63,14 +70,23 @@ def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     most = max(sizes.values(), default=0)
     able = [text for text, size in sizes.items() if size > most * _MUCH_SHORTER]
     last = max(able, key=lambda text: made[text][-1].started, default="")
-    maker = made[last][-1] if last else None
+    return last if last and _hang_together(last, texts, made) else ""
+
+
+def _hang_together(last: str, texts: Sequence[str], made: Mapping[str, Sequence[ModelCall]]) -> bool:
+    """Whether each text that models said has to do with the one that was said last.
+
+    What code put between two calls came of the first one: the rows of a query.
+    """
+    maker = made[last][-1]
+    between = [text for text in texts if text not in made and _is_shown(text, maker)]
 
     def hangs(text: str, by: ModelCall) -> bool:
-        return by is not maker and (_is_shown(text, maker) or _is_shown(last, by))
+        is_linked = _is_shown(text, maker) or _is_shown(last, by)
+        return by is not maker and (is_linked or any(not _is_shown(one, by) for one in between))
 
     # What that call alone said beside it is another field of a form.
-    hang_together = all(any(hangs(text, by) for by in made[text]) for text in made if text != last)
-    return last if hang_together else ""
+    return all(any(hangs(text, by) for by in made[text]) for text in made if text != last)
 
 
 def _said(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, list[ModelCall]]:

@@ -366,12 +366,14 @@ def printed(turn: Turn, sources: Sources) -> tuple[list[Text], list[Text]]:
 def _beside_passages(turn: Turn, sources: Sources) -> set[str]:
     """What tools returned in one entry with a passage that counts: where it is from."""
     known = {one.text.strip() for one in sources.found}
-    beside: set[str] = set()
-    for step in turn.tools:
-        leaves = [leaf for leaf in leaves_in(step.returned) if leaf.row] if known else ()
-        rows = {leaf.row for leaf in leaves if leaf.text.strip() in known}
-        beside.update(leaf.text for leaf in leaves if leaf.row in rows)
-    return beside
+    return {text for step in turn.tools for text in beside(step.returned, known)} if known else set()
+
+
+def beside(value: Any, texts: Collection[str]) -> Iterator[str]:
+    """What stands in one entry of a list with one of these texts, and these: titles, addresses."""
+    leaves = [leaf for leaf in leaves_in(value) if leaf.row]
+    rows = {leaf.row for leaf in leaves if leaf.text.strip() in texts}
+    yield from (leaf.text for leaf in leaves if leaf.row in rows)
 
 
 def _not_within(found: Mapping[str, Text]) -> list[Text]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,7 +12,7 @@ from steelyard.record import Context
 from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of
 from steelyard.recording.building._sources import PUT_IN, Sources, Text
 from steelyard.recording.building._steps import Turn
-from steelyard.recording.building._titles import of_main_columns, without_headings
+from steelyard.recording.building._titles import is_column, of_main_columns, origins_of, without_headings
 from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
@@ -211,29 +210,27 @@ def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text], sources: S
         held = [(other, part) for other, part in forms if part in text and part != text]
         own = set(_not_written(turn, [other for other, _ in held], sources)) if held else ()
         parts = [(other, part) for other, part in held if other in own]
-        is_joined = bool(parts) and _is_joined(one, text, parts, able, turn)
+        is_joined = bool(parts) and _is_joined(one, text, parts, able, turn, sources)
         found.update(dict.fromkeys([other for other, _ in parts] if is_joined else [one]))
     return list(found)
 
 
 def _is_joined(
-    one: Text, text: str, parts: Sequence[tuple[Text, str]], able: Sequence[Text], turn: Turn
+    one: Text,
+    text: str,
+    parts: Sequence[tuple[Text, str]],
+    able: Sequence[Text],
+    turn: Turn,
+    sources: Sources,
 ) -> bool:
     """Whether a text says nothing but its parts and labels, and what models replied before."""
     told = [part for _, part in parts]
     rest = _rest(text, told)
-    if rest <= 1 - WHOLLY or (rest <= MOSTLY and _is_column(parts, able)):
+    if rest <= 1 - WHOLLY or (rest <= MOSTLY and is_column(parts, able)):
         return True
     said = list(_said_in(one, turn))
-    beside = _rest(text, [*told, *map(plain, said)])
-    return beside <= MOSTLY and _only_labels(one, [*(other.text for other, _ in parts), *said])
-
-
-def _is_column(parts: Sequence[tuple[Text, str]], able: Sequence[Text]) -> bool:
-    """Whether several parts are all that stands in one column; what else a text says then labels its rows."""
-    columns = Counter(one.column for one, _ in parts if one.column is not None)
-    whole = Counter(one.column for one in able)
-    return any(count > 1 and count == whole[column] for column, count in columns.items())
+    beside, whole = _rest(text, [*told, *map(plain, said)]), [other.text for other, _ in parts]
+    return beside <= MOSTLY and _only_labels(one, [*whole, *said], origins_of(whole, sources))
 
 
 def _said_in(joined: Text, turn: Turn) -> Iterator[str]:
@@ -243,11 +240,13 @@ def _said_in(joined: Text, turn: Turn) -> Iterator[str]:
         yield from (text for text in texts if text.strip() in joined.text)
 
 
-def _only_labels(joined: Text, parts: Iterable[str]) -> bool:
-    """Whether no line says anything but what the parts say: "Source: page-3.md" is a label."""
+def _only_labels(joined: Text, parts: Iterable[str], origins: Iterable[str] = ()) -> bool:
+    """Whether no line says anything but what the parts say, and where they are from: "Source: page-3.md"."""
     rest = joined.text
     for part in sorted(filter(None, map(str.strip, parts)), key=len, reverse=True):
         rest = rest.replace(part, "\n")
+    for origin in origins:
+        rest = re.sub(rf"(?<!\w){re.escape(origin)}(?!\w)", "\n", rest)
     return not any(map(is_telling, rest.split("\n")))
 
 

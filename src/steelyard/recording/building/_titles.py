@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from steelyard.recording.building._parts import MOSTLY, size_of
-from steelyard.recording.building._sources import Sources, Text
+from steelyard.recording.building._sources import Sources, Text, beside
 from steelyard.recording.reading import Leaf, leaves_in
 
 _MUCH_SHORTER = 0.5
+_MOST_ORIGINS = 50
+"""Titles and addresses that are taken out of one text: each takes a search through it."""
 
 
 def of_main_columns(texts: Sequence[Text], sources: Sources) -> list[Text]:
@@ -62,3 +64,18 @@ def _headings_in(value: object, passages: Collection[str]) -> Iterator[str]:
         longest = max(row, key=lambda leaf: size_of(leaf.text))
         most = size_of(longest.text) * _MUCH_SHORTER
         yield from (leaf.text for leaf in row if size_of(leaf.text) <= most and leaf.name != longest.name)
+
+
+def is_column(parts: Sequence[tuple[Text, str]], able: Sequence[Text]) -> bool:
+    """Whether several parts are all that stands in one column; what else a text says then labels its rows."""
+    columns = Counter(one.column for one, _ in parts if one.column is not None)
+    whole = Counter(one.column for one in able)
+    return any(count > 1 and count == whole[column] for column, count in columns.items())
+
+
+def origins_of(parts: Collection[str], sources: Sources) -> list[str]:
+    """What stands in one entry with one of these texts, and is none: titles, addresses; the longest first."""
+    known = {part.strip() for part in parts}
+    found = {text.strip() for passed in sources.passed for text in beside(passed.value, known)}
+    origins = sorted(filter(None, found - known), key=len, reverse=True)
+    return origins if len(origins) <= _MOST_ORIGINS else []

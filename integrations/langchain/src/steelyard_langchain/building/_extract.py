@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import text_of, to_json_value
-from steelyard.recording.building import before_verdict, is_telling, revised, said_last
+from steelyard.recording.building import before_verdict, is_material, is_telling, revised, said_last
 from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,
@@ -177,7 +177,8 @@ def _named_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCa
     for name in ANSWER_KEYS:
         text = _said(state.get(name))
         is_known = name not in _ANYTHING or not calls or calls_behind(calls, text).known
-        if text.strip() and is_known and not (name in given and text == text_in(given[name])):
+        is_old = name in given and text == text_in(given[name])
+        if text.strip() and is_known and not (is_old or is_material(text, state.values(), calls)):
             return text
     return ""
 
@@ -347,9 +348,7 @@ def message_text(message: Any) -> str:
         content = message[1] if isinstance(message, tuple) else getattr(message, "content", "")
     if isinstance(content, str):
         return text_of(content)
-    if isinstance(content, list):
-        return "".join(map(_block_text, content))
-    return ""
+    return "".join(map(_block_text, content)) if isinstance(content, list) else ""
 
 
 def _block_text(block: Any) -> str:
