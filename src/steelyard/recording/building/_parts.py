@@ -61,6 +61,14 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
     return len(_rest(form, said)) <= len(form) * MOSTLY
 
 
+def share_left(text: str, parts: Sequence[str]) -> float:
+    """The share of a text that none of its parts says: of its letters, since rules are drawn with signs."""
+    rest = text
+    for part in sorted(parts, key=len, reverse=True):
+        rest = rest.replace(part, "")
+    return sum(map(str.isalnum, rest)) / (sum(map(str.isalnum, text)) or 1)
+
+
 def _rest(form: str, said: Iterable[str]) -> str:
     """What is left of a text without replies, and without lines of replies."""
     lines = {plain_line(line) for one in said for line in one.split("\n") if is_telling(line)}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from steelyard.record import Context
-from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of
+from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of, share_left
 from steelyard.recording.building._sources import PUT_IN, Sources, Text
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._titles import is_column, of_main_columns, origins_of, without_headings
@@ -225,11 +225,11 @@ def _is_joined(
 ) -> bool:
     """Whether a text says nothing but its parts and labels, and what models replied before."""
     told = [part for _, part in parts]
-    rest = _rest(text, told)
+    rest = share_left(text, told)
     if rest <= 1 - WHOLLY or (rest <= MOSTLY and is_column(parts, able)):
         return True
     said = list(_said_in(one, turn))
-    beside, whole = _rest(text, [*told, *map(plain, said)]), [other.text for other, _ in parts]
+    beside, whole = share_left(text, [*told, *map(plain, said)]), [other.text for other, _ in parts]
     return beside <= MOSTLY and _only_labels(one, [*whole, *said], origins_of(whole, sources))
 
 
@@ -248,14 +248,6 @@ def _only_labels(joined: Text, parts: Iterable[str], origins: Iterable[str] = ()
     for origin in origins:
         rest = re.sub(rf"(?<!\w){re.escape(origin)}(?!\w)", "\n", rest)
     return not any(map(is_telling, rest.split("\n")))
-
-
-def _rest(text: str, parts: Sequence[str]) -> float:
-    """The share of a text that none of its parts says: of its letters, since rules are drawn with signs."""
-    rest = text
-    for part in sorted(parts, key=len, reverse=True):
-        rest = rest.replace(part, "")
-    return sum(map(str.isalnum, rest)) / (sum(map(str.isalnum, text)) or 1)
 
 
 def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:
@@ -346,8 +338,14 @@ def _is_copied(one: Text, turn: Turn, sources: Sources) -> bool:
 
 
 def _before(turn: Turn, one: Text) -> list[ModelCall]:
-    """The calls that had replied when a text was first seen: of earlier runs, and of the turn itself."""
-    return [*turn.earlier, *_replied_before(turn, one)]
+    """The calls that had replied when a text was first seen: of earlier runs, and of the turn itself.
+
+    And any but the answer's that said just this: spans tell a list as it is at last, with what was appended.
+    """
+    text = plain(one.text)
+    calls = [step.call for step in turn.models if step.call and text != plain(turn.answer)]
+    same = (call for call in calls if text in map(plain, call.replies))
+    return [*turn.earlier, *_replied_before(turn, one), *same]
 
 
 def _replied_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
@@ -393,7 +391,7 @@ def _smallest(texts: Sequence[Text]) -> list[Text]:
     left = dict(forms)
     for one, text in forms.items():
         parts = [other for other, part in forms.items() if part in text and part != text]
-        is_joined = bool(parts) and _rest(text, [forms[other] for other in parts]) <= MOSTLY
+        is_joined = bool(parts) and share_left(text, [forms[other] for other in parts]) <= MOSTLY
         for other in [one] if is_joined else parts:
             left.pop(other, None)
     return list(left)
