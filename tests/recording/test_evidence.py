@@ -49,6 +49,17 @@ def test_what_a_model_within_a_tool_replied_is_not_evidence() -> None:
         assert said not in " ".join(evidence(tool, inner, last))
 
 
+def test_what_a_model_said_is_its_own_in_a_list_that_was_told_after_code_appended_to_it() -> None:
+    """Spans write what a step was given when it ends."""
+    said = "Nothing of this tells when it opens on Sundays."
+    steps = [
+        Step(kind="chain", name="gather", given={"notes": [said]}, returned={}, at=1, ended=3),
+        call(f"What do these tell?\n{QUESTION}", said, at=2),
+        call(f"Notes: {said}\n{QUESTION}", "From ten to five.", at=4),
+    ]
+    assert evidence(*steps) == []
+
+
 @pytest.mark.parametrize(
     ("given", "returned", "is_noted"),
     [
