@@ -33,7 +33,7 @@ NOT_TEXTS = {
     "steelyard.cli": "what commands print is tried with hostile texts by tests of theirs",
     "steelyard._internal.forks": "acts on the process",
     "steelyard._internal.lifecycle": "acts on the process",
-    "steelyard.alarms._event": "sends to an address that the operator names",
+    "steelyard.alarms._targets": "sends to an address that the operator names",
     "steelyard_opentelemetry.spans._payload.named": "its names are written in the code",
 }
 """What is not tried, by the beginning of its name, and why."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.alarms import _event
+from steelyard.alarms import _targets
 from steelyard.sinks import _attributes
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "emitted.md").read_text()
@@ -29,6 +29,6 @@ def test_the_document_tells_no_name_that_is_not_written() -> None:
 
 
 def test_the_document_tells_the_names_of_an_alarm_s_event() -> None:
-    named = set(re.findall(r'"(steelyard\.alarm(?:\.\w+)?)"', inspect.getsource(_event)))
+    named = set(re.findall(r'"(steelyard\.alarm(?:\.\w+)?)"', inspect.getsource(_targets)))
     assert len(named) >= 5
     assert [name for name in sorted(named) if f"`{name}`" not in DOCUMENT] == []

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from steelyard._internal.text import instead_of
-from steelyard.alarms._event import check_target
+from steelyard.alarms._targets import check_target
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record
 

@@ -15,8 +15,9 @@ from steelyard._internal.text import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.typed import adapter, read
 from steelyard.alarms._alarm import Alarm, bar_of, distinct
-from steelyard.alarms._event import AlarmEvent, Range, shown, tell
+from steelyard.alarms._event import AlarmEvent, Range
 from steelyard.alarms._store import AlarmStore, Notice, Transaction
+from steelyard.alarms._targets import shown, tell
 from steelyard.alarms._watch import State, Watch
 from steelyard.errors import InvalidRecord, SteelyardError
 from steelyard.scores import Evaluation
