@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from threading import main_thread
 from types import FrameType
@@ -73,94 +74,80 @@ Passed = tuple[float, Any, bool]
 """When a value was seen, the value, and whether a template was filled with it."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Retrieval:
     """One retriever run."""
 
-    __slots__ = ("documents", "ended", "key", "name", "query", "started")
-
-    def __init__(self, key: int, name: str | None, query: Any) -> None:
-        self.key = key
-        self.name = name
-        self.query = query
-        self.documents: Sequence[Any] | None = None
-        self.started = time.perf_counter()
-        self.ended: float | None = None
+    key: int
+    name: str | None
+    query: Any
+    documents: Sequence[Any] | None = None
+    started: float = field(default_factory=time.perf_counter)
+    ended: float | None = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Model:
     """One run of a chat or completion model."""
 
-    __slots__ = ("about", "ended", "failed", "key", "prompt", "reply", "started")
-
-    def __init__(self, key: int, prompt: Any, about: Any = None) -> None:
-        self.key = key
-        self.prompt = prompt
-        self.about = about
-        self.reply: Any = None
-        self.failed = False
-        self.started = time.perf_counter()
-        self.ended: float | None = None
+    key: int
+    prompt: Any
+    about: Any = None
+    reply: Any = None
+    failed: bool = False
+    started: float = field(default_factory=time.perf_counter)
+    ended: float | None = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Tool:
     """One tool run."""
 
-    __slots__ = ("inputs", "key", "name", "output", "started")
-
-    def __init__(self, key: int, name: str | None, inputs: Any) -> None:
-        self.key = key
-        self.name = name
-        self.inputs = inputs
-        self.output: Any = None
-        self.started = time.perf_counter()
+    key: int
+    name: str | None
+    inputs: Any
+    output: Any = None
+    started: float = field(default_factory=time.perf_counter)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Chain:
     """One inner chain run; kept only where nested turns are recorded too."""
 
-    __slots__ = ("ended", "error", "inputs", "key", "name", "outputs", "started")
-
-    def __init__(self, key: int, name: str | None, inputs: Any) -> None:
-        self.key = key
-        self.name = name
-        self.inputs = inputs
-        self.outputs: Any = None
-        self.error: BaseException | None = None
-        self.started = time.perf_counter()
-        self.ended: float | None = None
+    key: int
+    name: str | None
+    inputs: Any
+    outputs: Any = None
+    error: BaseException | None = None
+    started: float = field(default_factory=time.perf_counter)
+    ended: float | None = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Earlier:
     """Retrievals and tools that ran before a turn in the same task or thread."""
 
-    __slots__ = ("parents", "ready", "retrievals", "tools", "used_by")
-
-    def __init__(
-        self, parents: dict[int, int], retrievals: dict[int, Retrieval], tools: dict[int, Tool]
-    ) -> None:
-        self.parents = parents
-        self.retrievals = retrievals
-        self.tools = tools
-        self.ready = False
-        """Whether its run has ended and looked something up that it did not answer from itself."""
-        self.used_by: int | None = None
-        """The turn that answered from it, or from a look-up after it."""
+    parents: dict[int, int]
+    retrievals: dict[int, Retrieval]
+    tools: dict[int, Tool]
+    ready: bool = False
+    """Whether its run has ended and looked something up that it did not answer from itself."""
+    used_by: int | None = None
+    """The turn that answered from it, or from a look-up after it."""
 
     def forget(self) -> None:
         """Let go of what was found: an answer was made of it, or the run failed."""
         self.ready, self.parents, self.retrievals, self.tools = False, {}, {}, {}
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Predecessor:
     """A run that began before a turn in the same task or thread, whose reply the turn may be built upon."""
 
-    __slots__ = ("asked", "read")
-
-    def __init__(self) -> None:
-        self.asked: Sequence[Model] = ()
-        """What it asked models last; empty until it ends, and without prompts too large to be kept."""
-        self.read: Sequence[ModelCall] | None = None
-        """The same as it is compared, once a run after it has asked."""
+    asked: Sequence[Model] = ()
+    """What it asked models last; empty until it ends, and without prompts too large to be kept."""
+    read: Sequence[ModelCall] | None = None
+    """The same as it is compared, once a run after it has asked."""
 
 
 class Stray(NamedTuple):
@@ -186,83 +173,60 @@ class Stray(NamedTuple):
         return self.thread != main_thread().ident
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Turn:
     """What was seen of one run tree so far."""
 
-    __slots__ = (
-        *("before", "chains", "closed", "configurable", "earlier", "ended", "error"),
-        *("feedback", "given"),
-        *("inputs", "interrupted", "key", "last_model", "loose", "metadata", "models", "name"),
-        *(
-            "nearby",
-            "outputs",
-            "parents",
-            "predecessors",
-            "results",
-            "retrievals",
-            "root",
-            "span",
-            "started",
-            "started_at",
-            "strays",
-        ),
-        *("status", "tags", "texts", "thread", "tools"),
-    )
+    root: UUID
+    _: KW_ONLY
+    name: str | None = None
+    inputs: Any = None
+    tags: Sequence[str] | None = None
+    metadata: Mapping[str, Any] | None = None
+    key: int = field(init=False)
+    span: RootSpan = field(init=False)
+    started_at: float = field(default_factory=time.time)
+    started: float = field(default_factory=time.perf_counter)
+    ended: float | None = None
+    parents: dict[int, int] = field(default_factory=dict)
+    """Every run below the root, with the run it was started by."""
+    retrievals: dict[int, Retrieval] = field(default_factory=dict)
+    models: dict[int, Model] = field(default_factory=dict)
+    tools: dict[int, Tool] = field(default_factory=dict)
+    chains: dict[int, Chain] | None = None
+    results: list[Passed] = field(default_factory=list)
+    """What inner chains returned, and what a `record` block's chains were given: documents may be in it."""
+    texts: list[Passed] = field(default_factory=list)
+    """Texts that inner chains returned, and what templates were filled with."""
+    last_model: Model | None = None
+    outputs: Any = None
+    error: BaseException | None = None
+    status: Status = "ok"
+    interrupted: bool = False
+    closed: bool = False
+    configurable: Mapping[str, Any] | None = None
+    """What the run was configured with; a thread may be named there alone."""
+    before: Turn | None = None
+    """The interrupted turn that this one resumes."""
+    feedback: Any = None
+    given: Mapping[str, Any] | None = None
+    """Record fields that a `record` block was given; they win over what was seen."""
+    loose: bool = False
+    """Whether its root is a model, retriever or tool that ran outside of any chain."""
+    thread: int | None = None
+    """The thread of such a root."""
+    earlier: Earlier | None = None
+    """What calls after it in its task or thread will see of it."""
+    nearby: tuple[Earlier, ...] = ()
+    """The latest runs before it in the same task or thread; what counts is those that are `ready`."""
+    predecessors: tuple[Predecessor, ...] = ()
+    """The latest runs of the same task or thread, itself last; empty within a `record` block."""
+    strays: tuple[Stray, ...] = ()
+    """What the latest runs found or replied that had ended when it did, in whatever thread."""
 
-    def __init__(
-        self,
-        root: UUID,
-        *,
-        name: str | None = None,
-        inputs: Any = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.root = root
-        self.key = root.int
-        self.span = RootSpan(root)
-        self.name = name
-        self.inputs = inputs
-        self.tags = tags
-        self.metadata = metadata
-        self.started_at = time.time()
-        self.started = time.perf_counter()
-        self.ended: float | None = None
-        self.parents: dict[int, int] = {}
-        """Every run below the root, with the run it was started by."""
-        self.retrievals: dict[int, Retrieval] = {}
-        self.models: dict[int, Model] = {}
-        self.tools: dict[int, Tool] = {}
-        self.chains: dict[int, Chain] | None = None
-        self.results: list[Passed] = []
-        """What inner chains returned, and what the chains of a `record` block were given: documents may be in
-        it."""
-        self.texts: list[Passed] = []
-        """Texts that inner chains returned, and what templates were filled with."""
-        self.last_model: Model | None = None
-        self.outputs: Any = None
-        self.error: BaseException | None = None
-        self.status: Status = "ok"
-        self.interrupted = self.closed = False
-        self.configurable: Mapping[str, Any] | None = None
-        """What the run was configured with; a thread may be named there alone."""
-        self.before: Turn | None = None
-        """The interrupted turn that this one resumes."""
-        self.feedback: Any = None
-        self.given: Mapping[str, Any] | None = None
-        """Record fields that a `record` block was given; they win over what was seen."""
-        self.loose = False
-        """Whether its root is a model, retriever or tool that ran outside of any chain."""
-        self.thread: int | None = None
-        """The thread of such a root."""
-        self.earlier: Earlier | None = None
-        """What calls after it in its task or thread will see of it."""
-        self.nearby: tuple[Earlier, ...] = ()
-        """The latest runs before it in the same task or thread; what counts is those that are `ready`."""
-        self.predecessors: tuple[Predecessor, ...] = ()
-        """The latest runs of the same task or thread, itself last; empty within a `record` block."""
-        self.strays: tuple[Stray, ...] = ()
-        """What the latest runs found or replied that had ended when it did, in whatever thread."""
+    def __post_init__(self) -> None:
+        self.key = self.root.int
+        self.span = RootSpan(self.root)
 
     @property
     def trace(self) -> TraceRef:
