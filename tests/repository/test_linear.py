@@ -34,7 +34,7 @@ NOT_TEXTS = {
     "steelyard._internal.forks": "acts on the process",
     "steelyard._internal.lifecycle": "acts on the process",
     "steelyard.alarms._targets": "sends to an address that the operator names",
-    "steelyard_opentelemetry.spans._payload.named": "its names are written in the code",
+    "steelyard_opentelemetry._payload.named": "its names are written in the code",
 }
 """What is not tried, by the beginning of its name, and why."""
 
@@ -47,8 +47,8 @@ KNOWN = {
     "steelyard.record._limits.record_to_json",
     "steelyard.recording.building._decide.decide",
     "steelyard.recording.provenance._sections.sections",
-    "steelyard_langchain.building._extract.answer_of",
-    "steelyard_opentelemetry.building._build.record_of",
+    "steelyard_langchain._extract.answer_of",
+    "steelyard_opentelemetry._build.record_of",
 }
 """Some of those that it must find."""
 TELLING = (

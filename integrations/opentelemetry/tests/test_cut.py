@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Tracer
 
 from steelyard_opentelemetry import Extraction, read_spans
-from steelyard_opentelemetry.spans._span import from_sdk
+from steelyard_opentelemetry._span import from_sdk
 
 QUESTION = "How long does the night ferry take from the island to the town?"
 PASSAGES = (

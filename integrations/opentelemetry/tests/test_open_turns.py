@@ -10,11 +10,11 @@ from otel_parts import OTHER_SCOPES, QUESTION, is_right, oi, rag_turn, span
 
 from steelyard.record import Record
 from steelyard_opentelemetry import Span
+from steelyard_opentelemetry._extractor import TurnExtractor
+from steelyard_opentelemetry._grouping import Candidates
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
-from steelyard_opentelemetry.building._extractor import TurnExtractor
-from steelyard_opentelemetry.building._grouping import Candidates
+from steelyard_opentelemetry._span import ParsedSpan
 from steelyard_opentelemetry.dialects import parse
-from steelyard_opentelemetry.spans._span import ParsedSpan
 
 KNOWN = "openinference.instrumentation.langchain"
 
@@ -176,7 +176,7 @@ def test_no_span_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         read[found.span_id] += 1
         return parse(found)
 
-    monkeypatch.setattr("steelyard_opentelemetry.building._grouping.parse", counting)
+    monkeypatch.setattr("steelyard_opentelemetry._grouping.parse", counting)
     traces, server = table(), span("GET /chat", at=(0, 500))
     whole, (retriever, model, _) = rag_turn(parent=server, scope=KNOWN), rag_turn(scope=KNOWN)
     pieces = [replace(found, parent_id=server.span_id) for found in (retriever, model)]

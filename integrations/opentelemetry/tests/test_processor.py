@@ -179,14 +179,14 @@ def test_a_trace_that_cannot_be_read_costs_no_other(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from steelyard_opentelemetry.building._build import record_of as real
+    from steelyard_opentelemetry._build import record_of as real
 
     def record_of(turn: Any, found: Any) -> Record:
         if turn.question == "odd?":
             raise RuntimeError("private words")
         return real(turn, found)
 
-    monkeypatch.setattr("steelyard_opentelemetry.building._extractor.record_of", record_of)
+    monkeypatch.setattr("steelyard_opentelemetry._extractor.record_of", record_of)
     for question in ("odd?", QUESTION, "odd?"):
         run_turn(provider, question=question)
     provider.force_flush()

@@ -13,7 +13,7 @@ from apps.otel.feeding import as_otlp, through_processor
 from apps.otel.general.conventions import chat, retrieval, said
 from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Trace, compact, joined, prompt
 from steelyard_opentelemetry import Extraction, Span, read_spans
-from steelyard_opentelemetry.building._extractor import TurnExtractor
+from steelyard_opentelemetry._extractor import TurnExtractor
 from steelyard_opentelemetry.received import ReceivedSpans
 
 

@@ -23,11 +23,11 @@ from steelyard.record import Status
 from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard.recording.provenance import json_strings
 from steelyard.recording.reading import strings_in
+from steelyard_langchain._build import LangChainDraft
 from steelyard_langchain._loose import MOST_ASKED, Block, OrphanRuns, current_block
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Model, Turn, as_it_is, inner_turns
-from steelyard_langchain.building._build import LangChainDraft
-from steelyard_langchain.building._view import answer_message
+from steelyard_langchain._view import answer_message
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """Names of the exceptions by which LangGraph stops to wait for somebody."""

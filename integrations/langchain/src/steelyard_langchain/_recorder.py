@@ -24,7 +24,7 @@ from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
 from steelyard_langchain._stores import watch_memory_stores, watch_vector_stores
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, end_chain, is_step, kept_of
-from steelyard_langchain.building._view import answer_message
+from steelyard_langchain._view import answer_message
 
 _log = SafeLogger("steelyard.langchain")
 

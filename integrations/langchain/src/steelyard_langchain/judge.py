@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from steelyard.errors import ConfigurationError
 from steelyard.judge.chat import ModelEmbedder, ModelJudge, ModelOptions, model_name
 from steelyard.scores import Usage
-from steelyard_langchain.building._extract import message_text
+from steelyard_langchain._extract import message_text
 
 
 class LangChainJudge(ModelJudge):

@@ -9,10 +9,10 @@ from typing import Any
 from steelyard._internal.forks import ForkLock
 from steelyard.errors import MissingDependency
 from steelyard.recording import OnRecord, TurnTarget, checked_target
+from steelyard_llamaindex._build import LlamaIndexDraft
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._streams import defer
-from steelyard_llamaindex.building._build import LlamaIndexDraft
 
 _lock = ForkLock()
 _installed: tuple[OpenTurns, Any, Any] | None = None

@@ -11,8 +11,8 @@ from steelyard.recording import ManualTurn
 from steelyard.recording.reading import attribute
 from steelyard_llamaindex import _attach
 from steelyard_llamaindex._open_turns import OpenTurns
+from steelyard_llamaindex._translate import Nodes
 from steelyard_llamaindex._turn import Place, Turn, current_place
-from steelyard_llamaindex.building._translate import Nodes
 
 
 def record(

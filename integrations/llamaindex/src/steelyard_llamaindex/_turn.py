@@ -11,8 +11,8 @@ from typing import Any
 
 from steelyard.record import Status
 from steelyard.recording import RunSpan
+from steelyard_llamaindex._extract import texts_of
 from steelyard_llamaindex._kinds import Kind
-from steelyard_llamaindex.building._extract import texts_of
 
 _NAMES = ("llamaindex", "llama_index")
 _NOT_TRACERS = frozenset({"Spans", "NullSpanHandler"})

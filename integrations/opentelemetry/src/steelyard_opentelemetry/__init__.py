@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
+from steelyard_opentelemetry._diagnosis import Diagnosis as Diagnosis
+from steelyard_opentelemetry._extractor import Extraction
+from steelyard_opentelemetry._extractor import read as read_spans
 
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry._instrumentor import check_environment as check_environment
 from steelyard_opentelemetry._instrumentor import other_tracers as other_tracers
-from steelyard_opentelemetry.building._diagnosis import Diagnosis as Diagnosis
-from steelyard_opentelemetry.building._extractor import Extraction
-from steelyard_opentelemetry.building._extractor import read as read_spans
-from steelyard_opentelemetry.spans._otlp import read_otlp
-from steelyard_opentelemetry.spans._span import Event as Event
-from steelyard_opentelemetry.spans._span import Span as Span
+from steelyard_opentelemetry._otlp import read_otlp
+from steelyard_opentelemetry._span import Event as Event
+from steelyard_opentelemetry._span import Span as Span
 
 if TYPE_CHECKING:
     from steelyard_opentelemetry._holding import HoldingSpanProcessor

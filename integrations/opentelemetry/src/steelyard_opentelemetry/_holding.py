@@ -30,9 +30,9 @@ from steelyard.recording import check_positive
 from steelyard.scores import Evaluation
 from steelyard.sinks import diagnosis_attributes, span_attributes
 from steelyard_opentelemetry._pending import HoldingCounts, PendingSpans
+from steelyard_opentelemetry._span import is_own
 from steelyard_opentelemetry._within import done_within
 from steelyard_opentelemetry.dialects import retrieves
-from steelyard_opentelemetry.spans._span import is_own
 
 if TYPE_CHECKING:
     from steelyard.online import Monitor

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from steelyard_opentelemetry.building._grouping import Candidates
+from steelyard_opentelemetry._grouping import Candidates
+from steelyard_opentelemetry._logs import ContentEvent, with_content
+from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry.dialects import known_scope
-from steelyard_opentelemetry.spans._logs import ContentEvent, with_content
-from steelyard_opentelemetry.spans._span import Span
 
 
 @dataclass(slots=True)

@@ -29,12 +29,12 @@ from steelyard.recording import (
     checked_target,
     is_unrecorded,
 )
+from steelyard_opentelemetry._diagnosis import Diagnosis, DiagnosisTally
+from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry._hook import content_of
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
+from steelyard_opentelemetry._span import from_sdk, is_own
 from steelyard_opentelemetry._within import done_within
-from steelyard_opentelemetry.building._diagnosis import Diagnosis, DiagnosisTally
-from steelyard_opentelemetry.building._extractor import Extraction, TurnExtractor
-from steelyard_opentelemetry.spans._span import from_sdk, is_own
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -23,13 +23,13 @@ from typing import Any, Final, Literal
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import InvalidRecord, MissingDependency
 from steelyard.record import Record
+from steelyard_opentelemetry._diagnosis import DiagnosisTally
+from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
+from steelyard_opentelemetry._joining import SESSION
+from steelyard_opentelemetry._logs import ContentEvent
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
-from steelyard_opentelemetry.building._diagnosis import DiagnosisTally
-from steelyard_opentelemetry.building._extractor import Extraction, TurnExtractor
-from steelyard_opentelemetry.building._joining import SESSION
-from steelyard_opentelemetry.spans._logs import ContentEvent
-from steelyard_opentelemetry.spans._otlp import logs_in, spans_in
-from steelyard_opentelemetry.spans._span import Event, Span, is_own
+from steelyard_opentelemetry._otlp import logs_in, spans_in
+from steelyard_opentelemetry._span import Event, Span, is_own
 
 Signal = Literal["traces", "logs"]
 
@@ -216,7 +216,7 @@ class ReceivedSpans:
 
 def _protobuf() -> Any:
     try:
-        from steelyard_opentelemetry.spans import _protobuf as found
+        from steelyard_opentelemetry import _protobuf as found
     except ImportError:
         raise MissingDependency("opentelemetry-proto", extra="collect") from None
     return found

@@ -37,6 +37,10 @@ from steelyard.recording.provenance._calls import form_of as form_of
 from steelyard.recording.provenance._calls import is_intermediate_output as is_intermediate_output
 from steelyard.recording.provenance._calls import json_strings as json_strings
 from steelyard.recording.provenance._calls import strip_code_fence as strip_code_fence
+from steelyard.recording.provenance._evidence import MOST_PASSAGES as MOST_PASSAGES
+from steelyard.recording.provenance._evidence import MOST_PROMPT as MOST_PROMPT
+from steelyard.recording.provenance._find import find_passages as find_passages
+from steelyard.recording.provenance._find import is_printed as is_printed
 from steelyard.recording.provenance._guesses import guessed_passages as guessed_passages
 from steelyard.recording.provenance._guesses import guessed_question as guessed_question
 from steelyard.recording.provenance._guesses import has_empty_place as has_empty_place
@@ -62,8 +66,4 @@ from steelyard.recording.provenance._words import plain as plain
 from steelyard.recording.provenance._words import plain_line as plain_line
 from steelyard.recording.provenance._words import unescaped as unescaped
 from steelyard.recording.provenance._words import word_count as word_count
-from steelyard.recording.provenance.matching import MOST_PASSAGES as MOST_PASSAGES
-from steelyard.recording.provenance.matching import MOST_PROMPT as MOST_PROMPT
-from steelyard.recording.provenance.matching import find_passages as find_passages
-from steelyard.recording.provenance.matching import is_printed as is_printed
 from steelyard.recording.reading._passages import passages_of as passages_of

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from steelyard.recording.provenance._find import find_passages
 from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._words import plain, plain_line, words
-from steelyard.recording.provenance.matching import find_passages
 from steelyard.recording.reading._questions import is_question
 
 _LABEL_WORDS = 3  # labels and verdicts have no more words

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
-from steelyard.recording.provenance._notes import Note, sentence
-from steelyard.recording.provenance._words import plain, word_count
-from steelyard.recording.provenance.matching import (
+from steelyard.recording.provenance._evidence import (
     MOST_PASSAGES,
     MOST_PROMPT,
     UNDECIDED,
     PassageMatch,
-    find_passages,
 )
+from steelyard.recording.provenance._find import find_passages
+from steelyard.recording.provenance._notes import Note, sentence
+from steelyard.recording.provenance._words import plain, word_count
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
 _MOSTLY = 0.5

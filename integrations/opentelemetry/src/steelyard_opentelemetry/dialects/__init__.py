@@ -9,6 +9,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from steelyard_opentelemetry._span import ParsedSpan, Span
+
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
@@ -16,7 +18,6 @@ from steelyard_opentelemetry.dialects._generic import own_questions as own_quest
 from steelyard_opentelemetry.dialects._generic import own_texts as own_texts
 from steelyard_opentelemetry.dialects._rules import fused
 from steelyard_opentelemetry.dialects._table import DIALECTS as DIALECTS
-from steelyard_opentelemetry.spans._span import ParsedSpan, Span
 
 _SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
 _SCOPE_NAMES = frozenset(scope for dialect in DIALECTS for scope in dialect.scope_names)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from steelyard_opentelemetry._logs import content_of_events
 from steelyard_opentelemetry.dialects import _runs, _shapes
 from steelyard_opentelemetry.dialects._rules import Dialect, SpanRule
-from steelyard_opentelemetry.spans._logs import content_of_events
 
 OPERATION = "gen_ai.operation.name"
 """What a span is in the GenAI conventions."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.recording.reading import Message, Role, messages_in
-from steelyard_opentelemetry.spans._documents import retrieved_in
-from steelyard_opentelemetry.spans._payload import decode, mappings_in, question_in
-from steelyard_opentelemetry.spans._span import Kind, ParsedSpan, Span
+from steelyard_opentelemetry._documents import retrieved_in
+from steelyard_opentelemetry._payload import decode, mappings_in, question_in
+from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
 
 _NAME = "haystack"
 _ASKED = ("question", "query", "user_query", "text", "prompt", "messages")

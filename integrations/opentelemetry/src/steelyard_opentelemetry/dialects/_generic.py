@@ -16,16 +16,16 @@ from steelyard.record import Context
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in
-from steelyard_opentelemetry.dialects._shapes import json_value
-from steelyard_opentelemetry.spans._documents import noted_in, retrieved_in
-from steelyard_opentelemetry.spans._payload import (
+from steelyard_opentelemetry._documents import noted_in, retrieved_in
+from steelyard_opentelemetry._payload import (
     Broken,
     answer_in,
     is_conversation,
     is_empty,
     question_in,
 )
-from steelyard_opentelemetry.spans._span import Kind, ParsedSpan, Span
+from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
+from steelyard_opentelemetry.dialects._shapes import json_value
 
 _NAME = "generic"
 _INPUTS = (

@@ -9,9 +9,8 @@ from typing import Any
 
 from steelyard.record import Context, text_of
 from steelyard.recording.reading import Message, searched_by_provider
-from steelyard_opentelemetry.dialects._shapes import arguments_of, messages_of, unflattened
-from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in, windows_in
-from steelyard_opentelemetry.spans._payload import (
+from steelyard_opentelemetry._documents import documents_in, merged, retrieved_in, windows_in
+from steelyard_opentelemetry._payload import (
     Broken,
     Words,
     answer_in,
@@ -20,7 +19,8 @@ from steelyard_opentelemetry.spans._payload import (
     is_empty,
     question_in,
 )
-from steelyard_opentelemetry.spans._span import Kind, ParsedSpan, Span
+from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
+from steelyard_opentelemetry.dialects._shapes import arguments_of, messages_of, unflattened
 
 _MOST_TELLING: tuple[Kind, ...] = ("turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain")
 

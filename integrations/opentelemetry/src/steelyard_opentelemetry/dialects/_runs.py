@@ -9,10 +9,10 @@ from steelyard.record import Context
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import names_passages
 from steelyard.recording.reading import ASKED_NAMES, Message, messages_in, read_shown, spoken
+from steelyard_opentelemetry._documents import documents_in, noted_in, retrieved_in
+from steelyard_opentelemetry._payload import MOST, Words, answer_in, decode, question_in
+from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry.dialects._shapes import messages_of
-from steelyard_opentelemetry.spans._documents import documents_in, noted_in, retrieved_in
-from steelyard_opentelemetry.spans._payload import MOST, Words, answer_in, decode, question_in
-from steelyard_opentelemetry.spans._span import Span
 
 
 def last_reply(came: object) -> str:

@@ -14,7 +14,7 @@ from steelyard.recording.reading import (
     text_in,
     texts_of,
 )
-from steelyard_opentelemetry.spans._payload import (
+from steelyard_opentelemetry._payload import (
     Broken,
     answer_in,
     as_messages,

@@ -13,10 +13,10 @@ from itertools import islice
 
 from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
-from steelyard_opentelemetry.building._evidence import evidence_of
-from steelyard_opentelemetry.building._turn import Turn
-from steelyard_opentelemetry.spans._payload import squeezed
-from steelyard_opentelemetry.spans._tree import Node
+from steelyard_opentelemetry._evidence import evidence_of
+from steelyard_opentelemetry._payload import squeezed
+from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._turn import Turn
 
 TURN = "steelyard.turn"
 """The attribute by which a user says which spans are one turn."""

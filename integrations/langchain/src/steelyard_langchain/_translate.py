@@ -12,7 +12,7 @@ from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import contexts_of, messages_in, strings_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
-from steelyard_langchain.building._view import TurnPart, call_of, searched
+from steelyard_langchain._view import TurnPart, call_of, searched
 
 _MOST_STRAYS = 32
 """Look-ups of other tasks and threads whose texts are looked for in the prompt of a call by itself."""

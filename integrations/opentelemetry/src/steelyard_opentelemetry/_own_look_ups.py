@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import find_passages, is_printed, plain
-from steelyard_opentelemetry.building._evidence import FoundPassages, evidence_of
-from steelyard_opentelemetry.building._own_questions import asked_on
-from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry._evidence import FoundPassages, evidence_of
+from steelyard_opentelemetry._own_questions import asked_on
+from steelyard_opentelemetry._span import ParsedSpan
+from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.dialects import own_texts
-from steelyard_opentelemetry.spans._span import ParsedSpan
-from steelyard_opentelemetry.spans._tree import Node
 
 _MOST_AROUND = 64
 

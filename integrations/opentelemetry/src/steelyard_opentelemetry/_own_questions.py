@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import plain
 from steelyard.recording.reading import is_question, strings_in
+from steelyard_opentelemetry._payload import loaded
+from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry.dialects import own_questions, own_texts
-from steelyard_opentelemetry.spans._payload import loaded
-from steelyard_opentelemetry.spans._tree import Node
 
 if TYPE_CHECKING:
-    from steelyard_opentelemetry.building._turn import Turn
+    from steelyard_opentelemetry._turn import Turn
 
 
 def asked_above(turn: Turn, question: str) -> str:

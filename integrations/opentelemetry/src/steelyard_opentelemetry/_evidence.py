@@ -10,9 +10,9 @@ from steelyard.recording import unique
 from steelyard.recording.building import Sources, decide, guess
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, Origin, names_passages
-from steelyard_opentelemetry.building._translate import ranked
-from steelyard_opentelemetry.building._turn import EMPTY, Turn
-from steelyard_opentelemetry.spans._documents import documents_in
+from steelyard_opentelemetry._documents import documents_in
+from steelyard_opentelemetry._translate import ranked
+from steelyard_opentelemetry._turn import EMPTY, Turn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from steelyard_opentelemetry.spans._payload import MOST, Broken, decode
-from steelyard_opentelemetry.spans._span import Span
+from steelyard_opentelemetry._payload import MOST, Broken, decode
+from steelyard_opentelemetry._span import Span
 
 _SHORTEST = 16
 _ENDS = tuple(".!?\u3002\uff01\uff1f\u061f:;\"'`)]}>\u201d\u2019\u00bb*|")

@@ -10,6 +10,7 @@ from typing import Any
 from steelyard.record import Status, Timings, text_of, to_json_value
 from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import Message, is_document, messages_in, searched_by_provider
+from steelyard_langchain._extract import message_text, prompt_texts
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import (
     STEP_TAGS,
@@ -22,7 +23,6 @@ from steelyard_langchain._turn import (
     outermost,
     within,
 )
-from steelyard_langchain.building._extract import message_text, prompt_texts
 
 
 def calls_of(models: Iterable[Model]) -> list[ModelCall]:

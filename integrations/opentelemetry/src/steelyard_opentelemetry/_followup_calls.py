@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from steelyard_opentelemetry.spans._span import ParsedSpan
-from steelyard_opentelemetry.spans._tree import Node
+from steelyard_opentelemetry._span import ParsedSpan
+from steelyard_opentelemetry._tree import Node
 
 _ABOUT = re.compile(
     r"\b(?:titles?|headline|subject line)\b"

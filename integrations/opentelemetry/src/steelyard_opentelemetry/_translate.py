@@ -13,8 +13,8 @@ from steelyard.recording.building import Step, StepKind, is_telling, revised, sa
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
-from steelyard_opentelemetry.spans._documents import documents_in, has_failed, merged, unwrapped
-from steelyard_opentelemetry.spans._payload import (
+from steelyard_opentelemetry._documents import documents_in, has_failed, merged, unwrapped
+from steelyard_opentelemetry._payload import (
     Words,
     answer_in,
     answer_in_form,
@@ -22,11 +22,11 @@ from steelyard_opentelemetry.spans._payload import (
     loaded,
     shows_object,
 )
-from steelyard_opentelemetry.spans._span import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._tree import Node
+from steelyard_opentelemetry._span import Kind, ParsedSpan
+from steelyard_opentelemetry._tree import Node
 
 if TYPE_CHECKING:
-    from steelyard_opentelemetry.building._turn import Turn
+    from steelyard_opentelemetry._turn import Turn
 
 _KINDS: dict[Kind, StepKind] = {
     "turn": "chain",

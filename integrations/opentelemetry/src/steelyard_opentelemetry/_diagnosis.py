@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard_opentelemetry.building._evidence import FoundPassages, evidence_of
-from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry._evidence import FoundPassages, evidence_of
+from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.dialects import advice_of, content_switch
 
 Cause = Literal[

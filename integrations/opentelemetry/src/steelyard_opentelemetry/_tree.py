@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from steelyard_opentelemetry.spans._span import ParsedSpan, Span
+from steelyard_opentelemetry._span import ParsedSpan, Span
 
 
 @dataclass(eq=False, slots=True)

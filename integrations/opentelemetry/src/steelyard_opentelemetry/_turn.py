@@ -17,9 +17,12 @@ from steelyard.recording.provenance import (
     is_intermediate_output,
 )
 from steelyard.recording.reading import asked_in, strings_in
-from steelyard_opentelemetry.building._followup_calls import drop_followup_calls
-from steelyard_opentelemetry.building._own_questions import asked_above
-from steelyard_opentelemetry.building._translate import (
+from steelyard_opentelemetry._cut import Cut, find_cut
+from steelyard_opentelemetry._followup_calls import drop_followup_calls
+from steelyard_opentelemetry._own_questions import asked_above
+from steelyard_opentelemetry._payload import answer_in, answer_in_form, loaded, squeezed
+from steelyard_opentelemetry._span import Kind, ParsedSpan
+from steelyard_opentelemetry._translate import (
     asked_within,
     given_of,
     left_none,
@@ -27,10 +30,7 @@ from steelyard_opentelemetry.building._translate import (
     steps_of,
     told_answer,
 )
-from steelyard_opentelemetry.spans._cut import Cut, find_cut
-from steelyard_opentelemetry.spans._payload import answer_in, answer_in_form, loaded, squeezed
-from steelyard_opentelemetry.spans._span import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._tree import Node
+from steelyard_opentelemetry._tree import Node
 
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
 _HEAD = 20_000

@@ -33,16 +33,16 @@ from steelyard.recording.provenance import (
     sentence,
 )
 from steelyard.recording.reading import asked_in, is_question, strings_in
-from steelyard_llamaindex._options import Options
-from steelyard_llamaindex._turn import Turn, unused
-from steelyard_llamaindex.building._extract import (
+from steelyard_llamaindex._extract import (
     NO_ANSWER,
     answer_of,
     reply_of,
     result_of,
     trouble_of,
 )
-from steelyard_llamaindex.building._translate import turn_of
+from steelyard_llamaindex._options import Options
+from steelyard_llamaindex._translate import turn_of
+from steelyard_llamaindex._turn import Turn, unused
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."

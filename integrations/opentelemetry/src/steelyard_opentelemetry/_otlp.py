@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard_opentelemetry.spans._logs import ContentEvent, content_of_log, with_content
-from steelyard_opentelemetry.spans._payload import mappings_in
-from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of, version_of
+from steelyard_opentelemetry._logs import ContentEvent, content_of_log, with_content
+from steelyard_opentelemetry._payload import mappings_in
+from steelyard_opentelemetry._span import Event, Span, is_own, is_remote, service_of, version_of
 
 _DEPTH = 40
 

@@ -10,9 +10,9 @@ from steelyard.recording.building import Asked, Sources, is_conversation, is_one
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import Origin, notes_on_predecessors, sentence
 from steelyard.recording.reading import state_of, strings_in
+from steelyard_langchain._extract import ANSWER_KEYS, replies_in, verdict_after, without_queries
 from steelyard_langchain._options import Options
-from steelyard_langchain.building._extract import ANSWER_KEYS, replies_in, verdict_after, without_queries
-from steelyard_langchain.building._view import TurnPart, calls_of
+from steelyard_langchain._view import TurnPart, calls_of
 
 _NO_MODEL = "no model run was seen in this turn"
 _LAST_REPLY = "answer: the output tells none; the last reply of a model is taken; set answer_key"

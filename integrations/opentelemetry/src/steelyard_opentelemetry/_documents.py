@@ -19,7 +19,7 @@ from steelyard.recording.reading import (
     read_shown,
     text_under,
 )
-from steelyard_opentelemetry.spans._payload import Broken, decode, loaded, opened
+from steelyard_opentelemetry._payload import Broken, decode, loaded, opened
 
 _AROUND = ("output", "tool_output", "raw_output", "update", "messages", "kwargs")
 _PARTS = frozenset(("content", "isError", "meta", "blocks"))

@@ -6,8 +6,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-from steelyard.recording.provenance._words import words
-from steelyard.recording.provenance.matching._evidence import (
+from steelyard.recording.provenance._evidence import (
     MOST_PASSAGES,
     MOST_PLACES,
     MOST_PROMPT,
@@ -15,6 +14,7 @@ from steelyard.recording.provenance.matching._evidence import (
     PassageMatch,
     decide,
 )
+from steelyard.recording.provenance._words import words
 
 _SMALL = 50_000
 """Characters of passages and prompts up to which passages are looked for in any order, however many."""

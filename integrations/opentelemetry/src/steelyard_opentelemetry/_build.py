@@ -9,12 +9,12 @@ from typing import Any
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import Origin, find_passages, sentence
-from steelyard_opentelemetry.building._evidence import FoundPassages
-from steelyard_opentelemetry.building._joining import TENANT, USER, session_of
-from steelyard_opentelemetry.building._own_questions import asked_above
-from steelyard_opentelemetry.building._turn import EMPTY, Turn
-from steelyard_opentelemetry.spans._span import Span
-from steelyard_opentelemetry.spans._tree import Node
+from steelyard_opentelemetry._evidence import FoundPassages
+from steelyard_opentelemetry._joining import TENANT, USER, session_of
+from steelyard_opentelemetry._own_questions import asked_above
+from steelyard_opentelemetry._span import Span
+from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._turn import EMPTY, Turn
 
 _CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b")
 _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from steelyard.recording.provenance import is_intermediate_output, is_turn
 from steelyard.recording.reading import is_question
-from steelyard_opentelemetry.building._build import failure
-from steelyard_opentelemetry.building._evidence import FoundPassages, evidence_of
-from steelyard_opentelemetry.building._turn import EMPTY, Turn
-from steelyard_opentelemetry.spans._payload import loaded, squeezed
+from steelyard_opentelemetry._build import failure
+from steelyard_opentelemetry._evidence import FoundPassages, evidence_of
+from steelyard_opentelemetry._payload import loaded, squeezed
+from steelyard_opentelemetry._turn import EMPTY, Turn
 
 _GIVEN = "SummaryIndexRetriever"
 _SYNTHESIS = re.compile(r"\.a?synthesize\Z|(?:Refine|Summarize|Accumulate|Generation)\.(?:task|workflow)\Z")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steelyard_opentelemetry.spans._payload import decode, mappings_in, opened
-from steelyard_opentelemetry.spans._span import Event, Span
+from steelyard_opentelemetry._payload import decode, mappings_in, opened
+from steelyard_opentelemetry._span import Event, Span
 
 _INPUT = "gen_ai.input.messages"
 _OUTPUT = "gen_ai.output.messages"

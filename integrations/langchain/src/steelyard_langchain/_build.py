@@ -42,9 +42,7 @@ from steelyard.recording.reading import (
     since_last_asked,
     strings_in,
 )
-from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Chain, Earlier, Turn
-from steelyard_langchain.building._extract import (
+from steelyard_langchain._extract import (
     answer_of,
     ends_in_tool_call,
     filled_form,
@@ -52,10 +50,12 @@ from steelyard_langchain.building._extract import (
     text_in,
     without_queries,
 )
-from steelyard_langchain.building._notes import notes_of
-from steelyard_langchain.building._translate import look_ups, turn_of
-from steelyard_langchain.building._view import TurnPart, id_of, metadata_of, tags_of, timings_of
-from steelyard_langchain.building._weight import weigh, without_media
+from steelyard_langchain._notes import notes_of
+from steelyard_langchain._options import Options
+from steelyard_langchain._translate import look_ups, turn_of
+from steelyard_langchain._turn import Chain, Earlier, Turn
+from steelyard_langchain._view import TurnPart, id_of, metadata_of, tags_of, timings_of
+from steelyard_langchain._weight import weigh, without_media
 
 _PER_RUN = 500
 _UNFINISHED = ("error", "cancelled", "interrupted")

@@ -20,12 +20,12 @@ from operator import attrgetter
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sentence
-from steelyard_opentelemetry.building._evidence import FoundPassages
-from steelyard_opentelemetry.building._turn import Turn
-from steelyard_opentelemetry.spans._documents import documents_in
-from steelyard_opentelemetry.spans._payload import squeezed
-from steelyard_opentelemetry.spans._span import ParsedSpan, Span
-from steelyard_opentelemetry.spans._tree import Node
+from steelyard_opentelemetry._documents import documents_in
+from steelyard_opentelemetry._evidence import FoundPassages
+from steelyard_opentelemetry._payload import squeezed
+from steelyard_opentelemetry._span import ParsedSpan, Span
+from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._turn import Turn
 
 _REWRITTEN = sentence("question_rewritten_only")
 _WRITTEN = (

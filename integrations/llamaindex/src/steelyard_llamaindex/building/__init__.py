@@ -1,1 +1,0 @@
-"""From a turn, finished or open, to its Record: texts, passages, and where the answer came from."""

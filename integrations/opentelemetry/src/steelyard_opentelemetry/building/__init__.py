@@ -1,1 +1,0 @@
-"""From the spans of a trace to the records of its turns: contexts, question, answer, and what is missing."""
