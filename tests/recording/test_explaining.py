@@ -26,7 +26,7 @@ def test_the_options_of_langchain_and_llamaindex_are_there() -> None:
     """An option that is named in the table can be given."""
     from steelyard_langchain import CallbackHandler
     from steelyard_langchain._options import Options as LangChain
-    from steelyard_llamaindex._options import Options as LlamaIndex
+    from steelyard_llamaindex._build import Options as LlamaIndex
 
     for framework, options in (("langchain", LangChain), ("llamaindex", LlamaIndex)):
         for note in (

@@ -17,9 +17,8 @@ from steelyard._internal.lazy import lazy_exports
 from steelyard.recording import ManualTurn
 
 if TYPE_CHECKING:
-    from steelyard_langchain._attach import attach, detach
+    from steelyard_langchain._attach import attach, detach, record
     from steelyard_langchain._feedback import feedback
-    from steelyard_langchain._manual import record
     from steelyard_langchain._recorder import CallbackHandler
     from steelyard_langchain._replay import replay_of
     from steelyard_langchain.judge import LangChainEmbedder, LangChainJudge
@@ -45,7 +44,7 @@ __getattr__, __dir__ = lazy_exports(
         "attach": "steelyard_langchain._attach",
         "detach": "steelyard_langchain._attach",
         "feedback": "steelyard_langchain._feedback",
-        "record": "steelyard_langchain._manual",
+        "record": "steelyard_langchain._attach",
         "replay_of": "steelyard_langchain._replay",
     },
     extras={"langchain_core": ("langchain-core", "langchain")},

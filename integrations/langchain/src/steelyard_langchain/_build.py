@@ -50,11 +50,10 @@ from steelyard_langchain._extract import (
     text_in,
     without_queries,
 )
-from steelyard_langchain._notes import notes_of
 from steelyard_langchain._options import Options
 from steelyard_langchain._translate import look_ups, turn_of
 from steelyard_langchain._turn import Chain, Earlier, Turn
-from steelyard_langchain._view import TurnPart, id_of, metadata_of, tags_of, timings_of
+from steelyard_langchain._view import TurnPart, id_of, metadata_of, notes_of, tags_of, timings_of
 from steelyard_langchain._weight import weigh, without_media
 
 _PER_RUN = 500

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
 from steelyard.recording import ManualTurn
-from steelyard_llamaindex._attach import attach, detach, instrument, uninstrument
-from steelyard_llamaindex._manual import record
+from steelyard_llamaindex._attach import attach, detach, instrument, record, uninstrument
 
 if TYPE_CHECKING:
     from steelyard_llamaindex._legacy import CallbackHandler

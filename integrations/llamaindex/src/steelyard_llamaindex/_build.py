@@ -1,13 +1,22 @@
-"""From the steps of a finished turn to its Record: the work that is done in the Monitor's thread."""
+"""The recorder's options, checked once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
-from steelyard.recording import TurnDraft, session_of, unique, with_given
+from steelyard.recording import (
+    OnRecord,
+    TurnDraft,
+    check_function,
+    check_names,
+    check_positive,
+    session_of,
+    unique,
+    with_given,
+)
 from steelyard.recording.building import (
     Asked,
     Sources,
@@ -40,9 +49,33 @@ from steelyard_llamaindex._extract import (
     result_of,
     trouble_of,
 )
-from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._translate import turn_of
 from steelyard_llamaindex._turn import Turn, unused
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """How turns become Records, and how long they may take.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+
+    tool_contexts: Collection[str] = ()
+    """Names of an agent's tools whose text is evidence, though it comes from no retriever."""
+    on_record: OnRecord | None = None
+    """Called with every Record in the Monitor's thread; may return a changed one."""
+    ttl: float = 3600.0
+    """Seconds after which a turn that never ended is given up."""
+    max_open: int = 10_000
+    """OpenTurns under way before the oldest is given up."""
+
+    def __post_init__(self) -> None:
+        check_names("tool_contexts", self.tool_contexts)
+        check_function("on_record", self.on_record)
+        check_positive("ttl", self.ttl)
+        check_positive("max_open", self.max_open)
+
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."

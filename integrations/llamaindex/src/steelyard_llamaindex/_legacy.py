@@ -14,8 +14,8 @@ from llama_index.core.callbacks.schema import CBEventType, EventPayload
 
 from steelyard.recording import TurnTarget
 from steelyard_llamaindex import _attach
+from steelyard_llamaindex._build import Options
 from steelyard_llamaindex._kinds import Kind
-from steelyard_llamaindex._options import Options
 
 _KINDS: dict[CBEventType, Kind] = {
     CBEventType.QUERY: "query",

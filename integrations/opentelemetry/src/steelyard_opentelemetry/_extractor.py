@@ -19,12 +19,11 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_place
 from steelyard.record import Record
-from steelyard_opentelemetry._build import record_of
+from steelyard_opentelemetry._build import is_judgeable, record_of
 from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry._evidence import evidence_of, follow
 from steelyard_opentelemetry._grouping import Candidates, candidates_in
 from steelyard_opentelemetry._joining import WaitingPieces, is_before, is_certain, root_of, used_by
-from steelyard_opentelemetry._judgeable import is_judgeable
 from steelyard_opentelemetry._remembered import EarlierCalls, TurnDeduplicator, is_call, turn_key
 from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry._turn import Turn

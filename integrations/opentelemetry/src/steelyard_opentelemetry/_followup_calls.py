@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from steelyard_opentelemetry._span import ParsedSpan
-from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._span import Node, ParsedSpan
 
 _ABOUT = re.compile(
     r"\b(?:titles?|headline|subject line)\b"

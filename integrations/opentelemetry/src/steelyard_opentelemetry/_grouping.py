@@ -23,14 +23,12 @@ from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
+from steelyard_opentelemetry._build import is_judgeable, is_whole
 from steelyard_opentelemetry._documents import unwrapped
-from steelyard_opentelemetry._evidence import evidence_of
+from steelyard_opentelemetry._evidence import evidence_of, with_own_look_ups
 from steelyard_opentelemetry._joining import used_by
-from steelyard_opentelemetry._judgeable import is_judgeable, is_whole
-from steelyard_opentelemetry._own_look_ups import with_own_look_ups
 from steelyard_opentelemetry._payload import loaded, squeezed
-from steelyard_opentelemetry._span import ParsedSpan, Span
-from steelyard_opentelemetry._tree import Node, grow
+from steelyard_opentelemetry._span import Node, ParsedSpan, Span, grow
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.dialects import parse
 

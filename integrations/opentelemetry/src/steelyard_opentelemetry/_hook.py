@@ -16,7 +16,7 @@ from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.trace import get_current_span
 
 from steelyard.recording import check_positive, is_unrecorded
-from steelyard_opentelemetry._logs import add_content, content_of_log, is_content
+from steelyard_opentelemetry._otlp import add_content, content_of_log, is_content
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadWriteLogRecord

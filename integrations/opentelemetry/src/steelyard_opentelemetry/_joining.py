@@ -15,7 +15,7 @@ from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
 from steelyard_opentelemetry._evidence import evidence_of
 from steelyard_opentelemetry._payload import squeezed
-from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._span import Node
 from steelyard_opentelemetry._turn import Turn
 
 TURN = "steelyard.turn"

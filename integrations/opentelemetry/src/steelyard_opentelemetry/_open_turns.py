@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from steelyard_opentelemetry._grouping import Candidates
-from steelyard_opentelemetry._logs import ContentEvent, with_content
+from steelyard_opentelemetry._otlp import ContentEvent, with_content
 from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry.dialects import known_scope
 

@@ -9,7 +9,7 @@ from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import plain
 from steelyard.recording.reading import is_question, strings_in
 from steelyard_opentelemetry._payload import loaded
-from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._span import Node
 from steelyard_opentelemetry.dialects import own_questions, own_texts
 
 if TYPE_CHECKING:

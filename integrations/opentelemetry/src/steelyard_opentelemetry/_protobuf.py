@@ -17,7 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from steelyard.errors import InvalidRecord
-from steelyard_opentelemetry._logs import ContentEvent, content_of_log
+from steelyard_opentelemetry._otlp import ContentEvent, content_of_log
 from steelyard_opentelemetry._span import Event, Span, is_own, is_remote, service_of, version_of
 
 _FAILED = 2

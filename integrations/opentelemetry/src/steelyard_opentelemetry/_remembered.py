@@ -23,8 +23,7 @@ from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sen
 from steelyard_opentelemetry._documents import documents_in
 from steelyard_opentelemetry._evidence import FoundPassages
 from steelyard_opentelemetry._payload import squeezed
-from steelyard_opentelemetry._span import ParsedSpan, Span
-from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._span import Node, ParsedSpan, Span
 from steelyard_opentelemetry._turn import Turn
 
 _REWRITTEN = sentence("question_rewritten_only")

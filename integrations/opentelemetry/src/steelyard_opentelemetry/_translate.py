@@ -22,8 +22,7 @@ from steelyard_opentelemetry._payload import (
     loaded,
     shows_object,
 )
-from steelyard_opentelemetry._span import Kind, ParsedSpan
-from steelyard_opentelemetry._tree import Node
+from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 
 if TYPE_CHECKING:
     from steelyard_opentelemetry._turn import Turn

@@ -21,7 +21,7 @@ from steelyard_opentelemetry._cut import Cut, find_cut
 from steelyard_opentelemetry._followup_calls import drop_followup_calls
 from steelyard_opentelemetry._own_questions import asked_above
 from steelyard_opentelemetry._payload import answer_in, answer_in_form, loaded, squeezed
-from steelyard_opentelemetry._span import Kind, ParsedSpan
+from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 from steelyard_opentelemetry._translate import (
     asked_within,
     given_of,
@@ -30,7 +30,6 @@ from steelyard_opentelemetry._translate import (
     steps_of,
     told_answer,
 )
-from steelyard_opentelemetry._tree import Node
 
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
 _HEAD = 20_000

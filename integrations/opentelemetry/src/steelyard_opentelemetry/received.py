@@ -26,9 +26,8 @@ from steelyard.record import Record
 from steelyard_opentelemetry._diagnosis import DiagnosisTally
 from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry._joining import SESSION
-from steelyard_opentelemetry._logs import ContentEvent
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
-from steelyard_opentelemetry._otlp import logs_in, spans_in
+from steelyard_opentelemetry._otlp import ContentEvent, logs_in, spans_in
 from steelyard_opentelemetry._span import Event, Span, is_own
 
 Signal = Literal["traces", "logs"]

@@ -18,12 +18,12 @@ from steelyard.recording.building._decide import guess as guess
 from steelyard.recording.building._decide import only_searches as only_searches
 from steelyard.recording.building._decide import shows_nothing as shows_nothing
 from steelyard.recording.building._decide import told as told
-from steelyard.recording.building._parts import is_telling as is_telling
-from steelyard.recording.building._parts import said_by_command as said_by_command
-from steelyard.recording.building._parts import shown_instead as shown_instead
 from steelyard.recording.building._sources import Sources as Sources
 from steelyard.recording.building._sources import reaches as reaches
 from steelyard.recording.building._sources import sources_of as sources_of
 from steelyard.recording.building._steps import Step as Step
 from steelyard.recording.building._steps import StepKind as StepKind
 from steelyard.recording.building._steps import Turn as Turn
+from steelyard.recording.building._steps import is_telling as is_telling
+from steelyard.recording.building._steps import said_by_command as said_by_command
+from steelyard.recording.building._steps import shown_instead as shown_instead

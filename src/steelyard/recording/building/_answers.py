@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from steelyard.recording.building._parts import MOSTLY, size_of
+from steelyard.recording.building._steps import MOSTLY, size_of
 from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steelyard.recording.building._parts import is_telling
 from steelyard.recording.building._sources import Sources
-from steelyard.recording.building._steps import Step, Turn
+from steelyard.recording.building._steps import Step, Turn, is_telling
 from steelyard.recording.provenance import (
     Note,
     calls_behind,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from steelyard.record import Context
-from steelyard.recording.building._parts import MOSTLY, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._sources import Sources, printed
-from steelyard.recording.building._steps import Turn
+from steelyard.recording.building._steps import MOSTLY, Turn, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import MORE, shown_texts, surrounds
 from steelyard.recording.provenance import (
@@ -30,7 +29,7 @@ from steelyard.recording.provenance import (
     word_count,
 )
 from steelyard.recording.reading import earlier_messages, has_documents, passages_of, since_last_asked
-from steelyard.recording.reading._documents import unique
+from steelyard.recording.reading._passages import unique
 
 _LONGEST_DIVIDED = 100_000  # characters
 RECEIPT = "contexts: a tool was told more than it returned, which may be no evidence; see tool_contexts"

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard.recording.building._parts import WHOLLY, is_telling, is_written, parts_of
-from steelyard.recording.building._steps import Step, Turn
+from steelyard.recording.building._steps import WHOLLY, Step, Turn, is_telling, is_written, parts_of
 from steelyard.recording.provenance import ModelCall, find_passages, is_printed, plain
 from steelyard.recording.reading import (
     Message,

@@ -13,8 +13,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building._look_ups import LookUps, look_ups_of, told_again
-from steelyard.recording.building._parts import is_telling, tells_nothing
-from steelyard.recording.building._steps import Step, Turn
+from steelyard.recording.building._steps import Step, Turn, is_telling, tells_nothing
 from steelyard.recording.provenance import (
     find_passages,
     is_printed,
@@ -34,7 +33,7 @@ from steelyard.recording.reading import (
     state_of,
     strings_in,
 )
-from steelyard.recording.reading._documents import unique
+from steelyard.recording.reading._passages import unique
 from steelyard.text import sentences
 
 _LEAST_CUT = 40

@@ -1,16 +1,38 @@
-"""A turn as steps: the one shape that recorders translate what their framework says into."""
+"""A turn as steps: the one shape that recorders translate what their framework says into.
+
+What a step brought is divided into parts: the passages of a list, or the whole of a text.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
-from steelyard.record import Context
-from steelyard.recording.provenance import ModelCall
-from steelyard.recording.reading import Message
+from steelyard.record import Context, to_json_value
+from steelyard.recording.provenance import (
+    ModelCall,
+    find_passages,
+    finds_nothing,
+    is_printed,
+    json_strings,
+    plain,
+    plain_line,
+    word_count,
+)
+from steelyard.recording.reading import (
+    Message,
+    attribute,
+    is_question,
+    messages_in,
+    passages_of,
+    read_shown,
+    strings_in,
+)
 
 StepKind = Literal["chain", "prompt", "retrieval", "rerank", "tool", "model"]
 
@@ -127,3 +149,211 @@ class Turn:
                 engines.update(looked_up.intersection(chains) if step.kind == "model" else ())
                 looked_up.update(chains if step.kind == "retrieval" else ())
         return engines
+
+
+MOSTLY = 0.5
+"""From this share on a text counts as being in another one."""
+WHOLLY = 0.9
+"""From this share on it counts as being there as it is."""
+_COMMAND = {"graph", "update", "goto"}
+"""Fields of a command of LangGraph, as JSON tells it."""
+
+
+def size_of(text: str) -> int:
+    """How much a text says, roughly: a Chinese sign is a word, and has three bytes."""
+    return len(text.encode(errors="replace"))
+
+
+def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
+    """Whether a text is mostly made of what these calls replied; one that may have copied it does not count.
+
+    That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
+    """
+    parts = [
+        part
+        for call in calls
+        if not any(seen.seen >= WHOLLY for seen in find_passages([text], call.prompts))
+        for reply in call.replies
+        for part in json_strings(reply)
+    ]
+    form = plain(text)
+    if any(plain(part) == form for part in parts):
+        return True
+    said = list(dict.fromkeys(part for part in parts if is_telling(part)))
+    if any(seen.seen >= WHOLLY for seen in find_passages([text], [*said, "\n".join(said)])):
+        return True
+    return len(_rest(form, said)) <= len(form) * MOSTLY
+
+
+def share_left(text: str, parts: Sequence[str]) -> float:
+    """The share of a text that none of its parts says: of its letters, since rules are drawn with signs."""
+    rest = text
+    for part in sorted(parts, key=len, reverse=True):
+        rest = rest.replace(part, "")
+    return sum(map(str.isalnum, rest)) / (sum(map(str.isalnum, text)) or 1)
+
+
+def _rest(form: str, said: Iterable[str]) -> str:
+    """What is left of a text without replies, and without lines of replies."""
+    lines = {plain_line(line) for one in said for line in one.split("\n") if is_telling(line)}
+    for part in sorted({*map(plain, said), *lines}, key=len, reverse=True):
+        form = form.replace(part, "")
+    return form
+
+
+_EMPTY = "[]{}()\"' \t\n"
+_SEVERAL = 2
+_LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
+
+
+def parts_of(value: Any, text: str = "") -> Iterable[Context]:
+    """The parts of a value, if it is a list of passages; else its whole text; nothing if it tells of nothing.
+
+    Args:
+        value: What a tool or a step returned.
+        text: The same as the model was told it, if that is known.
+
+    >>> boots = [{"for": "long walks in the rain", "sizes": [at, 44]} for at in (40, 42)]
+    >>> [one.text for one in parts_of(boots)][1]
+    '{"for": "long walks in the rain", "sizes": [42, 44]}'
+    """
+    said = value if isinstance(value, str) else None
+    whole = text or said or json.dumps(to_json_value(value), ensure_ascii=False)
+    if tells_nothing(whole):
+        return ()
+    rows = _rows(whole) if said is not None else _rows(to_json_value(value))
+    is_text = len(rows) == 1 and rows[0].id is None
+    if is_text and _says_more(whole, rows[0].text) and not _is_hit(value):
+        return (Context(text=whole.strip(), rank=0),)
+    if is_text and said is None:
+        return parts_of(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
+    if _are_passages(rows, whole):
+        return [one for one in rows if not finds_nothing(one.text)]
+    return (Context(text=whole.strip(), rank=0),)
+
+
+def _entries(value: Any) -> list[Context]:
+    """The entries of a list of records, each of which says something under a name of its own."""
+    shown = read_shown(value) if isinstance(value, str) else to_json_value(value)
+    if not isinstance(shown, list) or len(shown) < _SEVERAL or not all(map(_says_something, shown)):
+        return []
+    return [Context(text=json.dumps(one, ensure_ascii=False), rank=rank) for rank, one in enumerate(shown)]
+
+
+def _says_something(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(is_telling(text) for _, text in strings_in(value))
+
+
+def _rows(value: object) -> list[Context]:
+    found = [one for one in passages_of(value) if one.text.strip()]
+    return found if len(found) > 1 or any(one.id is not None for one in found) else _entries(value) or found
+
+
+def _is_hit(value: Any) -> bool:
+    """Whether a value lists mappings, one of which has its one text: what a search found, if only once."""
+    shown = read_shown(value) if isinstance(value, str) else value
+    parts = shown.values() if isinstance(shown, Mapping) else (shown,)
+    return any(isinstance(part, list) and any(isinstance(one, Mapping) for one in part) for part in parts)
+
+
+def _says_more(whole: str, text: str) -> bool:
+    """Whether a value as JSON, or JSON in it, says anything beside its one text."""
+    for part in islice(json_strings(whole), 1, None):
+        if _says_more(part, text) if text in part else is_telling(part) and part.strip() not in text:
+            return True
+    return False
+
+
+def _are_passages(rows: Sequence[Context], whole: str) -> bool:
+    """Whether the parts of a value are passages, rather than cells of a table or fields of a status."""
+    if len(rows) == 1 and rows[0].id is not None:
+        return True
+    if len(rows) == 1 and len(rows[0].text) <= len(whole) / 2 and not _is_hit(whole):
+        return False
+    return bool(rows) and all(is_telling(one.text) or is_printed(one.text) for one in rows)
+
+
+def tells_nothing(text: str) -> bool:
+    """Whether a text is an empty value as any language shows it, or says that nothing was found."""
+    return not text.strip(_EMPTY) or finds_nothing(text)
+
+
+def is_telling(text: str) -> bool:
+    """Whether a text says something, rather than names a value."""
+    # Most texts are long, and their first words tell.
+    return len(text.split(None, _LEAST - 1)) == _LEAST or word_count(text) >= _LEAST
+
+
+def shown_instead(text: str, metadata: Any, holds: Callable[[str], bool]) -> str:
+    """The text of a document, or the text of its metadata that a prompt shows in its place.
+
+    What is searched by may be a sentence, a summary or a question. The window around it, the whole of it or
+    the answer then stands in the metadata, and is longer.
+
+    Args:
+        text: The document's own text.
+        metadata: What stands about it, by name.
+        holds: Whether a prompt holds a text.
+    """
+    values = metadata.values() if isinstance(metadata, Mapping) else ()
+    longer = [one for one in values if isinstance(one, str) and len(one) > len(text) and is_telling(one)]
+    for one in filter(holds, longer):
+        # A prompt that shows both shows more than one text of the document; a question is asked, not shown.
+        if plain(text) in plain(one) or is_question(text) or not holds(text):
+            return one
+    return text
+
+
+def said_by_command(returned: Any, given: Any = None) -> tuple[Any, bool]:
+    """What a tool says that returned a graph's command, and whether that brings nothing.
+
+    Args:
+        returned: What the tool returned: an object, or the mapping that its JSON holds.
+        given: What the tool was told.
+
+    Returns:
+        The message to the model that the command adds, else what was returned; and whether it goes on to
+        another agent, or keeps in the state what the tool was told, and tells a model no more than that.
+    """
+    is_mapping = isinstance(returned, Mapping)
+    if is_mapping and not returned.keys() >= _COMMAND:
+        return returned, False
+    update, goto = (returned[n] if is_mapping else attribute(returned, n) for n in ("update", "goto"))
+    told = _told_by(update) if isinstance(update, Mapping) else None
+    name, said = told or ("", returned)
+    return said, _only_goes_on(goto, said) or (told is not None and _only_keeps(update, name, said, given))
+
+
+def _told_by(update: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """The message to a model in what a command updates, and the name that the state keeps it under."""
+    lists = ((name, value) for name, value in update.items() if isinstance(value, (list, tuple)))
+    messages = ((name, one) for name, value in lists for one in value)
+    told = ((name, one) for name, one in messages if (read := messages_in(one)) and read[0].role == "tool")
+    return next(told, None)
+
+
+def _only_keeps(update: Mapping[str, Any], messages: str, said: Any, given: Any) -> bool:
+    """Whether a command puts into the state what the tool was told, and says little beside that."""
+    kept = {text.strip() for name in update for text in _texts_of(update[name]) if name != messages}
+    told = {text.strip() for text in _texts_of(given)}
+    if not kept or not kept <= told:
+        return False
+    rest = whole = " ".join(message.text for message in messages_in(said))
+    for text in sorted(kept, key=len, reverse=True):
+        rest = rest.replace(text, " ")
+    # Names of fields are repeated for each entry.
+    beside = {part.strip(f"{_EMPTY},:") for part in rest.split()} - {""}
+    return 2 * len(beside) <= word_count(whole) and not any(map(str.isdigit, rest))
+
+
+def _texts_of(value: Any) -> Iterable[str]:
+    return (text for _, text in strings_in(value))
+
+
+def _only_goes_on(goto: Any, said: Any) -> bool:
+    targets = goto if isinstance(goto, (list, tuple)) else (goto,)
+    names = [name for one in targets if isinstance(name := getattr(one, "node", one), str)]
+    text = " ".join(message.text for message in messages_in(said))
+    for name in names:
+        text = text.replace(name, " ")
+    return bool(names) and not is_telling(text)

@@ -9,9 +9,16 @@ from dataclasses import replace
 from functools import cached_property
 
 from steelyard.record import Context
-from steelyard.recording.building._parts import MOSTLY, WHOLLY, is_telling, is_written, parts_of, share_left
 from steelyard.recording.building._sources import PUT_IN, Sources, Text
-from steelyard.recording.building._steps import Turn
+from steelyard.recording.building._steps import (
+    MOSTLY,
+    WHOLLY,
+    Turn,
+    is_telling,
+    is_written,
+    parts_of,
+    share_left,
+)
 from steelyard.recording.building._titles import is_column, of_main_columns, origins_of, without_headings
 from steelyard.recording.provenance import (
     ModelCall,

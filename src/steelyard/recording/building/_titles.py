@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from steelyard.recording.building._parts import MOSTLY, size_of
 from steelyard.recording.building._sources import Sources, Text, beside
+from steelyard.recording.building._steps import MOSTLY, size_of
 from steelyard.recording.reading import Leaf, leaves_in
 
 _MUCH_SHORTER = 0.5

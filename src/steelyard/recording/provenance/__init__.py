@@ -54,13 +54,13 @@ from steelyard.recording.provenance._notes import sentence as sentence
 from steelyard.recording.provenance._provenance import Origin as Origin
 from steelyard.recording.provenance._provenance import trace_provenance as trace_provenance
 from steelyard.recording.provenance._sections import split_chat_template as split_chat_template
-from steelyard.recording.provenance._tools import finds_nothing as finds_nothing
-from steelyard.recording.provenance._tools import may_find_nothing as may_find_nothing
-from steelyard.recording.provenance._tools import names_passages as names_passages
 from steelyard.recording.provenance._turn import is_turn as is_turn
 from steelyard.recording.provenance._turn import notes_on_predecessors as notes_on_predecessors
+from steelyard.recording.provenance._words import finds_nothing as finds_nothing
 from steelyard.recording.provenance._words import is_history as is_history
 from steelyard.recording.provenance._words import is_spaceless as is_spaceless
+from steelyard.recording.provenance._words import may_find_nothing as may_find_nothing
+from steelyard.recording.provenance._words import names_passages as names_passages
 from steelyard.recording.provenance._words import names_speaker as names_speaker
 from steelyard.recording.provenance._words import plain as plain
 from steelyard.recording.provenance._words import plain_line as plain_line

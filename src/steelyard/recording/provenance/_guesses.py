@@ -25,8 +25,7 @@ from steelyard.recording.provenance._sections import (
     speaks_of_material,
     without_number,
 )
-from steelyard.recording.provenance._tools import finds_nothing
-from steelyard.recording.provenance._words import names_model, word_count
+from steelyard.recording.provenance._words import finds_nothing, names_model, word_count
 
 _LEAST = 4
 _TELLING = 8  # words of what is taken for material by the form of its marks alone

@@ -1,9 +1,6 @@
 """Reading values of any framework: messages, documents, passages, questions and answers."""
 
 # `import x as x`: for the other rooms of the project, and not public.
-from steelyard.recording.reading._documents import contexts_of as contexts_of
-from steelyard.recording.reading._documents import documents_in as documents_in
-from steelyard.recording.reading._documents import has_documents as has_documents
 from steelyard.recording.reading._literals import read_shown as read_shown
 from steelyard.recording.reading._messages import Message as Message
 from steelyard.recording.reading._messages import Role as Role
@@ -15,6 +12,9 @@ from steelyard.recording.reading._messages import since_last_asked as since_last
 from steelyard.recording.reading._messages import spoken as spoken
 from steelyard.recording.reading._messages import text_in as text_in
 from steelyard.recording.reading._messages import texts_of as texts_of
+from steelyard.recording.reading._passages import contexts_of as contexts_of
+from steelyard.recording.reading._passages import documents_in as documents_in
+from steelyard.recording.reading._passages import has_documents as has_documents
 from steelyard.recording.reading._passages import passages_of as passages_of
 from steelyard.recording.reading._passages import searched_by_provider as searched_by_provider
 from steelyard.recording.reading._questions import ASKED_NAMES as ASKED_NAMES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard_opentelemetry._logs import content_of_events
-from steelyard_opentelemetry.dialects import _runs, _shapes
+from steelyard_opentelemetry._otlp import content_of_events
+from steelyard_opentelemetry.dialects import _shapes
 from steelyard_opentelemetry.dialects._rules import Dialect, SpanRule
 
 OPERATION = "gen_ai.operation.name"
@@ -46,15 +46,15 @@ _PASSED: dict[str, Any] = {
     **_STATED,
     "passes": True,
     "variables": _VARIABLES,
-    "bound": _runs.filled_in,
-    "noted": _runs.noted_on,
+    "bound": _shapes.filled_in,
+    "noted": _shapes.noted_on,
 }
 _LOOKED_UP: dict[str, Any] = {
     **_STATED,
     "asked": ("reranker.query",),
-    "documents": _runs.documents_returned,
+    "documents": _shapes.documents_returned,
     "passes": True,
-    "noted": _runs.noted_of_look_up,
+    "noted": _shapes.noted_of_look_up,
 }
 
 OPENINFERENCE = Dialect(
@@ -67,7 +67,7 @@ OPENINFERENCE = Dialect(
             sent=("llm.input_messages.*", "llm.prompts", "llm.prompts.*"),
             replied=("llm.output_messages.*",),
             variables=_VARIABLES,
-            bound=_runs.unbound,
+            bound=_shapes.unbound,
             **_STATED,
         ),
         SpanRule(
@@ -96,7 +96,7 @@ _ENTITY: dict[str, Any] = {
     "came": ("traceloop.entity.output",),
     "load": _shapes.json_value,
 }
-_ENTITY_STEP: dict[str, Any] = {**_ENTITY, "opened": _runs.out_of_run, "passes": True}
+_ENTITY_STEP: dict[str, Any] = {**_ENTITY, "opened": _shapes.out_of_run, "passes": True}
 
 OPENLLMETRY = Dialect(
     name="openllmetry",
@@ -135,16 +135,16 @@ OPENLLMETRY = Dialect(
         SpanRule(
             kind="rerank",
             where={_TRACELOOP: _ENTITIES},
-            shape=_runs.is_reranking,
+            shape=_shapes.is_reranking,
             question=_shapes.nothing,
             **_ENTITY,
         ),
-        SpanRule(kind="retrieval", where={_TRACELOOP: _ENTITIES}, shape=_runs.is_look_up, **_ENTITY),
+        SpanRule(kind="retrieval", where={_TRACELOOP: _ENTITIES}, shape=_shapes.is_look_up, **_ENTITY),
         SpanRule(
             kind="llm",
             where={_TRACELOOP: _ENTITIES},
-            shape=_runs.is_model_call,
-            messages=_runs.sent_to_model,
+            shape=_shapes.is_model_call,
+            messages=_shapes.sent_to_model,
             hides=False,
             **_ENTITY,
         ),
@@ -155,7 +155,7 @@ OPENLLMETRY = Dialect(
 _RUN: dict[str, Any] = {
     "given": ("gen_ai.prompt",),
     "came": ("gen_ai.completion",),
-    "opened": _runs.out_of_output,
+    "opened": _shapes.out_of_output,
 }
 
 LANGSMITH = Dialect(
@@ -182,13 +182,13 @@ _OF_MODEL: dict[str, Any] = {
     ),
     "system": "gen_ai.system_instructions",
     "variables": "gen_ai.prompt.variable.*",
-    "answer": _runs.last_reply,
+    "answer": _shapes.last_reply,
 }
 _CALL: dict[str, Any] = {"kind": "llm", **_OF_MODEL}
 _STEP_OF_MODEL: dict[str, Any] = {
     **_OF_MODEL,
     "without": (_LANGSMITH_KIND,),
-    "question": _runs.asked_by_user,
+    "question": _shapes.asked_by_user,
     "hides": False,
 }
 
@@ -220,7 +220,7 @@ GENAI = Dialect(
             # Some tell a result as a message: the tool's output, or else the message to it.
             came=("gen_ai.tool.call.result", "gen_ai.output.messages", "gen_ai.input.messages"),
             load=_shapes.as_is,
-            opened=_runs.out_of_message,
+            opened=_shapes.out_of_message,
             unless=("error.type",),
         ),
         # What agents are given was typed, but LangChain's are given a state as JSON.
@@ -228,7 +228,7 @@ GENAI = Dialect(
             kind="agent",
             scopes=("opentelemetry.instrumentation.genai.langchain",),
             where={OPERATION: ("invoke_agent",)},
-            **{**_STEP_OF_MODEL, "question": _runs.asked_in_state},
+            **{**_STEP_OF_MODEL, "question": _shapes.asked_in_state},
         ),
         SpanRule(kind="agent", where={OPERATION: ("invoke_agent",)}, **_STEP_OF_MODEL),
         # What LlamaIndex's workflows are given was typed; a graph's state is written as JSON.
@@ -241,7 +241,7 @@ GENAI = Dialect(
         SpanRule(
             kind="chain",
             where={OPERATION: _CHAINS},
-            **{**_STEP_OF_MODEL, "question": _runs.asked_in_state},
+            **{**_STEP_OF_MODEL, "question": _shapes.asked_in_state},
         ),
         # Conventions before 1.28, and instrumentors that have not caught up.
         SpanRule(

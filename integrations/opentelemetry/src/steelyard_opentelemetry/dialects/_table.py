@@ -1,7 +1,7 @@
 """The table of dialects: how instrumentors write LLM work on spans, a row for each.
 
 Rows of conventions that many instrumentors share are in `_conventions.py`, those of frameworks here. A row is
-data: it names attributes by what they mean, and the functions that know a shape (`_shapes.py`, `_runs.py`).
+data: it names attributes by what they mean, and the functions that know a shape (`_shapes.py`).
 """
 
 from __future__ import annotations
