@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import gc
 import importlib
 import inspect
@@ -60,6 +61,9 @@ TELLING = (
 """The kinds of text that are always tried; all are with the slow tests."""
 
 
+hints_of = functools.cache(typing.get_type_hints)
+
+
 class Unmakeable(Exception):
     """No value of a type can be made of a text."""
 
@@ -83,7 +87,7 @@ class Caller:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
-            kinds = typing.get_type_hints(inspect.unwrap(function))
+            kinds = hints_of(inspect.unwrap(function))
         except NameError as error:
             raise Unmakeable from error
         self._function = function
@@ -139,7 +143,7 @@ def made_of(kind: Any, text: str, depth: int = 0) -> Any:
 
 def _filled(kind: Any, text: str, depth: int) -> Any:
     """A dataclass with all fields that can be filled in."""
-    kinds, given, tried = typing.get_type_hints(kind), {}, {}
+    kinds, given, tried = hints_of(kind), {}, {}
     for field in dataclasses.fields(kind):
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if needed:
