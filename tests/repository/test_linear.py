@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from repeated import PIECES, repeated
+from repeated import PIECES, TELLING, repeated
 
 PACKAGES = ("steelyard", "steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry")
 SHORT, LONG = 2_000, 64_000
@@ -52,14 +52,6 @@ KNOWN = {
     "steelyard_opentelemetry._build.record_of",
 }
 """Some of those that it must find."""
-TELLING = (
-    *("Chinese numerals", "one-letter sentences", "one endless hedge", "emoji", "Hebrew", "digits"),
-    *("grouped digits", "digits and commas", "brackets", "JSON objects", "quotes", "commas", "table", "tags"),
-    *("speakers", "assignments", "replies", "blank lines", "one letter", "other words", "other keys"),
-    "other denials",
-)
-"""The kinds of text that are always tried; all are with the slow tests."""
-
 
 hints_of = functools.cache(typing.get_type_hints)
 
