@@ -17,16 +17,14 @@ from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
 from steelyard.online._budget import BudgetControl
 from steelyard.online._canaries import canaries_of
-from steelyard.online._delivery import Delivery
+from steelyard.online._delivery import Delivery, Outbox
 from steelyard.online._intake import Intake
 from steelyard.online._options import MonitorOptions
-from steelyard.online._outbox import Outbox
 from steelyard.online._prepare import Baselines
 from steelyard.online._screening import Screening, cut_off, joined
 from steelyard.online.queue._inbox import Inbox
-from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._open import Fallback, open_queue
-from steelyard.online.queue._protocol import QueueFailed, TurnQueue
+from steelyard.online.queue._protocol import MemoryQueue, QueueFailed, TurnQueue
 from steelyard.online.queue._turns import Feedback, Leased, Seen, Selected, Undelivered
 from steelyard.record import Record, clean
 from steelyard.recording import unrecorded

@@ -26,10 +26,20 @@ from typing import TypeVar, get_args
 from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, JudgeError, Unanswerable
 from steelyard.questions._answer import Answer, Unanswered, Vector
-from steelyard.questions._keys import MetricRun, ScoreOf, SupportsQuestions, check, keyed
 from steelyard.questions._packing import Fuse, Group, fitted, pack, size_of, split
-from steelyard.questions._protocols import Embedder, Judge, Request, View, present
 from steelyard.questions._question import Embed, Noncommittal, Part, Question
+from steelyard.questions._request import (
+    Embedder,
+    Judge,
+    MetricRun,
+    Request,
+    ScoreOf,
+    SupportsQuestions,
+    View,
+    check,
+    keyed,
+    present,
+)
 from steelyard.record import Record, text_of
 from steelyard.recording import unrecorded
 from steelyard.scores import Score, Usage, clean_usage

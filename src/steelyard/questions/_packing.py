@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from steelyard.questions._protocols import Capabilities, View
 from steelyard.questions._question import PARTS, Part, Question
+from steelyard.questions._request import Capabilities, View
 from steelyard.record import Context
 from steelyard.text import iter_sentences
 

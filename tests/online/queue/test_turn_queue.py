@@ -13,9 +13,8 @@ from online.helpers import turn
 from servers import NatsServer, RabbitServer
 from steelyard.online import QueueCounts, SpoolSettings
 from steelyard.online.queue._inbox import Inbox
-from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._open import open_queue
-from steelyard.online.queue._protocol import TurnQueue
+from steelyard.online.queue._protocol import MemoryQueue, TurnQueue
 from steelyard.online.queue._sqlite import SQLiteQueue
 from steelyard.online.queue._turns import Feedback, Leased, Queued, Selected, Undelivered
 from steelyard.online.queue.broker._queue import BrokerQueue

@@ -20,8 +20,7 @@ from steelyard.online._budget import BudgetControl
 from steelyard.online._screening import Allocation
 from steelyard.online._selection import key_of, sampling_position
 from steelyard.online._shared_budget import Claim, Granted, Standing
-from steelyard.online.queue._memory import MemoryQueue
-from steelyard.online.queue._protocol import QueueFailed
+from steelyard.online.queue._protocol import MemoryQueue, QueueFailed
 from steelyard.online.queue._turns import Leased, Selected
 from steelyard.questions import Reply, Request
 from steelyard.record import Context, Record, Stage

@@ -52,10 +52,10 @@ from steelyard.recording.provenance._notes import NOTES as NOTES
 from steelyard.recording.provenance._notes import Note as Note
 from steelyard.recording.provenance._notes import sentence as sentence
 from steelyard.recording.provenance._provenance import Origin as Origin
+from steelyard.recording.provenance._provenance import is_turn as is_turn
+from steelyard.recording.provenance._provenance import notes_on_predecessors as notes_on_predecessors
 from steelyard.recording.provenance._provenance import trace_provenance as trace_provenance
 from steelyard.recording.provenance._sections import split_chat_template as split_chat_template
-from steelyard.recording.provenance._turn import is_turn as is_turn
-from steelyard.recording.provenance._turn import notes_on_predecessors as notes_on_predecessors
 from steelyard.recording.provenance._words import finds_nothing as finds_nothing
 from steelyard.recording.provenance._words import is_history as is_history
 from steelyard.recording.provenance._words import is_spaceless as is_spaceless

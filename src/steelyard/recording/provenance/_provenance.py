@@ -1,12 +1,19 @@
-"""What a turn's answer is judged by, and what is known about it."""
+"""What a turn's answer is judged by, what is known about that, and whether a root is a turn of its own."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource
-from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
+from steelyard.recording.provenance._calls import (
+    AnswerCalls,
+    ModelCall,
+    calls_behind,
+    is_intermediate_output,
+    is_score,
+)
 from steelyard.recording.provenance._evidence import (
     MOST_PASSAGES,
     MOST_PROMPT,
@@ -15,7 +22,8 @@ from steelyard.recording.provenance._evidence import (
 )
 from steelyard.recording.provenance._find import find_passages
 from steelyard.recording.provenance._notes import Note, sentence
-from steelyard.recording.provenance._words import plain, word_count
+from steelyard.recording.provenance._words import holds_replies, plain, plain_line, word_count, words
+from steelyard.recording.reading._questions import is_question
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
 _MOSTLY = 0.5
@@ -179,3 +187,205 @@ def _seen(context: Context, sighting: PassageMatch, asked: str) -> Context:
     seen = None if sighting.found is None else (sighting.seen if sighting.found else 0.0)
     query = None if context.query and plain(context.query) == asked else context.query
     return replace(context, seen=seen, query=query)
+
+
+_WRITTEN = (
+    f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run of the same task or thread: "
+    "`with record(...):` around both keeps the user's"
+)
+_SHOWN = (
+    "this run was shown what a model replied in an earlier run of the same task or thread, and no run holds "
+    "them together; `with record(...):` around all of them does"
+)
+
+_LABEL_WORDS = 3  # as in "Follow Up Input: ..."
+_FEWEST_CHARACTERS = 8  # "Why?" stands in many prompts
+_FEWEST_WORDS = 6  # a shorter line may be a heading that every prompt has
+_MOST_PROMPT = 200_000
+
+
+def notes_on_predecessors(
+    question: str,
+    calls: Sequence[ModelCall],
+    earlier: Sequence[ModelCall],
+    *,
+    found: Iterable[str],
+    in_conversation: bool,
+    given: Iterable[str] = (),
+) -> list[str]:
+    """Say that a turn's question, or a part of its prompt, was written by a model in an earlier run.
+
+    Args:
+        question: The turn's question.
+        calls: Its model calls.
+        earlier: Calls of the latest runs before it in the same task or thread, ended when it began.
+        found: The passages that it retrieved; what stands there was not passed on.
+        in_conversation: Whether its prompts hold an earlier exchange, where earlier replies belong.
+        given: Texts that it was given as they stand, each by itself: an answer that it is about, say.
+    """
+    if not earlier:
+        return []
+    asked = plain_line(question)
+    is_long = len(asked) >= _FEWEST_CHARACTERS
+    notes = [_WRITTEN] if is_long and any(_wrote(call, asked) for call in earlier) else []
+    if in_conversation:  # earlier replies belong into the prompt, and tell nothing
+        return notes
+    prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
+    is_shown = _is_shown(earlier, prompt, known=[question, *found]) and not holds_replies(prompt)
+    replied = {call.reply.strip() for call in earlier if word_count(call.reply) > 1} - {question.strip()}
+    is_given = not replied.isdisjoint(given)
+    return [*notes, _SHOWN] if is_shown or is_given else notes
+
+
+def _wrote(call: ModelCall, asked: str) -> bool:
+    """Whether a question is a whole line of a reply, perhaps behind a number or a label."""
+    most = word_count(asked) + _LABEL_WORDS
+    is_line = any(line.endswith(asked) and word_count(line) <= most for line in call.lines)
+    # The prompt last: it is long, and most replies do not hold the question.
+    return is_line and asked not in plain("\n".join(call.prompts))
+
+
+def _is_shown(earlier: Sequence[ModelCall], prompt: str, *, known: Sequence[str]) -> bool:
+    """Whether a prompt holds what was replied before, at a place that nothing known accounts for."""
+    shown = plain(prompt)
+    said = [(call, line) for call in earlier for line in call.lines if _is_telling(line) and line in shown]
+    told = plain("\n".join(known)) if said else ""
+    # What an earlier call was sent is looked at last, since it is long.
+    return any(line not in told and line not in plain("\n".join(call.prompts)) for call, line in said)
+
+
+def _is_telling(line: str) -> bool:
+    """Whether a line is too long to stand somewhere by chance."""
+    return word_count(line) >= _FEWEST_WORDS
+
+
+_GRADING = re.compile(
+    r"\b(?:grader|grading|grade|assess\w*|relevan(?:t|ce)|grounded|support(?:s|ed)|hallucinat\w*|binary|score|evaluat\w*|judge"
+    r"|yes or no|true or false)\b|['\"](?:yes|no|true|false|relevant)['\"]",
+    re.IGNORECASE,
+)
+_ROUTING = re.compile(
+    r"\b(?:rout(?:e|es|er|ing)|datasource|classif\w*|which (?:tool|agent|index)|choose (?:one|the))\b",
+    re.IGNORECASE,
+)
+_QUERY = re.compile(
+    r"\b(?:re-?writ\w*|rephras\w*|reformulat\w*|optimi[sz]\w*|improv\w*|enhanc\w*|generate|write|give|provide|create|suggest)\b"
+    r"[^\n]{0,80}\b(?:quer(?:y|ies)|for the web|web search|for (?:better )?(?:retrieval|search)|keywords)\b"
+    r"|\bstep[- ]back\b|\bsearch terms\b|\bsub-?questions\b",
+    re.IGNORECASE,
+)
+_WRITING = re.compile(
+    r"\b(?:re-?writ\w*|rephras\w*|reformulat\w*|standalone|stand-alone|condens\w*|search quer\w*"
+    r"|sub-?questions?|different versions|multiple (?:search )?quer\w*|keywords|decompos\w*|paraphras\w*)\b",
+    re.IGNORECASE,
+)
+_SCORE = r"[^\W\d]{1,20}\s?[:=#]?\s?\d{1,4}(?:\.\d{1,4})?"
+_SCORES = re.compile(rf"{_SCORE}(?:[\s,;%]{{1,4}}{_SCORE})*[\s,;%]{{0,4}}")
+"""Numbers with a label each, as "Doc: 2, Relevance: 9"."""
+_HEAD = 20_000  # what a prompt is for is said at its beginning
+_LONG = 60  # words of a question; a longer line is a text that ends with a question
+_TERMS = 12  # words of a search query that is not a sentence
+_LABEL = 3
+
+
+def is_turn(
+    calls: Sequence[ModelCall], *, answer: str, queries: Sequence[str] = (), retrieved: bool = False
+) -> bool:
+    """Whether a root is a turn of its own.
+
+    A root is left out only where both sides agree: the prompt asks for a grade, a route, an order or a query,
+    and the reply is one. A short answer ("Yes.", "Paris") to a question stays a turn.
+
+    Args:
+        calls: The model calls below the root.
+        answer: The root's answer.
+        queries: What retrievers elsewhere in the same request were asked.
+        retrieved: Whether a retriever or a search ran below the root; then it is a turn.
+
+    Example:
+        >>> ask = "You are a grader. Is the document relevant? Give a binary score 'yes' or 'no'."
+        >>> is_turn([ModelCall(prompts=(ask,), reply="no")], answer="no")
+        False
+        >>> is_turn([ModelCall(prompts=("Is Rome in Italy?",), reply="Yes.")], answer="Yes.")
+        True
+    """
+    if retrieved or not calls:
+        return True
+    # Without an answer of its own the root is told by what models replied below it.
+    replies = [answer] if answer.strip() else _said(calls)
+    if replies and all(map(is_score, replies)):
+        return False  # grading, in whatever language it was asked for
+    if _helps(calls, replies):
+        return False
+    if not _writes_queries(replies, _instructions(calls), queries):
+        return True
+    # What a root rewrites on the way says nothing of the call that answers, even with the question itself.
+    made = [calls[at] for at in calls_behind(calls, answer).made]
+    return bool(made) and not _writes_queries(replies, _instructions(made), queries)
+
+
+def _instructions(calls: Sequence[ModelCall]) -> str:
+    """What the first calls were sent: an agent's later prompts repeat all before them."""
+    return "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
+
+
+def _helps(calls: Sequence[ModelCall], replies: Sequence[str]) -> bool:
+    """Whether a root's prompts and replies show it to grade or to route."""
+    prompt = _instructions(calls)
+    if is_intermediate_output(replies) or _is_form(calls) or all(map(_SCORES.fullmatch, replies)):
+        if any(pattern.search(prompt) for pattern in (_ROUTING, _GRADING, _WRITING)):
+            return True
+    # Looking at the replies first is faster: answers are no labels and no queries.
+    elif all(_is_choice(reply, prompt) for reply in replies) and _ROUTING.search(prompt):
+        return True
+    return False
+
+
+def _said(calls: Sequence[ModelCall]) -> list[str]:
+    """All that models said."""
+    return [text for call in calls for text in call.replies]
+
+
+def _is_form(calls: Sequence[ModelCall]) -> bool:
+    """Whether all that models said is a form with a verdict, a route or queries, which is not an answer."""
+    said = _said(calls)
+    return all(text.lstrip()[:1] in ("{", "`") for text in said) and is_intermediate_output(said)
+
+
+def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str]) -> bool:
+    """Whether all replies are questions or known queries, and the prompt asked for such."""
+    if not replies:
+        return False
+    known = {tuple(words(query)) for query in queries}
+    has_terms = False
+    for reply in replies:
+        row = words(reply)
+        lines = [line.rstrip(' "*') for line in reply.split("\n") if line.strip()]
+        asks = bool(lines) and all(map(is_question, lines)) and len(row) <= _LONG * len(lines)
+        if tuple(row) in known or asks:
+            continue
+        # Words to search for are few, and not a sentence.
+        if not (lines and all(map(_is_terms, lines))):
+            return False
+        has_terms = True
+    return _WRITING.search(prompt) is not None and (not has_terms or _QUERY.search(prompt) is not None)
+
+
+def _is_terms(line: str) -> bool:
+    return len(words(line)) <= _TERMS and not line.endswith((".", "!", ":", "\u3002"))
+
+
+def _is_choice(reply: str, prompt: str) -> bool:
+    """Whether a reply is one of the labels that a prompt offers, as in "Factual, Analytical, or Opinion"."""
+    row = words(reply)
+    # Labels have a word or two; a sentence that a prompt holds too is a quotation.
+    if not row or len(row) > _LABEL:
+        return False
+    # A label is set off by quotes, commas or "or"; a bare word of a sentence is not offered.
+    # An identifier says nothing to a person, wherever it stands.
+    ends = r"\b" if "_" in reply and len(reply.split()) == 1 else r"['\"),.;:|/]|\s+(?:or|oder|ou|o)\b"
+    label = re.compile(
+        rf"(?<![^\s'\"(:,;|/-]){re.escape(reply.strip())}(?={ends})",
+        re.IGNORECASE,
+    )
+    return label.search(prompt) is not None
