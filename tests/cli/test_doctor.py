@@ -252,6 +252,12 @@ def test_settings_that_cannot_work_end_the_look(steelyard: Steelyard, folder: Pa
     assert outcome.status == 1 and "did you mean 'sample_rate'?" in only
 
 
+def test_an_entry_that_cannot_work_is_told_as_one_of_the_settings(steelyard: Steelyard, folder: Path) -> None:
+    (folder / "steelyard.toml").write_text('[spool]\npth = "turns.db"\n')
+    told = [line for line in marked(steelyard("doctor"), "fix") if "spool" in line]
+    assert told == ["settings: spool: there is no entry 'pth'; did you mean 'path'?"]
+
+
 def test_scores_that_failed_are_told(steelyard: Steelyard) -> None:
     def fail(*_: object) -> None:
         raise JudgeRejected("HTTP 401", cause="unauthorized")

@@ -163,7 +163,7 @@ def test_no_more_turns_at_once_than_allowed() -> None:
     assert judge.peak == 4
 
 
-def test_flush_says_what_is_left_and_close_gives_it_up() -> None:
+def test_flush_says_what_is_left_and_close_gives_it_up(caplog: pytest.LogCaptureFixture) -> None:
     monitor = Monitor(metrics=FAITHFUL, judge=SlowJudge(yes, seconds=150), sinks=[], concurrency=2)
     for _ in range(5):
         monitor.submit(turn())
@@ -174,6 +174,7 @@ def test_flush_says_what_is_left_and_close_gives_it_up() -> None:
     monitor.submit(turn())
     stats = monitor.stats()
     assert (stats.abandoned, stats.pending, stats.skipped) == (5, 0, {"closed": 1})
+    assert "given up because time ran out at the end: 5; raise exit_timeout" in caplog.text
 
 
 def test_a_turn_is_judged_if_one_metric_has_what_it_needs() -> None:
@@ -264,6 +265,8 @@ def test_callbacks_can_be_slow_raise_and_be_taken_back(caplog: pytest.LogCapture
         ({"embedder": "openai:small"}, "is not an Embedder; write OpenAIEmbedder"),
         ({"metrics": [*FAITHFUL, *FAITHFUL]}, "two metrics are named"),
         ({"selection": Selection(metric_rates={"other": 0.5})}, "metric_rates names 'other'"),
+        ({"selection": 0.5}, r"selection=0.5 is not a Selection; write Selection\(...\)"),
+        ({"budget": 5}, r"budget=5 is not a Budget; write Budget\(...\)"),
     ],
 )
 def test_wrong_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:

@@ -120,7 +120,11 @@ def test_mistakes_are_named(environ: dict[str, str], message: str, tmp_path: Pat
         ("SINKS", "oracle:x", "there is no sink 'oracle'"),
         ("BUDGET__EUROS", "5", "budget: .*euros"),
         ("JUDGE", "gpt-4o", "no judge 'gpt-4o'"),
+        ("BUDGET__COST_PER_DAY", "five", "budget: cost_per_day must be a number, not 'five'"),
         ("SUSPICION__RATE", "7", "rate of Suspicion"),
+        ("SUSPICION__REFUSALS", "1", "suspicion: refusals must be true or false, not 1"),
+        ("SPOOL__PTH", "turns.db", "spool: there is no entry 'pth'; did you mean 'path'"),
+        ("SPOOL__EVALUATE", "false", "spool: path is missing"),
         ("FUSE", "all", "fuse must be one of"),
     ],
 )

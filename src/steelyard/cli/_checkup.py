@@ -107,6 +107,10 @@ def _judge(settings: Settings) -> Iterator[SetupFinding]:
     started = time.monotonic()
     try:
         evaluation = score_sample()
+    except ConfigurationError as error:
+        # Of whatever option: making a Monitor looks at all of them.
+        yield _fix(f"settings: {error}")
+        return
     except SteelyardError as error:
         yield _fix(f"the judge {settings.judge!r}: {error}")
         return

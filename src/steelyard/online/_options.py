@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_type_hints
 
+from steelyard._internal.text import instead_of
 from steelyard.alarms import AlarmSink, alarms_from
 from steelyard.calibration import Calibration
 from steelyard.diagnosis import Experiments
@@ -32,6 +34,8 @@ _REQUESTS = 16
 LEAST = 20
 """Probes that a judge must answer reliably for canaries to tell anything."""
 _Table = TypeVar("_Table")
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a text"}
+"""Types of entries of a table that are looked at before it is made."""
 PLAIN = frozenset(field.name for field in fields(PlainOptions))
 """What can be written down as it is; `tests/online/test_settings.py` holds the signature against it."""
 
@@ -229,9 +233,11 @@ def options_from(given: Mapping[str, Any]) -> MonitorOptions:
         screen=_guarded(_judge(screen, concurrency)) if screen else None,
         embedder=embedder,
         sinks=_with_alarms(settings, _sinks(sinks)),
-        selection=_selection(settings, given["sample_rate"], given["selection"]),
+        selection=_selection(
+            settings, given["sample_rate"], _of_kind(Selection, given["selection"], "selection")
+        ),
         mask=given["mask"],
-        budget=_budget(settings) if given["budget"] is None else given["budget"],
+        budget=_of_kind(Budget, given["budget"], "budget") or _budget(settings),
         spool=choose_spool(settings, given["spool"]),
         calibration=_calibration(settings, given["calibration"]),
         canaries=_canaries(settings, given["canaries"]),
@@ -323,7 +329,11 @@ def choose_spool(settings: Settings, given: str | Path | SpoolSettings | None) -
     if isinstance(given, SpoolSettings):
         return given
     entries = dict(settings.spool) if given is None else {**settings.spool, "path": given}
-    return _made(SpoolSettings, entries, "spool") if "path" in entries else None
+    if entries and "path" not in entries:
+        # Or turns would go through memory where somebody thinks that they are kept.
+        _check_entries(SpoolSettings, entries, "spool")
+        raise ConfigurationError("spool: path is missing; name a file or a broker, or leave the table out")
+    return _made(SpoolSettings, entries, "spool") if entries else None
 
 
 def spool_settings(given: str | Path | None = None) -> SpoolSettings | None:
@@ -354,7 +364,39 @@ def _canaries(settings: Settings, given: Canaries | float | None) -> Canaries | 
 
 
 def _made(kind: type[_Table], entries: Mapping[str, Any], name: str) -> _Table:
+    """A table of settings as what it stands for."""
+    _check_entries(kind, entries, name)
     try:
         return kind(**entries)
     except TypeError as error:
         raise ConfigurationError(f"{name}: {error}; correct its entries") from None
+
+
+def _check_entries(kind: type, entries: object, name: str) -> None:
+    hints, known = get_type_hints(kind), [field.name for field in fields(kind) if field.init]
+    if not isinstance(entries, Mapping):
+        raise ConfigurationError(f"{name}: write a table of entries, not {entries!r}")
+    for entry, value in entries.items():
+        if entry not in known:
+            raise ConfigurationError(f"{name}: there is no entry {entry!r}; {instead_of(entry, known)}")
+        hint = hints[entry]
+        kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        wanted = [one for one in kinds if one is not NoneType]
+        if all(one in _WORDS for one in wanted) and not any(_is_a(one, value) for one in wanted):
+            words = " or ".join(dict.fromkeys(_WORDS[one] for one in wanted))
+            raise ConfigurationError(f"{name}: {entry} must be {words}, not {value!r}")
+
+
+def _is_a(kind: type, value: object) -> bool:
+    """As TOML has it: whole numbers are numbers, and switches are not."""
+    return type(value) in ({int, float} if kind is float else {kind}) or (
+        kind is Path and isinstance(value, Path)
+    )
+
+
+def _of_kind(kind: type[_Table], given: _Table | None, name: str) -> _Table | None:
+    if given is not None and not isinstance(given, kind):
+        raise ConfigurationError(
+            f"{name}={given!r} is not a {kind.__name__}; write {kind.__name__}(...) of steelyard.online"
+        )
+    return given

@@ -122,7 +122,12 @@ class MonitorRun:
             self._restarts += thread.restarts
             self.delivery.close(max(0.0, ended - time.monotonic()))
         self._notifier.close()
-        return self.inbox.abandon()
+        if left := self.inbox.abandon():
+            # Nobody reads the counts of a process that has ended.
+            _log.warning(
+                "turns given up because time ran out at the end: %d; raise exit_timeout, or use a spool", left
+            )
+        return left
 
     def dismiss(self) -> None:
         """Nobody can reach the Monitor any more: the threads end once they have done what is pending."""

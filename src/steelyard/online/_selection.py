@@ -247,6 +247,9 @@ class Selection:
     def __post_init__(self) -> None:
         checked_rate(self.rate, "rate")
         check_function("choose", self.choose)
+        for rule in self.rules:
+            if not isinstance(rule, Rule):
+                raise ConfigurationError(f"rules hold {rule!r}; write Rule(...) of steelyard.online")
         for name, rate in self.metric_rates.items():
             checked_rate(rate, f"metric_rates[{name!r}]")
 
