@@ -387,6 +387,33 @@ class TestBreaker:
             assert len(server.received) == 1
         assert len(caplog.records) == 1
 
+    @pytest.mark.parametrize("answer", ["Anna Berg owes 512 crowns.", "Anna B."])
+    def test_a_rejection_that_quotes_its_turn_is_told_without_it(
+        self, answer: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def main(server: JudgeServer) -> list[str]:
+            judge = CircuitBreaker(ChatJudge("m", base_url=server.url))
+            told = []
+            for said in (answer, "One. Two."):
+                record = Record(contexts=(Context(text="c"),), answer=said)
+                (score,) = (await score_record(record, [Faithfulness()], judge=judge)).scores
+                told.append(f"{score.cause} {score.explanation}")
+            await judge.aclose()
+            return told
+
+        with JudgeServer() as server:
+            server.faults += [Fault(status=401, message=f"bad input: {answer!r}")] * 10
+            _, another = asyncio.run(main(server))
+        assert another.startswith("unauthorized") and "`steelyard doctor`" in another
+        assert "Anna" not in another + caplog.text
+
+    def test_a_rejection_in_a_servers_own_words_is_told_in_them(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        judge, _, _ = self.make(JudgeRejected("there is no model m-7 here", cause="unknown_model"))
+        self.one(judge)
+        assert "there is no model m-7 here" in caplog.text
+
     def test_wrong_options_are_refused(self) -> None:
         for options in ({"failures": 0}, {"reset_after": 0}):
             with pytest.raises(ConfigurationError):

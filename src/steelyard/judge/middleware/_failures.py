@@ -12,7 +12,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeVar
 
 from steelyard._internal.logs import SafeLogger
@@ -134,6 +134,32 @@ CircuitState = Literal["closed", "open", "half_open", "rejected"]
 _log = SafeLogger("steelyard.judge")
 # What no waiting mends; a bad request concerns only itself.
 _PERMANENT = frozenset({"unauthorized", "unknown_model", "quota_exceeded"})
+_RUN = 12  # letters in a row that are no chance
+_SHORT = 4  # letters of a whole text that are none
+
+
+def _repeats(words: str, request: Request) -> bool:
+    """Whether a server's words hold some of what it was sent: gateways may reply with the request itself."""
+    said = _letters(words)
+    runs = {said[at : at + _RUN] for at in range(len(said) - _RUN + 1)}
+    for text in map(_letters, _texts(request)):
+        if any(run in text for run in runs) or (_SHORT <= len(text) < _RUN and text in said):
+            return True
+    return False
+
+
+def _letters(text: str) -> str:
+    """A text without what is escaped and broken differently wherever it is quoted."""
+    return "".join(filter(str.isalnum, text))
+
+
+def _texts(request: Request) -> Iterator[str]:
+    view = request.view
+    yield from (text for text in (view.question, view.answer, view.reference) if text)
+    yield from (context.text for context in (*(view.contexts or ()), *(view.reference_contexts or ())))
+    for question in request.questions.values():
+        values = (getattr(question, field.name) for field in fields(question))
+        yield from (value for value in values if isinstance(value, str))
 
 
 class CircuitBreaker(Wrapper):
@@ -196,7 +222,7 @@ class CircuitBreaker(Wrapper):
         try:
             reply = await self.judge.answer(request)
         except JudgeRejected as error:
-            self._reject(error)
+            self._reject(error, request)
             raise
         except JudgeUnavailable as error:
             self._fail(error, probe=probe)
@@ -235,8 +261,12 @@ class CircuitBreaker(Wrapper):
             )
         self._open_until = self._clock() + wait
 
-    def _reject(self, error: JudgeRejected) -> None:
+    def _reject(self, error: JudgeRejected, request: Request) -> None:
         if error.cause in _PERMANENT and self._rejection is None:
+            # What is said here stands in the log, and in the results of other people's turns.
+            if _repeats(str(error), request):
+                told = f"{error.cause}, in words that repeat a turn; `steelyard doctor` shows what it replies"
+                error = JudgeRejected(told, cause=error.cause)
             self._rejection = error
             _log.error("judge %s is not asked again: %s; correct that, and start anew", self.name, error)
 
