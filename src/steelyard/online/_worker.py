@@ -132,6 +132,7 @@ class Worker:
                     if self.spool is not None:
                         try:
                             with contextlib.suppress(QueueFailed):
+                                await self.spool.watch([writer.key for writer in self._delivery.writers])
                                 await self.spool.open()
                         # Also where opening was cancelled, or `flush` would wait for it.
                         finally:

@@ -109,6 +109,26 @@ def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_ones_at_
     asyncio.run(test())
 
 
+def test_the_first_count_has_what_waits_for_a_sink(stored: str) -> None:
+    async def test() -> None:
+        queue = await opened(stored)
+        await queue.put([selected("a")])
+        held = await lease_one(queue)
+        done = await queue.finish(held, result(held))
+        assert done is not None
+        assert await queue.park([(done, {"away"})]) == []
+        await queue.close()
+        following = open_queue(SpoolSettings(path=stored))
+        await following.watch(["away"])
+        await following.open()
+        counts = following.counts()
+        assert counts is not None
+        assert (counts.undelivered, counts.waiting) == (1, {"away": 1})
+        await following.close()
+
+    asyncio.run(test())
+
+
 def test_large_turns_travel_compressed_and_come_back_whole(nats_server: NatsServer) -> None:
     contexts = tuple(
         Context(text=f"Passage {number} of the old stone city. " * 1_000) for number in range(20)

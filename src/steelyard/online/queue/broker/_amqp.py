@@ -212,7 +212,7 @@ class AmqpBroker:
                 await raw.ack()
             return letters
 
-    async def watch(self, sinks: Collection[str]) -> None:
+    def watch(self, sinks: Collection[str]) -> None:
         """RabbitMQ tells nobody which queues there are."""
         self._watched.update(sinks)
 

@@ -273,8 +273,8 @@ class Broker(Protocol):
     async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
         """Have somebody decide about dead letters, the oldest first."""
 
-    async def watch(self, sinks: Collection[str]) -> None:
-        """Count what waits for these sinks."""
+    def watch(self, sinks: Collection[str]) -> None:
+        """Count what waits for these sinks from now on."""
 
     async def totals(self) -> QueueCounts:
         """The broker's counts now; what waits for sinks by their tokens."""

@@ -204,7 +204,7 @@ class NatsBroker:
         async with self._connection.translated():
             return await walk_dead_letters(self._connection, self._streams, decide, most)
 
-    async def watch(self, sinks: Collection[str]) -> None:
+    def watch(self, sinks: Collection[str]) -> None:
         """The stream tells of all sinks."""
 
     async def totals(self) -> QueueCounts:

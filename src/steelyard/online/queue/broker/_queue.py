@@ -252,10 +252,12 @@ class BrokerQueue:
         return results
 
     async def watch(self, sinks: Collection[str]) -> None:
+        """Count what waits for these sinks; before `open`, from the first count on."""
         tokens = [self._token(sink) for sink in sinks]
-        await self._connection.call(lambda: self._broker.watch(tokens))
+        self._broker.watch(tokens)
         self._watched.update(tokens)
-        await self._connection.call(self._count)
+        if self.works:
+            await self._connection.call(self._count)
 
     async def move(self, sink: str, to: str) -> int:
         token, moved = sink if is_token(sink) else self._token(sink), 0
