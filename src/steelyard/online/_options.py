@@ -364,7 +364,6 @@ def _canaries(settings: Settings, given: Canaries | float | None) -> Canaries | 
 
 
 def _made(kind: type[_Table], entries: Mapping[str, Any], name: str) -> _Table:
-    """A table of settings as what it stands for."""
     _check_entries(kind, entries, name)
     try:
         return kind(**entries)
@@ -389,9 +388,8 @@ def _check_entries(kind: type, entries: object, name: str) -> None:
 
 def _is_a(kind: type, value: object) -> bool:
     """As TOML has it: whole numbers are numbers, and switches are not."""
-    return type(value) in ({int, float} if kind is float else {kind}) or (
-        kind is Path and isinstance(value, Path)
-    )
+    kinds = (int, float) if kind is float else kind
+    return isinstance(value, kinds) and isinstance(value, bool) == (kind is bool)
 
 
 def _of_kind(kind: type[_Table], given: _Table | None, name: str) -> _Table | None:
