@@ -183,6 +183,19 @@ def test_what_was_not_told_is_told_after_a_restart(tmp_path: Path, ear: Ear) -> 
     assert len(ear.heard) == 1
 
 
+def test_a_watcher_that_sleeps_tells_what_comes(
+    tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("steelyard.alarms._watcher._LONGEST_SLEEP", 3600.0)
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
+    watcher.start()
+    for turns in (FALL, [scored(number, 1.0) for number in range(60, 160)]):
+        watcher.take(turns)
+        assert ear.came.acquire(timeout=SHOWS_SOON)
+    watcher.close()
+    assert caplog.messages == []
+
+
 def test_no_address_is_in_the_file_or_in_what_is_shown(
     tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +244,7 @@ def test_an_event_is_emitted_through_opentelemetry(tmp_path: Path, monkeypatch: 
     assert attributes["gen_ai.evaluation.name"] == "faithfulness"
     assert attributes["steelyard.alarm.kind"] == "fell"
     assert attributes["steelyard.alarm.now.mean"] == 0.0
+    assert watcher.test() == {"opentelemetry": None}  # has no figures
 
 
 def test_a_monitor_with_alarms_in_its_settings_tells_of_a_fall(

@@ -212,6 +212,12 @@ def test_a_writer_that_cannot_be_used_is_named() -> None:
         make_with(Model(), n=4, faults=[Fault(status=401)] * 9)
 
 
+def test_cases_of_a_request_that_fails_are_rejected_by_its_cause() -> None:
+    made = make_with(Model(), n=4, faults=[Fault(), Fault(status=500)])
+    assert len(made.golden) == 4
+    assert sum(n for why, n in made.rejected.items() if why.startswith("judge: ")) > 0
+
+
 def test_the_plan_comes_near_to_what_is_sent() -> None:
     planned = plan(PASSAGES, n=20)
     made = make_with(Model(), n=20)

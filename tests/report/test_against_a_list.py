@@ -350,6 +350,9 @@ def test_facets(known: Turns) -> None:
             metrics = Counter(metric for _, metric in pairs)
             assert facets.get("metric", {}) == (metrics if len(metrics) > 1 else {})
             assert set(found.metrics) == set(metrics)
+            made = {(one.record_id, s.provenance.judge) for one in turns for s in one.scores if s.provenance}
+            judges = Counter(judge for _, judge in made if judge)
+            assert facets.get("judge", {}) == (judges if len(judges) > 1 else {})
 
 
 def values_of(one: Evaluation, name: str) -> list[str]:

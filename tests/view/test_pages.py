@@ -236,6 +236,15 @@ async def test_an_alarm_is_shown_with_its_evidence_and_what_it_told(db: Path, wa
     assert other["times"] == []
 
 
+async def test_the_overview_marks_falls_and_no_recoveries(db: Path, watched: Settings) -> None:
+    with closing(AlarmWatcher(alarms_from(watched.alarm), file=watched.alarm_file)) as watcher:
+        told = watcher.take([turn(n, 1.0, at=NOON + n * 600) for n in range(120, 400)])
+        assert [event.kind for event in told] == ["recovered"]
+    async with client(db, watched) as http:
+        page = (await http.get("/")).text
+    assert len(re.findall("alarm faithfulness", page)) == 1
+
+
 async def test_a_look_at_alarms_makes_no_file(db: Path, tmp_path: Path) -> None:
     entries = [{"metric": "faithfulness", "below": 0.5, "to": ["log"]}]
     settings = Settings(alarm=entries, alarm_file=str(tmp_path / "none.db"))

@@ -174,6 +174,7 @@ def test_doctor_live_looks_at_this_environment() -> None:
 def test_every_switch_that_hides_turns_is_found(name: str, value: str) -> None:
     good = {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY", "STEELYARD_INSTRUMENT": "all"}
     assert all(check.ok for check in check_environment(good))
+    assert any(check.what.startswith("STEELYARD_INSTRUMENT is set") for check in check_environment(good))
     bad = [check.what for check in check_environment({**good, name: value}) if not check.ok]
     assert len(bad) == 1
     assert name in bad[0]

@@ -96,7 +96,7 @@ class AlarmStore:
     def _connect(self) -> sqlite3.Connection:
         # Never `rwc`: a file that was taken away is an error, not an empty file that others can read.
         uri = f"{Path(self.path).as_uri()}?mode=rw"
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             # `FileConnection` gives it to one thread at a time; transactions are begun explicitly.
             uri,
             uri=True,
@@ -104,10 +104,6 @@ class AlarmStore:
             isolation_level=None,
             check_same_thread=False,
         )
-        # With a write-ahead log a crash of the process loses nothing; only a power cut may take the last
-        # turns.
-        connection.execute("PRAGMA synchronous = NORMAL")
-        return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         # One transaction for all that is read: processes that start together make the file at the same time.

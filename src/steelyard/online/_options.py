@@ -225,7 +225,7 @@ def options_from(given: Mapping[str, Any]) -> MonitorOptions:
     concurrency = plain["concurrency"]
     judge, metrics = _judge_and_metrics(settings, given["judge"], given["metrics"], concurrency)
     screen = settings.screen if given["screen"] is None else given["screen"]
-    embedder = StaticEmbedder() if given["embedder"] is None and metrics else given["embedder"]
+    embedder = StaticEmbedder() if given["embedder"] is None else given["embedder"]
     sinks = settings.sinks if given["sinks"] is None else given["sinks"]
     return MonitorOptions(
         metrics=tuple(metrics),

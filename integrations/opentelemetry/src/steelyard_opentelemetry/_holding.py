@@ -284,9 +284,7 @@ class HoldingSpanProcessor(SpanProcessor):
         return True
 
     def _watch(self) -> None:
-        changed, pending = self._changed, self._pending
-        # In a forked child the bookkeeping is a new one, and this thread belongs to the parent.
-        while not self._closed and pending is self._pending:
+        while not self._closed:
             with self._bookkeeping():
                 now = time.monotonic()
                 out = self._pending.take_due(now)
@@ -297,8 +295,8 @@ class HoldingSpanProcessor(SpanProcessor):
             if out:
                 self._let_go(out)
             elif not self._not_judged:
-                with changed:
-                    changed.wait(_LOOK if deadline is None else max(0.0, min(deadline - now, _LOOK)))
+                with self._changed:
+                    self._changed.wait(_LOOK if deadline is None else max(0.0, min(deadline - now, _LOOK)))
 
     def _let_go(self, spans: Sequence[ReadableSpan]) -> None:
         """Pass on spans that were counted as leaving."""

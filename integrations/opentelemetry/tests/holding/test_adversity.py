@@ -27,6 +27,9 @@ def test_a_wrapped_processor_that_raises_reaches_nobody() -> None:
         def on_start(self, span: Span, parent_context: Any = None) -> None:
             raise RuntimeError("boom")
 
+        def _on_ending(self, span: Span) -> None:
+            raise RuntimeError("boom")
+
         def on_end(self, span: ReadableSpan) -> None:
             raise RuntimeError("boom")
 
@@ -43,7 +46,7 @@ def test_a_wrapped_processor_that_raises_reaches_nobody() -> None:
         pass
     assert provider.force_flush() is False
     provider.shutdown()
-    assert holding.counts.errors == 4
+    assert holding.counts.errors == 5
 
 
 def test_scores_timeouts_and_flushes_at_once_lose_and_double_nothing() -> None:

@@ -138,6 +138,7 @@ def test_a_root_leaves_when_its_time_is_up() -> None:
     assert rig.names == ["docs", "rag"]
     counts = rig.holding.counts
     assert (counts.released, counts.late) == ({"timeout": 1}, 1)
+    assert rig.provider.force_flush()
     rig.provider.shutdown()
 
 
