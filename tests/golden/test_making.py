@@ -57,7 +57,7 @@ class Model:
         self.spoil: dict[str, Any] = {}
 
     def __call__(self, request: Received) -> object:
-        assert request.schema is not None
+        assert request.schema is not None and "logprobs" not in request.body
         names = list(request.schema["properties"])
         shape = request.schema["$defs"]["one"]["properties"]
         texts = blocks(request)

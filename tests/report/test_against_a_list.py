@@ -353,6 +353,10 @@ def test_facets(known: Turns) -> None:
             made = {(one.record_id, s.provenance.judge) for one in turns for s in one.scores if s.provenance}
             judges = Counter(judge for _, judge in made if judge)
             assert facets.get("judge", {}) == (judges if len(judges) > 1 else {})
+        if not (wanted.label or wanted.noted):
+            own = {one.record_id for one in turns}
+            noted = {one.record_id for one in known.labels if one.note and one.record_id in own}
+            assert sum(facets.get("noted", {}).values()) == len(noted)
 
 
 def values_of(one: Evaluation, name: str) -> list[str]:
