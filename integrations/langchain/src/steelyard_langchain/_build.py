@@ -163,7 +163,7 @@ def _asked(view: TurnPart, steps: Steps, sources: Sources, options: Options) -> 
 
 def _separate(view: TurnPart, steps: Steps, options: Options) -> Record | None:
     """The Record of a model call that nothing holds together with what was looked up before it."""
-    step = steps.models[0]
+    step = steps.models[-1]
     call = step.call or ModelCall()
     latest = [one for one in step.messages if one.role == "system"] + since_last_asked(step.messages)
     prompts = tuple(one.text for one in latest if one.text) or call.prompts
@@ -172,7 +172,8 @@ def _separate(view: TurnPart, steps: Steps, options: Options) -> Record | None:
     steps.given = [{"role": one.role, "content": one.text} for one in latest] or "\n".join(prompts)
     steps.answer = answer = named_in_form(call.reply)
     sources = sources_of(steps, tool_contexts=options.tool_contexts)
-    asked = asked_of(steps, sources)
+    # What was asked of each part that it joins, if it joins any.
+    asked = asked_of(steps, sources, told=next((one.given for one in steps.retrievals), None))
     if asks_of_reply(asked, steps):
         return None
     doubtful = "question_guessed" in asked.notes

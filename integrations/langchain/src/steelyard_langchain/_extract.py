@@ -134,9 +134,10 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
     messages = messages_in(outputs)
     if state is None:
         return _replied(messages, calls) if messages else text_in(outputs)
-    # Messages of the user alone only note what was asked.
-    is_told = not {"human"}.issuperset(map(role_of, messages))
-    return _replied(messages, calls) if is_told else _unnamed_answer(state, inputs, calls)
+    # Messages of the user alone only note what was asked, unless a model said the last one.
+    text = _replied(messages, calls)
+    is_told = bool(text) or not {"human"}.issuperset(map(role_of, messages))
+    return text if is_told else _unnamed_answer(state, inputs, calls)
 
 
 def without_queries(calls: Sequence[ModelCall], queries: Iterable[Any]) -> list[ModelCall]:
@@ -211,12 +212,12 @@ def _is_reply(message: Any, calls: Sequence[ModelCall]) -> bool:
 def _replied(messages: list[Any], calls: Sequence[ModelCall] = ()) -> str:
     """The last thing said to the user since they last spoke.
 
-    A tool that returns to the user directly leaves its own message last.
+    A tool that returns to the user directly leaves its own message last; code may call an answer a system's.
     """
     if messages and _is_reply(messages[-1], calls):
         return message_text(messages[-1])
     turn = messages[last_human(messages) + 1 :]
-    if turn and role_of(turn[-1]) == "tool":
+    if turn and role_of(turn[-1]) in ("tool", "system"):
         return message_text(turn[-1])
     if turn and (form := _in_form(turn[-1])):
         return form
@@ -284,7 +285,9 @@ def _said_within(state: Mapping[str, Any], beside: Iterable[str], calls: Sequenc
 
 def _is_status(text: str, calls: Sequence[ModelCall]) -> bool:
     """Whether a word or two of code's own, which no model said, stand in place of what was said last."""
-    if is_telling(text) or not calls or is_intermediate_output(calls[-1].replies):
+    if is_telling(text) or not calls:
+        return not calls and is_intermediate_output([text])
+    if is_intermediate_output(calls[-1].replies):
         return False
     word = text.strip(" .!").lower()
     replies = (unescaped(reply).lower() for call in calls for reply in call.replies)

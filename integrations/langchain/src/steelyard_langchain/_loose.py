@@ -122,14 +122,23 @@ class OrphanRuns:
         model = turn.last_model
         if model is not None:
             if turn.predecessors:
-                turn.predecessors[-1].asked = _asked_last(turn)
+                turn.predecessors[-1].asked = asked_last(turn)
+                turn.predecessors[-1].found = _found_for(turn)
             if model.reply is None or not _is_small(model.prompt):
                 return
         if model is not None or turn.earlier is not None:
             self.strays.append(Stray(turn.started, model, turn.earlier, turn.thread, turn.nearby))
 
 
-def _asked_last(turn: Turn) -> list[Model]:
+def _found_for(turn: Turn) -> Earlier | None:
+    """What a run looked up; for a call by itself the last look-up before it."""
+    if not turn.loose:
+        return Earlier(turn.parents, turn.retrievals, turn.tools) if turn.retrievals else None
+    last = next(reversed(turn.found_before), None)
+    return Earlier(last.parents, last.retrievals, last.tools) if last else None
+
+
+def asked_last(turn: Turn) -> list[Model]:
     """The last models that a run asked: after the one that answered others may check or name the answer."""
     models = list(turn.models.values())[-MOST_ASKED:]
     return [one for one in models if one.reply is not None and _is_small(one.prompt)]

@@ -10,7 +10,9 @@ import logging
 import time
 from asyncio import CancelledError
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from threading import get_ident
 from typing import Any, Literal
 from uuid import UUID
@@ -24,7 +26,7 @@ from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard.recording.provenance import json_strings
 from steelyard.recording.reading import strings_in
 from steelyard_langchain._build import LangChainDraft
-from steelyard_langchain._loose import MOST_ASKED, Block, OrphanRuns, current_block
+from steelyard_langchain._loose import MOST_ASKED, Block, OrphanRuns, asked_last, current_block
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Model, Turn, as_it_is, inner_turns
 from steelyard_langchain._view import answer_message
@@ -40,6 +42,7 @@ _Cause = Literal[
 _log = SafeLogger("steelyard.langchain")
 # So many broken streams may straggle at once.
 _REMEMBERED = 256
+_MOST_AROUND = 8
 _TELLING = 8  # characters; a shorter text may stand anywhere
 _STRAGGLING = 60.0  # callbacks of streams and of other threads come after the end of their turn
 _CARRIED = 1_000  # graphs that wait for a person may wait for ever
@@ -251,6 +254,8 @@ class OpenTurns:
         turn.error = error
         if self._loose.strays:
             turn.strays = tuple(self._loose.strays)
+        if len(self._open) > 1:
+            turn.around = self._asked_around(turn)
         turn.status = _status(turn, error)
         turn.span.ask_again()
         if turn.span.end():
@@ -259,6 +264,13 @@ class OpenTurns:
         # Of a turn that ended well nothing straggles.
         if turn.status != "ok":
             self._closed.append((turn.ended, turn.parents))
+
+    def _asked_around(self, turn: Turn) -> list[Model]:
+        """What runs that began before one, and are open still, asked models: one may have begun it."""
+        with suppress(RuntimeError):  # another thread changes what is looked at
+            latest = islice(reversed(self._open.values()), _MOST_AROUND)
+            return [asked for one in latest if one.started < turn.started for asked in asked_last(one)]
+        return []
 
     def _hand_over(self, turn: Turn) -> None:
         """Submit a turn, and every chain within it that may be a turn of its own."""
@@ -330,13 +342,16 @@ def _answered(turn: Turn, outputs: Any) -> bool:
         return True  # a stream whose end nobody read: what was found for it is nobody else's
     if answer_message(model.reply) is None:
         return True
-    return any(_is_said(one, outputs, one is model) for one in [*turn.models.values()][-MOST_ASKED:])
+    queries = [run.query for run in turn.retrievals.values()]
+    last = [*turn.models.values()][-MOST_ASKED:]
+    return any(_is_said(one, outputs, queries, one is model) for one in last)
 
 
-def _is_said(model: Model, outputs: Any, is_last: bool) -> bool:
+def _is_said(model: Model, outputs: Any, queries: Sequence[Any], is_last: bool) -> bool:
     said = answer_message(model.reply)
     text = getattr(said, "content", said)
-    if not is_last and len(str(text)) < _TELLING:
+    # What was searched for then is no answer.
+    if text in queries or (not is_last and len(str(text)) < _TELLING):
         return False
     return _is_held(text if isinstance(text, str) else "", outputs) or _is_part(said, text, outputs)
 

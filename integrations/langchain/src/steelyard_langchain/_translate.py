@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import contexts_of, messages_in, strings_in
 from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
 from steelyard_langchain._turn import Turn as OpenTurn
-from steelyard_langchain._view import TurnPart, call_of, searched
+from steelyard_langchain._view import TurnPart, call_of, reply_text, searched
 
 _MOST_STRAYS = 32
 """Look-ups of other tasks and threads whose texts are looked for in the prompt of a call by itself."""
@@ -75,6 +76,8 @@ def turn_of(view: TurnPart) -> Turn:
         steps += _steps(view, before, [*before.retrievals.values(), *before.tools.values()], before.results)
     steps += _steps(view, view.turn, [*view.retrievals, *view.tools, *view.all_models], view.results)
     nearby, replied = [look_ups(view, one) for one in view.nearby], list[ModelCall]()
+    if view.chain is None and not _looks_up(view, nearby):
+        steps += _answered_in_parts(view)
     if view.chain is None and view.turn.strays and not _looks_up(view, nearby):
         found = _searched_elsewhere(view)
         if view.turn.loose:
@@ -93,6 +96,31 @@ def turn_of(view: TurnPart) -> Turn:
         elsewhere=bool(replied),
         said=[text for _, text in strings_in(resumed)],
     )
+
+
+def _answered_in_parts(view: TurnPart) -> list[Step]:
+    """What earlier runs looked up and replied, if this one was shown what several of them replied.
+
+    Each searched for the same question, which this one asks as well: of files, of chapters, of indexes.
+    """
+    runs = ((one.found, [model for model in one.asked if _is_told(model, view)]) for one in view.predecessors)
+    parts = [(found, told) for found, told in runs if found and told]
+    counts = Counter(query for found, _ in parts for query in _queries(found))
+    asked = {query for query, count in counts.items() if count > 1 and _holds(view.prompts, query)}
+    used = ((found, told) for found, told in parts if not asked.isdisjoint(_queries(found)))
+    return [
+        step for found, told in used for step in _steps(view, found, [*found.retrievals.values(), *told], ())
+    ]
+
+
+def _queries(found: Earlier) -> set[str]:
+    return {query for run in found.retrievals.values() if (query := plain(str(run.query)))}
+
+
+def _is_told(model: Model, view: TurnPart) -> bool:
+    """Whether a prompt shows what a model replied before, as a text of its own."""
+    text, ended = reply_text(model), model.ended
+    return ended is not None and ended <= view.started and is_telling(text) and _holds(view.prompts, text)
 
 
 def _looks_up(view: TurnPart, nearby: Iterable[Sequence[Step]]) -> bool:

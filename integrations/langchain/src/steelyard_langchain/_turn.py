@@ -146,6 +146,8 @@ class Predecessor:
 
     asked: Sequence[Model] = ()
     """What it asked models last; empty until it ends, and without prompts too large to be kept."""
+    found: Earlier | None = None
+    """What it looked up, or was looked up for it."""
     read: Sequence[ModelCall] | None = None
     """The same as it is compared, once a run after it has asked."""
 
@@ -221,6 +223,8 @@ class Turn:
     """The latest runs before it in the same task or thread; what counts is those that are `ready`."""
     predecessors: tuple[Predecessor, ...] = ()
     """The latest runs of the same task or thread, itself last; empty within a `record` block."""
+    around: list[Model] = field(default_factory=list)
+    """What the latest runs that began before it, and were open still, asked models last."""
     strays: tuple[Stray, ...] = ()
     """What the latest runs found or replied that had ended when it did, in whatever thread."""
 

@@ -327,6 +327,7 @@ def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, question: s
         question,
         calls_of(view.models),
         view.earlier_calls,
+        around=calls_of(view.turn.around),
         found=[context.text for context in sources.found],
         in_conversation=is_conversation(steps, steps.models),
         given=_texts_of(view.inputs),

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from steelyard.record import Context
+from steelyard.record import Context, text_of
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Turn, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._templates import TEMPLATES
-from steelyard.recording.building._texts import MORE, shown_texts, surrounds
+from steelyard.recording.building._texts import MORE, MUCH, shown_texts, surrounds
 from steelyard.recording.provenance import (
     ModelCall,
     Origin,
@@ -45,6 +45,8 @@ _LAST = 40
 """Characters of a passage by whose end it is found again."""
 _MOST_BETWEEN = 32
 """Passages beside which other texts are looked for: each takes a search through the prompts."""
+_MOST_BEHIND = 1_000
+"""Characters behind a passage in which its line may go on."""
 _MOST_STATED = 12
 """Words of such a statement."""
 _LEAST_BESIDE = 0.3
@@ -75,8 +77,9 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     if texts:
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
-        is_widened = MORE not in notes and _is_widened(origin, turn, prompts, question)
-        notes = [*origin.notes, *notes, *[MORE] * is_widened, *_cut_short(origin, prompts)]
+        notes = [*origin.notes, *notes, *_cut_short(origin, prompts)]
+        has_more = _is_widened(origin, turn, prompts, question) or _is_filled_beside(origin, turn, question)
+        notes += [MORE] * (has_more and MORE not in notes)
         notes += _receipts(origin, sources)
         return _without_statements(replace(_without_copies(origin, sources), notes=tuple(notes)), turn)
     if (brought := _brought(trace)) is not None:
@@ -125,8 +128,22 @@ def _is_widened(origin: Origin, turn: Turn, prompts: Sequence[str], question: st
     if not roomy or not all(any(text in prompt for prompt in prompts) for text in texts):
         return False
     known = [*map(plain, texts), *_replied(turn)]
-    parts = (*_between(roomy, texts), *(part for one in roomy for part in guessed_passages(one, question)))
+    named = (part for one in roomy for part in guessed_passages(one, question))
+    parts = (*_around(roomy, texts, question), *named)
     return any(surrounds(plain(part), known) for part in parts)
+
+
+def _is_filled_beside(origin: Origin, turn: Turn, question: str) -> bool:
+    """Whether the answer's template, once it is learnt, was filled in with more than the known passages."""
+    filled = _filled_in(origin, turn, question=question)
+    known, given = [one.text for one in origin.contexts], plain(text_of(turn.given))
+    forms = [plain(text) for text in known]
+    beside = (one.text for one in filled.contexts if plain(one.text) not in given) if filled else ()
+    return any(
+        surrounds(plain(text), forms)
+        or (word_count(text) >= MUCH and not any(seen.found for seen in find_passages(known, [text])))
+        for text in beside
+    )
 
 
 def _replied(turn: Turn) -> list[str]:
@@ -137,12 +154,21 @@ def _replied(turn: Turn) -> list[str]:
     )
 
 
-def _between(prompts: Iterable[str], texts: Sequence[str]) -> Iterator[str]:
-    """What stands from the first known passage of each prompt to the end of the last, if there are a few."""
+def _around(prompts: Iterable[str], texts: Sequence[str], question: str) -> Iterator[str]:
+    """What stands from the first known passage of each prompt to the end of the last, and behind it."""
     for prompt in prompts if len(texts) <= _MOST_BETWEEN else ():
         found = sorted((at, at + len(text)) for text in texts if (at := prompt.find(text)) >= 0)
-        if len(found) > 1:
-            yield prompt[found[0][0] : max(end for _, end in found)]
+        end = max((end for _, end in found), default=0)
+        more = _on_its_line(prompt[end : end + _MOST_BEHIND], question) if found else ""
+        if more or len(found) > 1:
+            yield prompt[found[0][0] : end + len(more)]
+
+
+def _on_its_line(rest: str, question: str) -> str:
+    """The words that go on behind a passage in its line, up to the question: no marks, no labels."""
+    line = rest.split("\n", 1)[0].split(question or "\n", 1)[0]
+    words = line.lstrip(".!?,;")
+    return line if words[:1] == " " and words.lstrip()[:1].isalnum() else ""
 
 
 def _cut_short(origin: Origin, prompts: Sequence[str]) -> list[str]:
@@ -266,7 +292,8 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     if turn.returned is None or not turn.retrievals or turn.tools:
         return False
     texts = [one.text for one in sources.found]
-    if not answer:
+    # What a model replied last may be what was searched for then.
+    if not answer or answer.strip() in [query.strip() for query in sources.queries]:
         # What stands beside documents may be an answer that cannot be read.
         is_list = isinstance(turn.returned, list)
         return is_list or (has_documents(turn.returned) and not _is_shown(texts, turn))

@@ -39,7 +39,7 @@ from steelyard.recording.reading import (
 )
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
-_MUCH = 8  # words that no label has
+MUCH = 8  # words that no label has
 _MUCH_SHARE = 0.4
 MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
 """Note of a prompt that shows more than the known passages: a window around them, a neighbour, a parent."""
@@ -295,10 +295,10 @@ def surrounds(text: str, known: Sequence[str]) -> bool:
     """
     inside, rest = _parted(text, known)
     more = set(rest.split())
-    if not inside or len(more) < _MUCH:
+    if not inside or len(more) < MUCH:
         return False
     told = {word for one in inside for word in one.split()}
-    return len(more - told) >= max(_MUCH, _MUCH_SHARE * len(told))
+    return len(more - told) >= max(MUCH, _MUCH_SHARE * len(told))
 
 
 def _parted(text: str, known: Sequence[str]) -> tuple[list[str], str]:

@@ -190,8 +190,8 @@ def _seen(context: Context, sighting: PassageMatch, asked: str) -> Context:
 
 
 _WRITTEN = (
-    f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run of the same task or thread: "
-    "`with record(...):` around both keeps the user's"
+    f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run of the same task or thread, "
+    "or in one around this: `with record(...):` around both keeps the user's"
 )
 _SHOWN = (
     "this run was shown what a model replied in an earlier run of the same task or thread, and no run holds "
@@ -209,6 +209,7 @@ def notes_on_predecessors(
     calls: Sequence[ModelCall],
     earlier: Sequence[ModelCall],
     *,
+    around: Sequence[ModelCall] = (),
     found: Iterable[str],
     in_conversation: bool,
     given: Iterable[str] = (),
@@ -219,15 +220,16 @@ def notes_on_predecessors(
         question: The turn's question.
         calls: Its model calls.
         earlier: Calls of the latest runs before it in the same task or thread, ended when it began.
+        around: Calls of runs that were open when it ended; another thread's may have begun it.
         found: The passages that it retrieved; what stands there was not passed on.
         in_conversation: Whether its prompts hold an earlier exchange, where earlier replies belong.
         given: Texts that it was given as they stand, each by itself: an answer that it is about, say.
     """
-    if not earlier:
+    if not (every := (*earlier, *around)):
         return []
     asked = plain_line(question)
     is_long = len(asked) >= _FEWEST_CHARACTERS
-    notes = [_WRITTEN] if is_long and any(_wrote(call, asked) for call in earlier) else []
+    notes = [_WRITTEN] if is_long and any(_wrote(call, asked) for call in every) else []
     if in_conversation:  # earlier replies belong into the prompt, and tell nothing
         return notes
     prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
