@@ -16,6 +16,7 @@ from typing import Literal
 from generator.receiving import Run
 from generator.texts import forms, place, squeezed
 from generator.truth import Truth, truth_of
+from generator.turns import Turn
 from steelyard.record import Record
 
 Outcome = Literal["right", "said", "unseen", "silent", "crossed", "missing"]
@@ -64,8 +65,15 @@ def judge(run: Run) -> Judgement:
         others = [other for other in truths if other is not truth]
         verdict = _held(truth, others, record, run.receiver.diagnosed)
         made.verdicts.append(replace(verdict, outcome="unseen") if _is_unseen(run, verdict) else verdict)
-    made.verdicts += [_extra(record) for _, record in records]
+    made.verdicts += [_extra(record) for _, record in records if not _is_part(record, run.turns)]
     return made
+
+
+def _is_part(record: Record, turns: Sequence[Turn]) -> bool:
+    """Whether a record is one of a part, as true as that of the turn: code asked each by itself."""
+    texts = [one.text for one in record.contexts]
+    able = (turn for turn in turns if record.answer.startswith(f"{turn.draft} (") and turn.relayed)
+    return any(record.question == turn.question and {*texts} <= {*turn.everything()} for turn in able)
 
 
 def _is_unseen(run: Run, verdict: Verdict) -> bool:

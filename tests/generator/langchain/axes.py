@@ -29,6 +29,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "routing": ("no", "yes"),
         "loop": ("no", "redraft", "again"),
         "graph_state": ("fields", "messages", "exchanges", "cited"),
+        "saying": ("model", "system", "words"),
+        "found_as": ("list", "state"),
         "row": ("no", "yes"),
         "collecting": ("whole", "cleaned", "in_place"),
         "asking": ("whole", "words"),

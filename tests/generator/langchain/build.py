@@ -9,7 +9,7 @@ from generator.langchain.agents import agent
 from generator.langchain.application import Application, single
 from generator.langchain.chains import Input, chain, function, mapped, tutorial
 from generator.langchain.graphs import graph
-from generator.langchain.separate import bare, classic, conversation, separate
+from generator.langchain.separate import bare, classic, conversation, parts, separate
 
 SHAPES: dict[str, Callable[[Choices], Application]] = {
     "chain": lambda choices: single(chain(choices), Input(choices).given),
@@ -19,6 +19,7 @@ SHAPES: dict[str, Callable[[Choices], Application]] = {
     "graph": graph,
     "agent": agent,
     "separate": separate,
+    "parts": parts,
     "bare": bare,
     "classic": classic,
     "conversation": conversation,

@@ -6,7 +6,7 @@ import json
 import operator
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -167,7 +167,14 @@ class Nodes:
             return {"synthesis": said["synthesis"], "citations": said["citations"], "analysis": analysis}
         if self.keeps:
             return {"generation": said, "turns": [{"asked": self.source.question(state), "told": said}]}
-        return {"messages": [said]} if self.speaks else {"generation": said}
+        return {"messages": [self.spoken(said)]} if self.speaks else {"generation": said}
+
+    def spoken(self, said: BaseMessage) -> Any:
+        """The answer as a node puts it among the messages: as it is, as a system's, or as bare words."""
+        # Bare words are the user's, and a second try would ask the first one's.
+        is_able = self.choices["loop"] == "no" and not self.remembers
+        how = self.choices["saying"] if is_able else "model"
+        return {"model": said, "system": SystemMessage(said.text), "words": said.text}[how]
 
     def said(self, state: Any) -> str:
         """The answer in the state."""

@@ -9,6 +9,7 @@ from langchain_classic.chains.combine_documents import create_stuff_documents_ch
 from langchain_classic.chains.history_aware_retriever import create_history_aware_retriever
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.runnables import RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from generator.choices import Choices
@@ -38,10 +39,15 @@ def filled(choices: Choices, turn: Turn, found: str) -> dict[str, Any]:
 def separate(choices: Choices) -> Application:
     """A chain that rewrites and retrieves; then, on its own, a chain that answers."""
     source = Input(choices.replace(input="string"))
-    searching = rewriter(choices, source) | looked_up(choices)
+    is_state = choices["found_as"] == "state"
+    look = (
+        {"documents": looked_up(choices), "query": RunnablePassthrough()} if is_state else looked_up(choices)
+    )
+    searching = rewriter(choices, source) | look
     join = JOINERS[choices["joining"]]
 
     def found(turn: Turn, docs: Any) -> dict[str, Any]:
+        docs = docs["documents"] if is_state else docs
         if isinstance(docs, str):
             return filled(choices, turn, docs if turn.shown else "")
         return filled(choices, turn, turn.came(join(shown(docs, turn))))
@@ -51,6 +57,32 @@ def separate(choices: Choices) -> Application:
             Step(runnable=searching, given=lambda turn, _: turn.question),
             Step(runnable=answer(choices, history=True), given=found),
         ),
+    )
+
+
+def parts(choices: Choices) -> Application:
+    """A search and a call for each of two parts, with nothing around; then a call joins their replies."""
+    steps = [step for part in (slice(0, None, 2), slice(1, None, 2)) for step in _asked_of(part, choices)]
+
+    def joined(turn: Turn, _: Any) -> str:
+        replies = "\n".join(f"Part {at}: {turn.draft} ({at})" for at in range(1, len(turn.relayed) + 1))
+        return f"Make one answer of these.\n\nQuestion: {turn.question}\n\n{replies}"
+
+    # In a batch the parts of several turns would be asked in one task.
+    return Application(steps=(*steps, Step(runnable=Speaker(role="answer"), given=joined)), batches=False)
+
+
+def _asked_of(part: slice, choices: Choices) -> tuple[Step, Step]:
+    join = JOINERS[choices["joining"]]
+
+    def prompt(turn: Turn, docs: Any) -> str:
+        found = turn.came(join([text for text in shown(docs, turn) if text in turn.everything()[part]]))
+        return f"Answer from this part alone.\n\n{found}\n\nQuestion: {turn.question}"
+
+    look = retriever(choices.replace(retriever="base"))
+    return (
+        Step(runnable=look, given=lambda turn, _: turn.question),
+        Step(runnable=Speaker(role="relay"), given=prompt),
     )
 
 

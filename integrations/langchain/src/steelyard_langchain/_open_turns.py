@@ -28,7 +28,7 @@ from steelyard.recording.reading import strings_in
 from steelyard_langchain._build import LangChainDraft
 from steelyard_langchain._loose import MOST_ASKED, Block, OrphanRuns, asked_last, current_block
 from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Chain, Model, Turn, as_it_is, inner_turns
+from steelyard_langchain._turn import Chain, Model, Retrieval, Turn, as_it_is, inner_turns
 from steelyard_langchain._view import answer_message
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
@@ -342,16 +342,15 @@ def _answered(turn: Turn, outputs: Any) -> bool:
         return True  # a stream whose end nobody read: what was found for it is nobody else's
     if answer_message(model.reply) is None:
         return True
-    queries = [run.query for run in turn.retrievals.values()]
-    last = [*turn.models.values()][-MOST_ASKED:]
-    return any(_is_said(one, outputs, queries, one is model) for one in last)
+    last, runs = [*turn.models.values()][-MOST_ASKED:], [*turn.retrievals.values()]
+    return any(_is_said(one, outputs, runs, one is model) for one in last)
 
 
-def _is_said(model: Model, outputs: Any, queries: Sequence[Any], is_last: bool) -> bool:
+def _is_said(model: Model, outputs: Any, searches: Sequence[Retrieval], is_last: bool) -> bool:
     said = answer_message(model.reply)
     text = getattr(said, "content", said)
-    # What was searched for then is no answer.
-    if text in queries or (not is_last and len(str(text)) < _TELLING):
+    is_query = any(run.query == text and run.started > model.started for run in searches)
+    if is_query or (not is_last and len(str(text)) < _TELLING):
         return False
     return _is_held(text if isinstance(text, str) else "", outputs) or _is_part(said, text, outputs)
 

@@ -291,15 +291,23 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     """Whether a run looked something up and returned just that, so that another one answers from it."""
     if turn.returned is None or not turn.retrievals or turn.tools:
         return False
+    if _is_query(answer.strip(), turn):
+        return True
     texts = [one.text for one in sources.found]
-    # What a model replied last may be what was searched for then.
-    if not answer or answer.strip() in [query.strip() for query in sources.queries]:
+    if not answer:
         # What stands beside documents may be an answer that cannot be read.
         is_list = isinstance(turn.returned, list)
         return is_list or (has_documents(turn.returned) and not _is_shown(texts, turn))
     if not texts or _is_replied(answer, turn) or _is_shown(texts, turn):
         return False
     return any(one.seen >= MOSTLY for one in find_passages([answer], texts))
+
+
+def _is_query(answer: str, turn: Turn) -> bool:
+    """Whether an answer is only what a model wrote to be searched for then."""
+    said = [step.at for step in turn.models if step.call and answer == step.call.reply.strip()]
+    asked = [step.at for step in turn.retrievals if answer == text_of(step.given).strip()]
+    return bool(said and asked) and max(said) < max(asked)
 
 
 def _is_replied(answer: str, turn: Turn) -> bool:
