@@ -7,6 +7,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import Any
 
@@ -83,6 +84,36 @@ def test_each_part_and_the_whole_of_a_question_answered_in_parts_are_noted(recei
     last = ChatPromptTemplate.from_template("{context}\nQuestion: {question}") | says("A river and people.")
     last.invoke({"context": pairs, "question": WHOLE})
     assert names(receiver) == [[WRITTEN], [WRITTEN, SHOWN], [SHOWN]]
+
+
+@pytest.mark.parametrize("joins", ["call", "chain"])
+def test_what_joins_the_answers_of_files_has_their_passages(receiver: Receiver, joins: str) -> None:
+    told = []
+    for document, answer in ((PARIS, MANY), (SEINE, SEINE_RUNS)):
+        prompt = ChatPromptTemplate.from_template("From this file alone: {context}\n{question}")
+        search = {"context": Shelf(documents=[document]), "question": RunnablePassthrough()}
+        told.append((search | prompt | says(answer) | StrOutputParser()).invoke(WHOLE))
+    answers = "\n".join(f"File {at}: {text}" for at, text in enumerate(told))
+    joined = "It has two million people and a river."
+    if joins == "call":
+        says(joined).invoke(f"Make one answer of these.\nQuestion: {WHOLE}\n{answers}")
+    else:
+        prompt = ChatPromptTemplate.from_template("Make one answer of these.\n{question}\n{answers}")
+        (prompt | says(joined)).invoke({"question": WHOLE, "answers": answers})
+    *parts, whole = receiver.records
+    assert [texts(part.contexts) for part in parts] == [[PARIS.page_content], [SEINE.page_content]]
+    assert (whole.question, whole.answer, whole.evidence) == (WHOLE, joined, "known")
+    assert texts(whole.contexts) == [PARIS.page_content, SEINE.page_content]
+    assert whole.notes
+
+
+def test_a_part_that_a_thread_answers_for_the_run_around_it_is_noted(receiver: Receiver) -> None:
+    def in_a_thread(question: str) -> str:
+        with ThreadPoolExecutor(1) as pool:
+            return str(pool.submit(answering(MANY).invoke, {"question": question, "pairs": ""}).result())
+
+    (writer(PEOPLE) | (lambda asked: in_a_thread(asked[0]))).invoke({"question": WHOLE})
+    assert [note for note in receiver.records[0].notes if note.startswith(WRITTEN)]
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream", "handler", "form", "completion"])
