@@ -63,7 +63,8 @@ class _Shown:
 
     @cached_property
     def queries(self) -> set[str]:
-        return {plain(query) for query in self._sources.queries}
+        """What was looked up, and by which tools."""
+        return {plain(one) for one in (*self._sources.queries, *(tool.name for tool in self._turn.tools))}
 
     @cached_property
     def history(self) -> list[str]:
