@@ -120,7 +120,9 @@ def calls_behind(calls: Sequence[ModelCall], answer: str, *, queries: Iterable[s
     asked = {tuple(words(query)) for query in queries}
     # By time rather than by place: parallel calls end in any order.
     order = sorted(range(len(calls)), key=lambda at: calls[at].started)[-_MOST_CALLS:]
-    views = {at: _View(calls[at], asked) for at in order}
+    # What a model called a tool with may be what another one said before: that did not write the query.
+    called = {tuple(words(text)) for at in order for one in calls[at].arguments for text in json_strings(one)}
+    views = {at: _View(calls[at], asked if calls[at].arguments else asked - called) for at in order}
     made = _made(views, order, answer)
     if not made:
         # A single call whose reply nobody saw made the answer, unless it is a grader's by its kind.
