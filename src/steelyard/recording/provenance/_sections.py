@@ -28,7 +28,7 @@ _BUFFER = re.compile(r"(?:\A|\n)(?:System|Human|AI): ?")
 _TAG = re.compile(r"[<\[](/?)([^\W\d][\w.-]{0,40})(?: [^<>\[\]]{0,200})?[>\]]")
 _LABEL = r"[^\W\d_][^\n:*<>{}\[\].!?\uff1a\u3002]{0,60}"
 _HEADING = re.compile(
-    r"(?:#{1,6}[ \t]{1,4}(?P<heading>[^\n]{1,100}?)[ \t#]{0,8}:?"
+    r"(?:(?P<depth>#{1,6})[ \t]{1,4}(?P<heading>[^\n]{1,100}?)[ \t#]{0,8}:?"
     rf"|(?:[-=*~]{{2,8}}|__)[ \t]{{0,4}}(?P<bold>{_LABEL}?)[ \t]{{0,4}}[:\uff1a]?[ \t]{{0,4}}"
     r"(?:[-=*~]{2,8}|__)[:\uff1a]?(?P<after>[^\n]*)"
     r"|[\u3010\u300e\u300a\[](?P<bracket>[^\W\d][^\n\[\]\u3011\u300f\u300b]{0,60})[\u3011\u300f\u300b\]][:\uff1a]?"
@@ -103,6 +103,8 @@ class Section:
     """Whether a blank line stands below its label."""
     is_last: bool = False
     """Whether no other part of the prompt has a label after it, but for the question and the answer."""
+    depth: int = 0
+    """How deep a heading is below the title; 0 of what is not marked so."""
 
     @property
     def names_material(self) -> bool:
@@ -236,6 +238,7 @@ class _Part:
     label: str = ""
     form: str = ""
     lines: list[str] = field(default_factory=list)
+    depth: int = 0
     fence: str = ""
     """The rule that ends it, if it began with one."""
     items: set[str] = field(default_factory=set)
@@ -250,7 +253,7 @@ class _Part:
         if opened is None or self.takes(opened):
             return None
         if opened.form:
-            return _Part(opened.label, opened.form, [opened.text])
+            return _Part(opened.label, opened.form, [opened.text], opened.depth)
         if rules[line] > 1 and self.announces(twice=rules[line] == 2):
             # What is announced right above a rule stands between it and the next one like it.
             return _Part("" if self._as_section.names_question else self.above, "fence", fence=line)
@@ -276,11 +279,20 @@ class _Part:
         item = without_number(opened.label)
         if not opened.form or opened.names_question or may_be_asked(opened.text):
             return False
-        if not (self._is_right_above(opened) or item in self.items or opened.form in self.items):
+        if opened.form == "heading" and opened.names_material and not self._as_section.names_material:
+            return False
+        is_within = self._is_right_above(opened) or self._is_title_of(opened)
+        if not (is_within or item in self.items or opened.form in self.items):
             return False
         # Below one heading within it, others are within it too.
         self.items.update((item, "heading") if opened.form == "heading" else (item,))
         return True
+
+    def _is_title_of(self, opened: Section) -> bool:
+        """Whether a heading is deeper than its own, or the first below a label that has no text itself."""
+        if self.form == "label":
+            return opened.depth > 0 and not any(map(str.strip, self.lines))
+        return opened.depth > self.depth > 0 and self._as_section.names_material
 
     def _is_right_above(self, opened: Section) -> bool:
         is_new = bool(self.label) and not (self.is_rest or any(self.lines) or self.lines[1:])
@@ -310,7 +322,8 @@ def _opened(text: str) -> Section | None:
     if line["rule"]:
         return Section("", "")
     if line["heading"] or line["bracket"]:
-        return Section((line["heading"] or line["bracket"]).strip(" :"), "", "heading")
+        title = (line["heading"] or line["bracket"]).strip(" :")
+        return Section(title, "", "heading", depth=len(line["depth"] or ""))
     if line["bold"]:
         return Section(line["bold"].strip(), line["after"].strip(), "heading")
     label, rest = line["label"].strip(), line["rest"].strip()
