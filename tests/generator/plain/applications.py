@@ -9,7 +9,7 @@ from typing import Any
 
 from generator.choices import CONTENT, Axes, Choices
 from generator.conversing import Application, run_conversations
-from generator.plain.client import CHECK, REWRITE, aclient, client
+from generator.plain.client import CHECK, FORM, REWRITE, aclient, client
 from generator.receiving import Run
 from generator.results import TEXTUAL
 from generator.spans import Spans
@@ -37,6 +37,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "together": ("one_thread", "gather", "pool"),
         "served": ("yes", "no"),
         "own_spans": ("none", "question", "look_up", "previews"),
+        "reply": ("words", "form"),
+        "outer": ("none", "figures"),
         **CONTENT,
     }
 
@@ -44,7 +46,7 @@ def axes(*, heldout: bool = False) -> Axes:
 def run(choices: Choices, spans: Spans | None = None) -> Run:
     """Run an application; only spans tell of it."""
     assert spans is not None
-    made = filled(choices, spans) if choices["shape"] == "filled" else tools(choices)
+    made = filled(choices, spans) if choices["shape"] == "filled" else tools(choices, spans)
     return run_conversations(made, choices, spans.recording, spans)
 
 
@@ -84,6 +86,24 @@ async def after(choices: Choices, answer: str) -> None:
         await asked("invoke", [{"role": "user", "content": f"{CHECK}\n\n{answer}"}])
 
 
+def told(choices: Choices) -> list[dict[str, Any]]:
+    """What form the reply is to have, if it is to have one."""
+    return [{"role": "system", "content": FORM}] if choices["reply"] == "form" else []
+
+
+@contextmanager
+def around(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
+    """A chain's span around the turn that tells figures alone, and how it ended."""
+    if choices["outer"] == "none":
+        yield
+        return
+    with spans.provider.get_tracer("app").start_as_current_span("run") as span:
+        span.set_attribute("openinference.span.kind", "CHAIN")
+        span.set_attribute("input.value", json.dumps({"characters": len(turn.question)}))
+        yield
+        span.set_attribute("output.value", json.dumps({"status": "done", "seconds": 2}))
+
+
 @contextmanager
 def traced(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
     """The application's own spans: one around the turn with the question, and one of what it looked up.
@@ -112,7 +132,7 @@ def filled(choices: Choices, spans: Spans) -> Application:
     roles = {"system": "system", "human": "user"}
 
     async def answer(turn: Turn) -> str:
-        with traced(choices, turn, spans):
+        with around(choices, turn, spans), traced(choices, turn, spans):
             return await said(turn)
 
     async def said(turn: Turn) -> str:
@@ -123,14 +143,14 @@ def filled(choices: Choices, spans: Spans) -> Application:
             {"role": roles[role], "content": text.format(**values)} for role, text in template.messages()
         ]
         sent = [] if template.takes_history else past(choices, turn)
-        reply = text_of(await asked(choices["way"], [*system, *sent, human]))
+        reply = text_of(await asked(choices["way"], [*told(choices), *system, *sent, human]))
         await after(choices, reply)
         return reply
 
     return Application(answer=lambda: answer)
 
 
-def tools(choices: Choices) -> Application:
+def tools(choices: Choices, spans: Spans) -> Application:
     """A model that calls a function, in a loop."""
     hops, shape = choices.number("hops"), choices["tool_result"]
     declared = {
@@ -140,7 +160,11 @@ def tools(choices: Choices) -> Application:
     given = [{"type": "function", "function": declared}]
 
     async def answer(turn: Turn) -> str:
-        messages = [*past(choices, turn), {"role": "user", "content": turn.question}]
+        with around(choices, turn, spans):
+            return await said_with_tools(turn)
+
+    async def said_with_tools(turn: Turn) -> str:
+        messages = [*told(choices), *past(choices, turn), {"role": "user", "content": turn.question}]
         way = "invoke" if choices["way"] == "stream" else choices["way"]
         while (said := await asked(way, messages, tools=given)).tool_calls:
             messages.append(said.model_dump(exclude_none=True))

@@ -14,6 +14,7 @@ from generator.turns import NOW, Turn
 
 REWRITE = "Rewrite the user's message as a search query."
 """How the prompt begins of the call that writes a query."""
+FORM = "Reply in JSON with the fields finding and topics."
 CHECK = "Is the answer grounded? Reply yes or no."
 """How the prompt begins of the call that looks at the answer."""
 
@@ -54,7 +55,9 @@ def _message(turn: Turn, messages: Sequence[dict[str, Any]], tools: bool) -> dic
         call = {"id": f"{turn.id}-{looked}", "type": "function", "function": called}
         return {"role": "assistant", "content": None, "tool_calls": [call]}
     turn.prompt = prompt
-    return {"role": "assistant", "content": prompt.strip() if turn.echoes else turn.answer}
+    said = prompt.strip() if turn.echoes else turn.answer
+    form = json.dumps({"finding": said, "topics": ["rules"]})
+    return {"role": "assistant", "content": form if FORM in prompt else said}
 
 
 @cache
