@@ -24,6 +24,7 @@ from steelyard.recording.building import (
     asks_of_reply,
     decide,
     is_conversation,
+    is_status,
     is_telling,
     said_last,
     sources_of,
@@ -124,8 +125,9 @@ class LlamaIndexDraft(TurnDraft):
             return None
         given = turn.given or {}
         steps = turn_of(turn)
-        last = _last_reply(turn, steps)
-        steps.answer = answer = str(given.get("answer") or self._answer(steps)) or last
+        own = str(given.get("answer") or self._answer(steps))
+        last = "" if "answer" in given else _last_reply(turn, steps, own)
+        steps.answer = answer = last or own
         sources = sources_of(steps, tool_contexts=self._options.tool_contexts)
         asked = asked_of(steps, sources)
         question = str(given.get("question") or asked.question)
@@ -138,7 +140,7 @@ class LlamaIndexDraft(TurnDraft):
             return None
         _consume(turn, steps, origin)
         notes = _notes(turn, steps, sources, origin, asked)
-        notes += [LAST_REPLY] * bool(last and "answer" not in given)
+        notes += [LAST_REPLY] * bool(last)
         if "contexts" in given:
             given = {**given, "contexts": told(given["contexts"], origin, steps, question=question)}
         return with_given(self._record(steps, sources, origin, asked, notes), given)
@@ -187,7 +189,8 @@ class LlamaIndexDraft(TurnDraft):
             return text_of("".join(turn.pieces)).strip()
         result = turn.root.result
         answer = reply_of(result)[0] if turn.root.kind == "llm" else answer_of(result)
-        if isinstance(steps.returned, Mapping) and answer[:1] == "{":
+        is_unnamed = isinstance(steps.returned, Mapping) and answer[:1] == "{"
+        if is_unnamed or isinstance(steps.returned, (list, tuple)):
             # No name says which part of it was the answer; messages are looked at if no other text is it.
             texts = [text for _, text in strings_in(steps.returned)], list(json_strings(answer))[1:]
             answer = next(filter(None, (said_last(one, steps.calls) for one in texts)), answer)
@@ -204,13 +207,17 @@ class LlamaIndexDraft(TurnDraft):
         )
 
 
-def _last_reply(turn: Turn, steps: Steps) -> str:
-    """What a model said last in a workflow that returned nothing, unless it is a verdict or a tool's call."""
-    if turn.root.kind != "workflow" or turn.streaming or result_of(turn.root.result) not in (None, ""):
+def _last_reply(turn: Turn, steps: Steps, own: str) -> str:
+    """What a model said last in a workflow that returned nothing, or how it ended.
+
+    Not if it is a verdict, a question or a tool's call.
+    """
+    is_silent = result_of(turn.root.result) in (None, "") or (own and is_status(own, steps.calls))
+    if turn.root.kind != "workflow" or turn.streaming or not is_silent:
         return ""
     said = [step for step in steps.models if step.call is not None and step.ended is not None]
     call = max(said, key=lambda step: step.ended or 0.0).call if said else None
-    if call is None or call.arguments or is_intermediate_output(call.replies):
+    if call is None or call.arguments or is_intermediate_output(call.replies) or is_question(call.reply):
         return ""
     return call.reply.strip()
 

@@ -142,21 +142,23 @@ def retrieved_in(value: object) -> tuple[Context, ...]:
     if isinstance(value, Mapping):
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), value)
     items = value if isinstance(value, (list, tuple)) else [value]
-    if parts := _joined_beside(items):
+    if parts := _beside_texts(items):
         return parts
     found = tuple(document for item in items if (document := _any(decode(item))))
     is_told = any(one.text for one in found) or isinstance(value, (str, Broken))
     return found if is_told else passages_of(whole) or found
 
 
-def _joined_beside(items: Sequence[object]) -> tuple[Context, ...]:
-    """The documents of a list that stands beside their joined text: a function that returns both."""
+def _beside_texts(items: Sequence[object]) -> tuple[Context, ...]:
+    """The documents of a list that stands beside texts: mappings, or texts that one of these joins."""
     lists = [one for one in map(decode, items) if isinstance(one, (list, tuple))]
     texts = [one for one in items if isinstance(one, str)]
     if len(lists) != 1 or not texts:
         return ()
-    parts = tuple(one for one in map(_any, map(decode, lists[0])) if one and one.text)
-    return parts if all(any(part.text in text for text in texts) for part in parts) else ()
+    told = list(map(decode, lists[0]))
+    parts = tuple(one for one in map(_any, told) if one and one.text)
+    is_list = all(isinstance(one, Mapping) for one in told)
+    return parts if is_list or all(any(part.text in text for text in texts) for part in parts) else ()
 
 
 def windows_in(value: object) -> tuple[Context, ...]:

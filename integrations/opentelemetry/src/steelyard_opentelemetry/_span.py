@@ -23,7 +23,7 @@ class ParsedSpan:
     kind: Kind
     """What the span stands for; `turn` only where the user marked it by hand."""
     question: str = field(default="", repr=False)
-    """The question that was put to this step."""
+    """The question that was put to this step; of a model call its input, if that is one text."""
     answer: str = field(default="", repr=False)
     """The text this step came to."""
     query: str = field(default="", repr=False)
@@ -58,6 +58,11 @@ class ParsedSpan:
     """Whether content was left out on purpose, by this dialect's own switch."""
     broken: str = ""
     """Why a part could not be read: `invalid_json` or `oversized`."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that a model was sent."""
+        return tuple(message.text for message in self.messages if message.text)
 
 
 OWN_SCOPE = "steelyard"

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.record import Context
 from steelyard.recording import unique
-from steelyard.recording.building import Step, StepKind, is_telling, revised, said_by_command, said_last
+from steelyard.recording.building import (
+    Step,
+    StepKind,
+    is_status,
+    is_telling,
+    revised,
+    said_by_command,
+    said_last,
+)
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
@@ -222,7 +230,9 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
         return filled, False
     if spoken_last and "\n" not in spoken_last:
         return sent, is_alone
-    return next(_within(turn, steps), None) or ((filled, False) if filled else (sent, is_alone))
+    if inner := next(_within(turn, steps), None):
+        return inner
+    return (filled, False) if filled else (sent, is_alone) if sent else (_sent_again(steps), True)
 
 
 def _sent_by(parsed: ParsedSpan) -> list[dict[str, str]]:
@@ -304,7 +314,8 @@ def _new_text(given: Any, returned: Any, turn: Turn) -> str:
     new = (text for _, text in strings_in(returned) if text not in known)
     # What shows an object is no text, but a text may be JSON.
     said = {answer_in(text) or ("" if shows_object(text) else text.strip()) for text in new} - {""}
-    return said.pop() if len(said) == 1 else said_last(sorted(said), turn.told_calls)
+    is_only = len(said) == 1 and not any(is_status(text, turn.told_calls) for text in said)
+    return said.pop() if is_only else said_last(sorted(said), turn.told_calls)
 
 
 def _outermost(turn: Turn) -> list[ParsedSpan]:
@@ -330,7 +341,8 @@ def _input(parsed: ParsedSpan, words: Sequence[str]) -> Any:
         return parsed.question
     # The dialect reads what Python shows of objects; what is left after it holds no words.
     is_shown = isinstance(given, str) and given != parsed.question and not isinstance(given, Words)
-    return parsed.question if is_shown or not given else given
+    is_figures = isinstance(given, Mapping) and not (any(strings_in(given)) or messages_in(given))
+    return parsed.question if is_shown or is_figures or not given else given
 
 
 def asked_within(steps: Steps) -> list[str]:
@@ -360,6 +372,15 @@ def _is_sent(query: str, steps: Steps) -> bool:
 def _filled_in(steps: Steps) -> Any:
     filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
     return next(filled, None)
+
+
+def _sent_again(steps: Steps) -> str | None:
+    """The user's one line to the first model, if a later prompt has it within other words."""
+    models = [step for step in steps.models if step.messages and not step.is_within("tool")]
+    asked = next((one.words for step in models[:1] for one in step.messages if one.role == "user"), "")
+    later = (one.text for step in models[1:] for one in step.messages if one.role == "user")
+    is_again = bool(asked) and "\n" not in asked and any(asked in text != asked for text in later)
+    return asked if is_again else None
 
 
 def _sent(steps: Steps) -> Any:

@@ -196,7 +196,7 @@ class Turn:
         """The model calls as their spans tell them, before anything is assumed of one."""
         return [
             ModelCall(
-                prompts=tuple(message.text for message in parsed.messages if message.text),
+                prompts=() if self._repeats(parsed) else parsed.texts,
                 reply=parsed.answer,
                 arguments=parsed.arguments,
                 started=float(node.span.start),
@@ -204,6 +204,11 @@ class Turn:
             )
             for node, parsed in self.llms
         ]
+
+    def _repeats(self, parsed: ParsedSpan) -> bool:
+        """Whether a model's span tells what was asked in place of what the model was sent."""
+        near = self.seen("retrieval", "chain", "agent", "turn") if self.retrieves else ()
+        return any("" != parsed.question in (p.question.strip(), p.query.strip()) for _, p in near)
 
     @cached_property
     def llms(self) -> list[tuple[Node, ParsedSpan]]:
@@ -391,6 +396,5 @@ class Turn:
 
 def _tells_more(inner: ParsedSpan, outer: ParsedSpan) -> bool:
     """Whether a model call tells all that the one around it was sent, and more: instructions, passages."""
-    sent = "\n".join(message.text for message in inner.messages)
-    known = [message.text for message in outer.messages]
-    return len(sent) > len("\n".join(known)) and all(text in sent for text in known)
+    sent = "\n".join(inner.texts)
+    return len(sent) > len("\n".join(outer.texts)) and all(text in sent for text in outer.texts)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from steelyard.recording.building._steps import MOSTLY, size_of
+from steelyard.recording.building._steps import MOSTLY, is_telling, size_of
 from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,
@@ -48,6 +48,13 @@ def is_one_of_several(answer: str, texts: Sequence[str], calls: Sequence[ModelCa
     """Whether models said others of these texts, too, so that only time and length tell the answer."""
     said = _said(texts, calls)
     return answer in said and len(said) > 1
+
+
+def is_status(text: str, calls: Sequence[ModelCall]) -> bool:
+    """Whether a text of few words is no model's, although models said more: how a run ended."""
+    if is_telling(text) or not any(is_telling(call.reply) for call in calls):
+        return False
+    return not calls_behind(calls, text).known
 
 
 def is_material(text: str, beside: Iterable[Any], calls: Sequence[ModelCall]) -> bool:

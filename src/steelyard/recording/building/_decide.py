@@ -188,7 +188,12 @@ def _goes_on(text: str, prompts: Sequence[str]) -> bool:
         prompt[at + len(end) : at + len(end) + _LAST] for prompt in prompts if (at := prompt.find(end)) >= 0
     )
     # A passage that was left without a stop may be followed by anything but the rest of its sentence.
-    return any(rest.strip() if mark else rest.lstrip(" ")[:1].islower() for rest in rests)
+    return any(rest.strip() if mark else _goes_on_with(rest.lstrip(" ")) for rest in rests)
+
+
+def _goes_on_with(rest: str) -> bool:
+    """Whether what follows a text without a stop is of the same sentence, or its stop and the next one."""
+    return rest[:1].islower() or (rest[:2] == ". " and rest[2:].lstrip()[:1].isupper())
 
 
 def _has_room(prompt: str, texts: Sequence[str]) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.building._steps import WHOLLY, Step, Turn, is_telling, is_written, parts_of
-from steelyard.recording.provenance import ModelCall, find_passages, is_printed, plain
+from steelyard.recording.provenance import ModelCall, find_passages, is_printed, names_passages, plain
 from steelyard.recording.reading import (
     Message,
     attribute,
+    contexts_of,
     documents_in,
     is_question,
     messages_in,
@@ -275,10 +276,11 @@ def _add_told(made: LookUps, turn: Turn, named: Collection[str]) -> None:
 
 
 def _is_told(message: Message, named: Collection[str]) -> bool:
-    """Whether a message is what a tool returned that counts."""
-    if message.role != "tool" or not message.text or message.failed or _hands_over(message.tool):
+    """Whether a message is what a tool returned that counts, be it that it found nothing."""
+    if message.role != "tool" or message.failed or _hands_over(message.tool):
         return False
-    return not named or message.tool in named
+    is_read = bool(message.text) or message.result in ("", [], {})
+    return is_read and (not named or message.tool in named)
 
 
 def _brought(message: Message) -> Sequence[Context]:
@@ -308,3 +310,12 @@ def _told_before(turn: Turn) -> Iterator[Message]:
     """What stands before the user's last words, in what models were sent and in what the root returned."""
     for messages in (*(step.messages for step in turn.models), messages_in(turn.returned)):
         yield from messages[: len(messages) - len(since_last_asked(messages))]
+
+
+def rows_named(turn: Turn) -> Iterator[Context]:
+    """The rows that a final state holds under a name for passages, if no prompt shows which rows are."""
+    if any(call.prompts for call in turn.calls):
+        return
+    for name, value in (state_of(turn.returned) or {}).items():
+        if names_passages(str(name)) and isinstance(value, (list, tuple)):
+            yield from contexts_of(one for one in value if isinstance(one, Mapping))

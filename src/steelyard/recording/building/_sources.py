@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building._look_ups import LookUps, look_ups_of, told_again
+from steelyard.recording.building._look_ups import LookUps, look_ups_of, rows_named, told_again
 from steelyard.recording.building._steps import Step, Turn, is_telling, tells_nothing
 from steelyard.recording.provenance import (
     find_passages,
@@ -252,6 +252,7 @@ def _add_documents(made: Sources, turn: Turn, known: set[str]) -> None:
     for step in steps:
         made.made += _fresh(step.contexts or (), known, hop)
     made.kept = _fresh(documents_in(turn.returned, known=known), known, hop)
+    made.kept += _fresh(rows_named(turn), known, hop)
     if not made.found and not made.made:
         for result in _told_at_last(turn):
             made.made += _fresh(documents_in(result, known=known), known, hop)

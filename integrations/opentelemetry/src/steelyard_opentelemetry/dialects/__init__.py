@@ -45,6 +45,9 @@ def parse(span: Span) -> ParsedSpan | None:
     if found is not None and found.kind in ("retrieval", "chain") and _CACHE.search(span.name):
         # What a cache of answers finds is an earlier question, and no passage.
         return replace(found, kind="chain", documents=(), passing=(), empty=False)
+    if found is not None and found.kind == "retrieval" and not found.query:
+        # Convention or not, what was searched for stands under the same few names.
+        return replace(found, query=next(iter(own_questions(span)), ""))
     return found
 
 

@@ -117,7 +117,9 @@ def _step(
         return {}
     parts = {"answer": answer, "variables": _variables(told)}
     if kind == "llm":
-        return {**parts, "messages": sent, "passing": (given,) if isinstance(given, Mapping) else ()}
+        bare = given.strip() if isinstance(given, str) else ""
+        passing = (given,) if isinstance(given, Mapping) else ()
+        return {**parts, "messages": sent, "question": bare, "passing": passing}
     return {
         **parts,
         "question": question,

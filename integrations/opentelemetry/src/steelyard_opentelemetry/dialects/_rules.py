@@ -263,14 +263,15 @@ def _of_kind(rule: SpanRule, span: Span, given: Any, came: Any, asked: str, said
 
 def _of_model(rule: SpanRule, span: Span, given: Any, came: Any) -> dict[str, Any]:
     """What a model was sent, what its provider found for it, and what it called tools with."""
-    sent = rule.messages(_found(span, rule.sent)) if rule.sent else ()
-    sent = sent or rule.messages(given)
+    told = rule.messages(_found(span, rule.sent)) if rule.sent else ()
+    sent = told or rule.messages(given)
     system = decode(span.attributes.get(rule.system))
     if system and not isinstance(system, Broken):
         sent = (*messages_of([{"role": "system", "content": system}]), *sent)
     replied = _found(span, rule.replied) if rule.replied else None
     return {
         "messages": (*sent, *searched_by_provider(came)),
+        "question": given.strip() if isinstance(given, str) and not (told or system) else "",
         "arguments": arguments_of(came if replied is None else replied),
     }
 

@@ -210,9 +210,12 @@ def by_ranking(listed: object, ranking: object) -> tuple[Context, ...]:
 
 
 def last_reply(came: object) -> str:
-    """The last of a model's replies; one that was flattened may hold its parts as JSON."""
+    """The last of a model's replies; one that was flattened may hold its parts, or its own words, as JSON."""
     last = came[-1] if isinstance(came, list) and came else None
-    return answer_in(last["content"]) if isinstance(last, Mapping) and "content" in last else answer_in(came)
+    if not (isinstance(last, Mapping) and "content" in last):
+        return answer_in(came)
+    said = _parts(last["content"])
+    return answer_in(Words(said) if isinstance(said, str) else said)
 
 
 def asked_by_user(given: object) -> str:
