@@ -94,6 +94,13 @@ def filled(
     return asyncio.run(work.run()), judge, bad
 
 
+def test_turns_that_failed_are_left_out_by_name(tmp_path: Path) -> None:
+    said = ("ok", "error", "truncated", "cancelled")
+    found = [{**row, "status": status} for row, status in zip(rows(4), said, strict=True)]
+    counts, _, bad = filled(sources(parquet(tmp_path / "turns.parquet", found)), tmp_path / "s.db")
+    assert (counts.judged, counts.left_out, bad) == (2, {"status_error": 1, "status_cancelled": 1}, [])
+
+
 def test_the_same_turns_in_parquet_csv_and_lines_are_judged_once(tmp_path: Path) -> None:
     one = parquet(tmp_path / "turns.parquet", rows(10))
     two = tmp_path / "turns.csv"

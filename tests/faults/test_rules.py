@@ -115,6 +115,14 @@ def test_a_passage_that_was_retrieved_and_not_shown() -> None:
     assert (made.cause, made.stage, made.lost) == ("passage_lost", "", (0,))
 
 
+def test_a_passage_that_says_no_more_was_not_lost() -> None:
+    other = "Sourdough needs flour and water."
+    made = found(
+        turn(contexts=[FERRY], retrieved=[other, FERRY]), faithful(claim(False)), sufficient(0.0, 0.0)
+    )
+    assert (made.cause, made.lost) == ("outside_collection", ())
+
+
 def test_a_passage_that_several_steps_had_was_lost_after_the_last_of_them() -> None:
     had = (Context(text=FERRY), Context(text=PRICE))
     stages = (

@@ -180,6 +180,8 @@ def test_a_comparison_pairs_cases_and_cuts_slices() -> None:
     assert every.difference.value == pytest.approx(-0.3) and every.worse and even.difference.n == 4
     # Half of 2^-8 on either side, of which all cases have four fifths when a slice is there too.
     assert every.difference.p_value == pytest.approx(2**-8) and every.adjusted_p == pytest.approx(2**-8 / 0.8)
+    few = compare_runs(before, after, least=9)  # which slices have, and all cases need not
+    assert [one.slice for one in few.differences] == ["all cases"]
     assert found.only_second == ("new",) and "judges differ" in found.warnings[0]
     assert [side.case for side in found.changed] == ["c1", "c4", "c5"]
     assert not any(side.passes for side in found.changed)

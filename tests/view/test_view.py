@@ -172,6 +172,8 @@ async def test_a_conversation_is_shown_in_order_with_its_worst_turn_and_where_it
         ]
         listed = (await http.get("/turns?session=other")).text
         assert "of another" in listed and "question 1" not in listed
+        assert re.search(r'href="/turns\?" aria-label="Take away', listed)
+        assert '<a href="/turns" aria-current="page">' in listed
         assert (await http.get("/session?id=none")).status_code == 404
         assert (await http.get("/session")).status_code == 404
 

@@ -107,6 +107,8 @@ class TestAdaptiveConcurrency:
     def test_halves_once_for_a_round_of_failures_and_recovers(self) -> None:
         inner = Busy(*[limited() for _ in range(16)], seconds=0.002)
         judge = AdaptiveConcurrency(inner, most=16)
+        with pytest.raises(ConfigurationError, match="at least 1"):
+            AdaptiveConcurrency(inner, most=1, least=2)
 
         async def main() -> None:
             await ask(judge, 16)

@@ -49,7 +49,7 @@ def test_an_unsampled_span_still_gets_its_event(telemetry: Telemetry) -> None:
     ref = TraceRef(trace_id=TRACE.trace_id, span_id=TRACE.span_id, sampled=False)
     write(sink, make_evaluation("a", trace=ref))
     assert telemetry.spans.get_finished_spans() == ()
-    assert len(telemetry.events()) == 2
+    assert [log.log_record.trace_flags for log in telemetry.logs.get_finished_logs()] == [0, 0]
     assert sink.undelivered == {"span:scored_span_unsampled": 1}
 
 

@@ -211,6 +211,26 @@ def test_a_flush_keeps_its_time_and_tells_the_truth() -> None:
     holding.shutdown()
 
 
+def test_a_flush_waits_for_a_root_that_is_on_its_way(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, go, export = threading.Event(), threading.Event(), rig.exported.export
+
+    def slow(spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        left.set()
+        go.wait(60)
+        return export(spans)
+
+    ref = rig.turn()
+    monkeypatch.setattr(rig.exported, "export", slow)
+    passing = threading.Thread(target=rig.holding.attach, args=(scores(ref, 1.0),))
+    passing.start()
+    assert left.wait(60)
+    assert not rig.holding.force_flush(50)
+    go.set()
+    passing.join()
+    assert rig.holding.force_flush(60_000)
+    assert rig.names == ["docs", "rag"]
+
+
 def test_odd_objects_never_raise_where_they_end(rig: Rig) -> None:
     odd: Any = object()
     rig.holding.on_start(odd)
