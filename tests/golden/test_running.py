@@ -308,6 +308,5 @@ def test_an_empty_set_is_refused() -> None:
 def test_a_set_that_was_edited_and_cases_that_nobody_reviewed_are_said() -> None:
     cases = (Case(question="Who?", source="synthetic"), Case(question="When?"))
     run = run_golden(GoldenSet(cases=cases, declared_version="abc"), apps.stream, metrics=[])
-    assert [case.reviewed for case in run.cases] == [False, True]
     assert len(run.warnings) == 2
     assert "edited" in run.warnings[0] and "nobody has reviewed 1 of 2 cases" in run.warnings[1]

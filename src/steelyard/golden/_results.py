@@ -91,8 +91,6 @@ class CaseResult:
     """Who thought of it."""
     weight: float = 1.0
     """How many turns of production it stands for."""
-    reviewed: bool = True
-    """Whether somebody has looked at the case, or wrote it."""
     seconds: float = 0.0
     """How long the application took."""
 

@@ -264,7 +264,6 @@ class _Runner:
             kind=case.kind,
             source=case.source,
             weight=case.weight,
-            reviewed=case.source == "person" or case.reviewed_by is not None,
             seconds=turn.seconds,
         )
         self.results[case.id] = result

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard._internal.files import replace_file
-from steelyard._internal.typed import adapter
-from steelyard.errors import InvalidGoldenSet
+from steelyard._internal.typed import adapter, read
+from steelyard.errors import InvalidGoldenSet, InvalidRecord
 from steelyard.record import Context, Record
 
 Form = Literal["steelyard", "ragas", "deepeval"]
@@ -296,19 +296,15 @@ def case_to_dict(case: Case) -> dict[str, Any]:
 
 def case_from_dict(data: object, *, where: str = "case") -> Case:
     """Read a case; fields that it does not know are passed over."""
-    from pydantic import ValidationError
-
     if not isinstance(data, Mapping):
         raise InvalidGoldenSet(
             f"{where}: a case is a JSON object, not {type(data).__name__}; write one JSON object a line"
         )
     given = {name: value for name, value in data.items() if value is not None}
     try:
-        case: Case = adapter(Case).validate_python(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        path = ".".join(map(str, first["loc"]))
-        raise InvalidGoldenSet(f"{where}: {path!r}: {first['msg'].lower()}; correct that line") from None
+        case = read(Case, given, what="case")
+    except InvalidRecord as error:
+        raise InvalidGoldenSet(f"{where}: {error}; correct that line") from None
     if not case.question.strip():
         raise InvalidGoldenSet(f"{where}: a case needs a question")
     probability = case.inclusion_probability

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard.results._retention import Retention as Retention
-from steelyard.results._retention import prune as prune
 from steelyard.results._schema import plain_value as plain_value
 from steelyard.results._sqlite_file import check_folder as check_folder
 from steelyard.results._sqlite_file import connect_readonly as connect_readonly
@@ -19,6 +17,8 @@ from steelyard.results._sqlite_store import evaluation_of as evaluation_of
 from steelyard.results._sqlite_store import read_evaluations as read_evaluations
 from steelyard.results._table_sink import KnowsEarlierScores as KnowsEarlierScores
 from steelyard.results._table_sink import ObservedMonitor as ObservedMonitor
+from steelyard.results._table_sink import Retention as Retention
+from steelyard.results._table_sink import prune as prune
 
 if TYPE_CHECKING:
     from steelyard.results._postgres import PostgresStore as PostgresStore

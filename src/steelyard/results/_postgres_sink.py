@@ -23,9 +23,8 @@ from steelyard.results._postgres import (
     take_turns,
     write_evaluations,
 )
-from steelyard.results._retention import Pruned, Retention, oldest_beyond, retention_from
 from steelyard.results._schema import STORE_COUNTS, Execute
-from steelyard.results._table_sink import TablesSink
+from steelyard.results._table_sink import Pruned, Retention, TablesSink, oldest_beyond, retention_from
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.sinks")

@@ -15,7 +15,6 @@ from steelyard._internal.forks import FileConnection, transaction
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.results._retention import Pruned, Retention, oldest_beyond, retention_from
 from steelyard.results._schema import STORE_COUNTS, Execute
 from steelyard.results._sqlite_file import (
     MEMORY,
@@ -27,7 +26,7 @@ from steelyard.results._sqlite_file import (
     prepare,
     write_evaluation,
 )
-from steelyard.results._table_sink import TablesSink
+from steelyard.results._table_sink import Pruned, Retention, TablesSink, oldest_beyond, retention_from
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.sinks")

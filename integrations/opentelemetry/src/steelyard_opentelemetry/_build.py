@@ -10,9 +10,9 @@ from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import Origin, find_passages, is_intermediate_output, is_turn, sentence
 from steelyard.recording.reading import is_question
+from steelyard_opentelemetry._asked import asked_above
 from steelyard_opentelemetry._evidence import FoundPassages, evidence_of
 from steelyard_opentelemetry._joining import TENANT, USER, session_of
-from steelyard_opentelemetry._own_questions import asked_above
 from steelyard_opentelemetry._payload import loaded, squeezed
 from steelyard_opentelemetry._span import Node, Span
 from steelyard_opentelemetry._turn import EMPTY, Turn

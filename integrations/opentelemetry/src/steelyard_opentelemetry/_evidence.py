@@ -10,8 +10,8 @@ from steelyard.recording import unique
 from steelyard.recording.building import Sources, decide, guess, is_telling
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, Origin, find_passages, is_printed, names_passages, plain
+from steelyard_opentelemetry._asked import asked_on
 from steelyard_opentelemetry._documents import documents_in
-from steelyard_opentelemetry._own_questions import asked_on
 from steelyard_opentelemetry._span import Node, ParsedSpan
 from steelyard_opentelemetry._translate import ranked
 from steelyard_opentelemetry._turn import EMPTY, Turn

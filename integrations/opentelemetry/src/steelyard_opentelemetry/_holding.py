@@ -29,9 +29,8 @@ from steelyard.record import TraceRef
 from steelyard.recording import check_positive
 from steelyard.scores import Evaluation
 from steelyard.sinks import diagnosis_attributes, span_attributes
-from steelyard_opentelemetry._pending import HoldingCounts, PendingSpans
+from steelyard_opentelemetry._pending import HoldingCounts, PendingSpans, done_within
 from steelyard_opentelemetry._span import is_own
-from steelyard_opentelemetry._within import done_within
 from steelyard_opentelemetry.dialects import retrieves
 
 if TYPE_CHECKING:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,3 +159,23 @@ def _size(span: ReadableSpan) -> int:
     for event in span.events:
         values.extend((event.attributes or {}).values())
     return _OBJECTS + sum(len(value) if isinstance(value, str | tuple | bytes) else 8 for value in values)
+
+
+def done_within(deadline: float, work: Callable[[], bool]) -> bool:
+    """Do work on a thread of its own, which goes on if the time is up.
+
+    Args:
+        deadline: When to stop waiting, on the monotonic clock.
+        work: Says whether all of it is done.
+
+    Returns:
+        Whether all of it was done in time.
+    """
+    done: list[bool] = []
+    thread = threading.Thread(target=lambda: done.append(work()), name="steelyard-flush", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is shutting down
+        return work()
+    thread.join(max(0.0, deadline - time.monotonic()))
+    return bool(done and done[0])

@@ -33,8 +33,8 @@ from steelyard_opentelemetry._diagnosis import Diagnosis, DiagnosisTally
 from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry._hook import content_of
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
+from steelyard_opentelemetry._pending import done_within
 from steelyard_opentelemetry._span import from_sdk, is_own
-from steelyard_opentelemetry._within import done_within
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

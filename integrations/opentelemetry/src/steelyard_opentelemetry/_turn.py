@@ -17,10 +17,8 @@ from steelyard.recording.provenance import (
     is_intermediate_output,
 )
 from steelyard.recording.reading import asked_in, strings_in
-from steelyard_opentelemetry._cut import Cut, find_cut
-from steelyard_opentelemetry._followup_calls import drop_followup_calls
-from steelyard_opentelemetry._own_questions import asked_above
-from steelyard_opentelemetry._payload import answer_in, answer_in_form, loaded, squeezed
+from steelyard_opentelemetry._asked import asked_above, drop_followup_calls
+from steelyard_opentelemetry._payload import Cut, answer_in, answer_in_form, find_cut, loaded, squeezed
 from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 from steelyard_opentelemetry._translate import (
     asked_within,
