@@ -360,11 +360,12 @@ def test_a_bad_session_is_not_a_fall_and_what_is_known_of_it_is_kept(file: str) 
 def test_a_session_that_spans_months_is_one_piece_of_evidence(file: str) -> None:
     """One user's conversation goes wrong all summer, twice a day, beside others that are fine."""
     watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
-    told = []
+    turns = []
     for number in range(1_800):
         odd = number % 10 == 0
         turn = scored(number, 0.0 if odd else 0.95, session="old" if odd else f"s{number}")
-        told += watcher.take([turn.replace(happened_at=START + number * 4_320)])
+        turns.append(turn.replace(happened_at=START + number * 4_320))
+    told = [event for at in range(0, 1_800, 20) for event in watcher.take(turns[at : at + 20])]
     assert told == []
 
 

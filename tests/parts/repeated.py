@@ -53,6 +53,13 @@ PIECES = {
     "other days": "On {} May it was {} km. ",
 }
 """What comes again and again, by name; `{}` is the number of the piece."""
+TELLING = (
+    *("Chinese numerals", "one-letter sentences", "one endless hedge", "emoji", "Hebrew", "digits"),
+    *("grouped digits", "digits and commas", "brackets", "JSON objects", "quotes", "commas", "table", "tags"),
+    *("speakers", "assignments", "replies", "blank lines", "one letter", "other words", "other keys"),
+    "other denials",
+)
+"""The kinds of text that are always tried; all are with the slow tests."""
 
 
 def repeated(piece: str, length: int) -> str:

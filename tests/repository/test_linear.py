@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import gc
 import importlib
 import inspect
@@ -23,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from repeated import PIECES, repeated
+from repeated import PIECES, TELLING, repeated
 
 PACKAGES = ("steelyard", "steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry")
 SHORT, LONG = 2_000, 64_000
@@ -51,13 +52,8 @@ KNOWN = {
     "steelyard_opentelemetry._build.record_of",
 }
 """Some of those that it must find."""
-TELLING = (
-    *("Chinese numerals", "one-letter sentences", "one endless hedge", "emoji", "Hebrew", "digits"),
-    *("grouped digits", "digits and commas", "brackets", "JSON objects", "quotes", "commas", "table", "tags"),
-    *("speakers", "assignments", "replies", "blank lines", "one letter", "other words", "other keys"),
-    "other denials",
-)
-"""The kinds of text that are always tried; all are with the slow tests."""
+
+hints_of = functools.cache(typing.get_type_hints)
 
 
 class Unmakeable(Exception):
@@ -83,7 +79,7 @@ class Caller:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
-            kinds = typing.get_type_hints(inspect.unwrap(function))
+            kinds = hints_of(inspect.unwrap(function))
         except NameError as error:
             raise Unmakeable from error
         self._function = function
@@ -139,7 +135,7 @@ def made_of(kind: Any, text: str, depth: int = 0) -> Any:
 
 def _filled(kind: Any, text: str, depth: int) -> Any:
     """A dataclass with all fields that can be filled in."""
-    kinds, given, tried = typing.get_type_hints(kind), {}, {}
+    kinds, given, tried = hints_of(kind), {}, {}
     for field in dataclasses.fields(kind):
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if needed:

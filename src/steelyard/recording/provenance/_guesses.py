@@ -30,7 +30,7 @@ from steelyard.recording.provenance._words import finds_nothing, names_model, wo
 _LEAST = 4
 _TELLING = 8  # words of what is taken for material by the form of its marks alone
 _NOTHING = "[]{}()\"' \t\n"
-_GAP = re.compile(r"([^\n]{1,500})\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z")
+_GAP = re.compile(r"^([^\n]+)\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z", re.MULTILINE)
 """A line with nothing but blank lines below it, up to the label of the question."""
 _BULLETS = "-*\N{BULLET}"
 _AROUND = "\"'`*"
