@@ -22,14 +22,7 @@ from steelyard.golden._results import NOTHING_ASKED as NOTHING_ASKED
 from steelyard.golden._results import CaseResult, GateResult, MetricResult, Run, junit_xml, markdown_summary
 from steelyard.golden._run import arun_golden, run_golden
 from steelyard.golden._scores import assert_scores
-from steelyard.golden._set import (
-    Case,
-    GoldenSet,
-    Message,
-    diff,
-    golden_from,
-    golden_to,
-)
+from steelyard.golden._set import Case, GoldenSet, Message, diff, golden_from, golden_to
 
 __all__ = [
     "Case",

@@ -35,13 +35,7 @@ from steelyard.recording.provenance import (
     is_turn,
     plain,
 )
-from steelyard.recording.reading import (
-    contexts_of,
-    documents_in,
-    is_document,
-    since_last_asked,
-    strings_in,
-)
+from steelyard.recording.reading import contexts_of, documents_in, is_document, since_last_asked, strings_in
 from steelyard_langchain._extract import (
     answer_of,
     ends_in_tool_call,

@@ -43,13 +43,7 @@ from steelyard.recording.provenance import (
     sentence,
 )
 from steelyard.recording.reading import asked_in, is_question, strings_in
-from steelyard_llamaindex._extract import (
-    NO_ANSWER,
-    answer_of,
-    reply_of,
-    result_of,
-    trouble_of,
-)
+from steelyard_llamaindex._extract import NO_ANSWER, answer_of, reply_of, result_of, trouble_of
 from steelyard_llamaindex._translate import turn_of
 from steelyard_llamaindex._turn import Turn, unused
 

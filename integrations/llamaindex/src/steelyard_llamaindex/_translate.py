@@ -12,14 +12,7 @@ from steelyard.recording.building import Step, StepKind, is_telling, shown_inste
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, find_passages, plain, word_count
 from steelyard.recording.reading import asked_in, attribute, messages_in, number_of
-from steelyard_llamaindex._extract import (
-    answer_of,
-    fields_of,
-    nodes_of,
-    reply_of,
-    result_of,
-    texts_of,
-)
+from steelyard_llamaindex._extract import answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
 from steelyard_llamaindex._kinds import is_memory
 from steelyard_llamaindex._turn import Call, Turn, unused
 from steelyard_llamaindex._turn import Step as Span

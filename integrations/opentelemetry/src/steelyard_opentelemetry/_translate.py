@@ -22,14 +22,7 @@ from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
 from steelyard_opentelemetry._documents import documents_in, has_failed, merged, unwrapped
-from steelyard_opentelemetry._payload import (
-    Words,
-    answer_in,
-    answer_in_form,
-    decode,
-    loaded,
-    shows_object,
-)
+from steelyard_opentelemetry._payload import Words, answer_in, answer_in_form, decode, loaded, shows_object
 from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 
 if TYPE_CHECKING:

@@ -18,10 +18,7 @@ from steelyard._internal.threads import run_anywhere
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder
 from steelyard.results import connect_readonly
-from steelyard.stats import (
-    cluster,
-    name_clusters,
-)
+from steelyard.stats import cluster, name_clusters
 
 Stratum = Literal["failing", "uncertain", "rest"]
 

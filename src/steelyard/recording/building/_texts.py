@@ -30,13 +30,7 @@ from steelyard.recording.provenance import (
     plain,
     unescaped,
 )
-from steelyard.recording.reading import (
-    ANSWERS,
-    earlier_messages,
-    messages_in,
-    since_last_asked,
-    state_of,
-)
+from steelyard.recording.reading import ANSWERS, earlier_messages, messages_in, since_last_asked, state_of
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
 MUCH = 8  # words that no label has

@@ -14,12 +14,7 @@ from steelyard.recording.provenance._calls import (
     is_intermediate_output,
     is_score,
 )
-from steelyard.recording.provenance._evidence import (
-    MOST_PASSAGES,
-    MOST_PROMPT,
-    UNDECIDED,
-    PassageMatch,
-)
+from steelyard.recording.provenance._evidence import MOST_PASSAGES, MOST_PROMPT, UNDECIDED, PassageMatch
 from steelyard.recording.provenance._find import find_passages
 from steelyard.recording.provenance._notes import Note, sentence
 from steelyard.recording.provenance._words import holds_replies, plain, plain_line, word_count, words

@@ -17,13 +17,7 @@ from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry._documents import noted_in, retrieved_in
-from steelyard_opentelemetry._payload import (
-    Broken,
-    answer_in,
-    is_conversation,
-    is_empty,
-    question_in,
-)
+from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
 from steelyard_opentelemetry.dialects._shapes import json_value
 
