@@ -132,13 +132,18 @@ class DiagnosisTally:
 
 def diagnose(turn: Turn, found: FoundPassages | None = None) -> Diagnosis:
     """Say why a candidate is not a turn that can be judged."""
+    if not turn.parsed:  # as most spans are, of HTTP and databases
+        return _diagnosis(turn, "no_llm_spans", ADVICE["no_llm_spans"])
     found = evidence_of(turn) if found is None else found
     cause = next(cause for cause, holds in _IN_ORDER if holds(turn, found))
-    span = turn.root.span
     advice = (cause == "content_off" and _switch(turn, found)) or ADVICE[cause]
     told = ((node.parsed.dialect, node.span.scope) for node in turn.nodes if node.parsed)
     spoken = {name for one in told for name in (one[0], content_switch(*one)[0])}
-    advice = "; ".join((advice, *advice_of(spoken, cause)))
+    return _diagnosis(turn, cause, "; ".join((advice, *advice_of(spoken, cause))))
+
+
+def _diagnosis(turn: Turn, cause: Cause, advice: str) -> Diagnosis:
+    span = turn.root.span
     return Diagnosis(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -188,7 +193,6 @@ def _is_retrieval(turn: Turn) -> bool:
 
 
 _IN_ORDER: tuple[tuple[Cause, Callable[[Turn, FoundPassages], object]], ...] = (
-    ("no_llm_spans", lambda turn, _: not turn.parsed),
     ("content_off", lambda turn, found: _switch(turn, found) is not None),
     (
         "attributes_dropped",

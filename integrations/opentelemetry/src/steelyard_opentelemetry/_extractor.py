@@ -201,7 +201,9 @@ class TurnExtractor:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
         span = turn.root.span
         told = self._told.get(span.trace_id) or ()
-        if span.parent_id in told or self._told_before.hold(turn):
+        if not (told or turn.parsed):
+            reading.diagnoses.append(diagnose(turn))
+        elif span.parent_id in told or self._told_before.hold(turn):
             self.late += len(turn.nodes)
         elif turn.answer or turn.retrieves or not told:
             self._settle(turn, reading)

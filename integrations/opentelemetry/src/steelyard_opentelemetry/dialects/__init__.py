@@ -37,7 +37,9 @@ _CACHE = re.compile(
 
 def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
-    known = [parsed for dialect in DIALECTS if (parsed := dialect.parse(span)) is not None]
+    names = frozenset(span.attributes)
+    able = (dialect for dialect in DIALECTS if dialect.may_read(span, names))
+    known = [parsed for dialect in able if (parsed := dialect.parse(span)) is not None]
     if all(parsed.dialect == "genai" and _says_nothing(parsed) for parsed in known):
         # Unknown, or a span in the conventions whose content stands under a vendor's own names.
         known.extend(filter(None, (_generic.read(span),)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any
 
 from steelyard.record import Context, text_of
@@ -44,6 +45,24 @@ class Dialect:
     """
     scope_names: tuple[str, ...] = ()
     """Scopes that are known by their whole name."""
+
+    needs: frozenset[str] | None = field(init=False, repr=False)
+    """Attributes of which a span has at least one if a rule may fit it by these; None if any span may fit."""
+    needs_scope: tuple[str, ...] = field(init=False, repr=False)
+    """How the scopes begin of spans that rules without attributes may fit."""
+
+    def __post_init__(self) -> None:
+        bare = [rule for rule in self.rules if not (rule.where or rule.any_of)]
+        is_open = self.read is not None or not all(any(rule.scopes) or rule.events for rule in bare)
+        named = (rule.any_of if not rule.where else [next(iter(rule.where))] for rule in self.rules)
+        object.__setattr__(self, "needs", None if is_open else frozenset(chain.from_iterable(named)))
+        object.__setattr__(self, "needs_scope", tuple(one for rule in bare for one in rule.scopes if one))
+
+    def may_read(self, span: Span, names: Collection[str]) -> bool:
+        """Whether it is worth a look: most spans are of HTTP and databases, and there are many rules."""
+        if self.needs is None or span.events or not self.needs.isdisjoint(names):
+            return True
+        return span.scope.startswith(self.needs_scope)
 
     def parse(self, span: Span) -> ParsedSpan | None:
         """What the span says in this dialect; None where it speaks another."""
