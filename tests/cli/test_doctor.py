@@ -152,7 +152,8 @@ def test_spans_that_are_sent_are_told_until_so_many_turns_were_shown(tmp_path: P
     finally:
         watching.kill()
     assert watching.returncode == 0, errors
-    assert "turn 1  opentelemetry" in out and "1 turn shown; passages: known 1" in out
+    assert re.search("turn 1  opentelemetry [0-9a-f]{32} ok\n", out) and "passages    none" not in out
+    assert "1 turn shown; passages: known 1" in out
     for text in (QUESTION, *TEXTS, ANSWER):
         assert text in out
     assert "question    known" in out and "passage 1   known" in out

@@ -226,6 +226,11 @@ def test_the_plan_comes_near_to_what_is_sent() -> None:
 
 
 def test_documents_are_read_in_passages(tmp_path: Path) -> None:
+    with (tmp_path / "large.txt").open("wb") as large:
+        large.truncate(64 * 1024 * 1024 + 1)
+    with pytest.raises(ConfigurationError, match="larger than 64 MiB"):
+        read_passages(tmp_path)
+    (tmp_path / "large.txt").unlink()
     (tmp_path / "a.md").write_text(f"# Rooms\n\n{PASSAGES[0].text}\n\n# Empty\n\n## Short\n\nToo short.\n")
     (tmp_path / "b.txt").write_text(f"{PASSAGES[1].text}\n\n{PASSAGES[0].text * 9}")
     same = (PASSAGES[2].text, PASSAGES[2].text.upper())

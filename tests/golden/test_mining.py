@@ -261,6 +261,7 @@ def test_the_commands_mine_and_review(
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(keys))
     reviewed = steelyard("golden", "review", out, "--as", "Ada")
     assert reviewed.status == 0 and "6 cases to review, as Ada" in reviewed.out
+    assert "1 of 6" in reviewed.out and "4 of 6" in reviewed.out  # what is shown before it is decided
     again = GoldenSet.load(out)
     assert len(again) == 5 and len(again.unreviewed) == 3
     assert {case.metadata.get("label") for case in again if case.reviewed_by == "Ada"} == {"good", None}

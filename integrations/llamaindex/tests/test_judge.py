@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from llama_index.core import MockEmbedding
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, MessageRole
 from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, engine
 
 from steelyard.errors import ConfigurationError, JudgeError
@@ -65,6 +65,15 @@ def test_a_metric_is_scored(llm: Any) -> None:
     assert (score.status, score.value) == ("scored", 0.5)
     assert score.provenance is not None
     assert score.provenance.judge == f"llamaindex:{type(llm).__name__}"
+
+
+def test_a_judge_has_the_name_of_its_model() -> None:
+    class Named(Scripted):
+        @property
+        def metadata(self) -> LLMMetadata:
+            return LLMMetadata(model_name="tiny-1")
+
+    assert LlamaIndexJudge(Named()).name == "llamaindex:tiny-1"
 
 
 @pytest.mark.parametrize("raw", [None, {"usage": {"prompt_tokens": 100, "completion_tokens": 20}}])

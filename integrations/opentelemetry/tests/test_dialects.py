@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from otel_parts import ANSWER, QUESTION, SCORES, TEXTS, event, is_right, messages, oi, prompt, span
+from otel_parts import ANSWER, QUESTION, SCORES, TEXTS, documents, event, is_right, messages, oi, prompt, span
 
 from steelyard.record import Record
 from steelyard_opentelemetry import Span, read_spans
@@ -264,6 +264,14 @@ def test_openinference_constants_of_a_template_are_no_passages() -> None:
     sent = f"{tools}\n{TEXTS[0]}\n{QUESTION}"
     model = told("LLM", top, (3, 4), input__value=sent, output__value=ANSWER)
     assert [context.text for context in one([filled, model, top]).contexts] == [TEXTS[0]]
+
+
+def test_two_dialects_on_one_span_are_read_as_one() -> None:
+    top = told("CHAIN", None, (0, 9), input__value=QUESTION)
+    found = told("RETRIEVER", top, (1, 2), input__value=QUESTION, **documents())
+    said = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": messages(("assistant", ANSWER))}
+    model = told("LLM", top, (3, 4), input__value=prompt(), **said)
+    assert is_right(one([found, model, top]))
 
 
 def test_a_prompt_that_a_tool_wrote_is_no_passage() -> None:

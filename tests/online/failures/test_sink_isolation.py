@@ -94,9 +94,11 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
 
     class Blocks(MemorySink):
         calls = 0
+        threads: list[int] = []
 
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
             self.calls += 1
+            self.threads.append(threading.get_ident())
             if self.calls == 1:
                 release.wait(120)
             await super().write(evaluations)
@@ -111,6 +113,12 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
     assert (stats.sinks["blocks"].written, stats.sinks["memory"].written) == (1, 2)
     assert list(blocking.by_record) == ["second"]
     release.set()
+    until(lambda: "first" in blocking.by_record)
+    for number in range(20):
+        monitor.submit(turn(f"later {number}"))
+        finished(monitor, turns=3 + number)
+    # What was left behind ends, and takes nothing from the thread that went on.
+    assert blocking.threads[0] not in blocking.threads[1:]
 
 
 def test_a_sink_that_blocked_more_threads_than_it_may_works_again_once_they_return(
