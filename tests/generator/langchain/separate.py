@@ -18,7 +18,7 @@ from generator.langchain.chains import Input, answer, chain, looked_up, rewriter
 from generator.langchain.messages import FORMS, formed, read, spoken, written
 from generator.langchain.models import Speaker
 from generator.langchain.prompting import template
-from generator.langchain.retrievers import retriever, shown
+from generator.langchain.retrievers import retriever, shown, texts
 from generator.texts import JOINERS
 from generator.turns import Turn
 
@@ -69,14 +69,15 @@ def parts(choices: Choices) -> Application:
         return f"Make one answer of these.\n\nQuestion: {turn.question}\n\n{replies}"
 
     # In a batch the parts of several turns would be asked in one task.
-    return Application(steps=(*steps, Step(runnable=Speaker(role="answer"), given=joined)), batches=False)
+    answering = Step(runnable=Speaker(role="answer"), given=joined)
+    return Application(steps=(*steps, answering), batches=False, shows=all_found)
 
 
 def _asked_of(part: slice, choices: Choices) -> tuple[Step, Step]:
     join = JOINERS[choices["joining"]]
 
     def prompt(turn: Turn, docs: Any) -> str:
-        found = turn.came(join([text for text in shown(docs, turn) if text in turn.everything()[part]]))
+        found = turn.came(join(texts(docs)[part]))
         return f"Answer from this part alone.\n\n{found}\n\nQuestion: {turn.question}"
 
     look = retriever(choices.replace(retriever="base"))
