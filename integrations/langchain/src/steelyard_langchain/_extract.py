@@ -143,8 +143,7 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
 def without_queries(calls: Sequence[ModelCall], queries: Iterable[Any]) -> list[ModelCall]:
     """The model calls without those that replied with what was looked up then; the last one may answer."""
     asked = {query.strip() for query in queries if isinstance(query, str)}
-    last = len(calls) - 1
-    return [call for at, call in enumerate(calls) if at == last or call.reply.strip() not in asked]
+    return [*(call for call in calls[:-1] if call.reply.strip() not in asked), *calls[-1:]]
 
 
 def _fields_of(outputs: Any) -> Mapping[str, Any] | None:
@@ -226,8 +225,7 @@ def _replied(messages: list[Any], calls: Sequence[ModelCall] = ()) -> str:
 
 def _said_in(messages: list[Any]) -> list[str]:
     """What assistants said, in order."""
-    texts = (message_text(message) for message in messages if role_of(message) == "ai")
-    return [text for text in texts if text.strip()]
+    return [text for one in messages if role_of(one) == "ai" and (text := message_text(one)).strip()]
 
 
 def verdict_after(outputs: Any, answer: str) -> str:

@@ -78,9 +78,9 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
         notes = [*origin.notes, *notes, *_cut_short(origin, prompts)]
-        has_more = _is_widened(origin, turn, prompts, question) or _is_filled_beside(origin, turn, question)
-        notes += [MORE] * (has_more and MORE not in notes)
-        notes += _receipts(origin, sources)
+        has_more = _is_widened(origin, turn, prompts, question)
+        is_receipt = any(one.text in sources.look_ups.receipts for one in origin.contexts)
+        notes += [*[MORE] * (has_more and MORE not in notes), *[RECEIPT] * is_receipt]
         return _without_statements(replace(_without_copies(origin, sources), notes=tuple(notes)), turn)
     if (brought := _brought(trace)) is not None:
         return brought
@@ -116,10 +116,6 @@ def _without_statements(origin: Origin, turn: Turn) -> Origin:
     return replace(origin, contexts=tuple(left), notes=(*origin.notes, STATED))
 
 
-def _receipts(origin: Origin, sources: Sources) -> list[str]:
-    return [RECEIPT] * any(one.text in sources.look_ups.receipts for one in origin.contexts)
-
-
 def _is_widened(origin: Origin, turn: Turn, prompts: Sequence[str], question: str) -> bool:
     """Whether a prompt holds much beside the known passages: between them, or in a part with their name."""
     texts = [one.text for one in origin.contexts]
@@ -130,7 +126,7 @@ def _is_widened(origin: Origin, turn: Turn, prompts: Sequence[str], question: st
     known = [*map(plain, texts), *_replied(turn)]
     named = (part for one in roomy for part in guessed_passages(one, question))
     parts = (*_around(roomy, texts, question), *named)
-    return any(surrounds(plain(part), known) for part in parts)
+    return any(surrounds(plain(part), known) for part in parts) or _is_filled_beside(origin, turn, question)
 
 
 def _is_filled_beside(origin: Origin, turn: Turn, question: str) -> bool:
