@@ -30,7 +30,13 @@ from steelyard.recording.provenance import (
     plain,
     unescaped,
 )
-from steelyard.recording.reading import ANSWERS, earlier_messages, messages_in, since_last_asked, state_of
+from steelyard.recording.reading import (
+    ANSWERS,
+    earlier_messages,
+    messages_in,
+    since_last_asked,
+    state_of,
+)
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
 MUCH = 8  # words that no label has
@@ -84,6 +90,12 @@ class _Shown:
     def knows(self, text: str) -> bool:
         """Whether a text is made of known passages, or a part of one."""
         return any(other in text or text in other for other in self.known)
+
+    def joins(self, text: str) -> bool:
+        """Whether a text has a known passage and another one, each between blank lines."""
+        blocks = text.split("\n\n")
+        others = [one for one in blocks if is_telling(one) and not self.knows(plain(one))]
+        return bool(others) and any(plain(one) in self.known for one in blocks)
 
 
 def shown_texts(
@@ -175,7 +187,7 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
             continue
         if not shown.knows(text):
             able += [] if is_history(one.text) else [one]
-        elif surrounds(text, shown.known) and not is_history(one.text):
+        elif (surrounds(text, shown.known) or shown.joins(one.text)) and not is_history(one.text):
             has_more = has_more or any(text in prompt for prompt in shown.prompts)
     return able, has_more
 
