@@ -87,11 +87,8 @@ _ANYTHING = ("text", "content")
 ANSWER_KEYS = ("structured_response", *ANSWERS, *_ANYTHING)
 _FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
-    "user": "human",
-    "assistant": "ai",
-    "chatbot": "ai",
-    "AIMessageChunk": "ai",
-    "HumanMessageChunk": "human",
+    **{"user": "human", "HumanMessageChunk": "human"},
+    **{"assistant": "ai", "chatbot": "ai", "AIMessageChunk": "ai"},
 }
 
 

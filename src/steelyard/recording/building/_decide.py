@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from steelyard.record import Context, text_of
+from steelyard.record import Context, ContextsSource, text_of
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Turn, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._templates import TEMPLATES
@@ -145,9 +145,8 @@ def _is_filled_beside(origin: Origin, turn: Turn, question: str) -> bool:
 def _replied(turn: Turn) -> list[str]:
     """What models replied, whole and the texts in it: what a prompt shows of that, they brought there."""
     replies = (reply for call in (*turn.earlier, *turn.calls) for reply in call.replies)
-    return list(
-        {plain(text): None for reply in replies for text in json_strings(reply) if word_count(text) > 1}
-    )
+    texts = (text for reply in replies for text in json_strings(reply) if word_count(text) > 1)
+    return list(dict.fromkeys(map(plain, texts)))
 
 
 def _around(prompts: Iterable[str], texts: Sequence[str], question: str) -> Iterator[str]:
@@ -180,9 +179,7 @@ def _goes_on(text: str, prompts: Sequence[str]) -> bool:
         return False
     if mark and any(text in prompt for prompt in prompts):
         return False
-    rests = (
-        prompt[at + len(end) : at + len(end) + _LAST] for prompt in prompts if (at := prompt.find(end)) >= 0
-    )
+    rests = (prompt.partition(end)[2][:_LAST] for prompt in prompts)
     # A passage that was left without a stop may be followed by anything but the rest of its sentence.
     return any(rest.strip() if mark else _goes_on_with(rest.lstrip(" ")) for rest in rests)
 
@@ -230,9 +227,7 @@ def _may_be_passages(
     for text in texts:
         form = plain(text)
         is_asked = form in asked or asked in form or any(form in said for said in history)
-        if is_asked or is_history(text) or not is_telling(text):
-            continue
-        if not is_written(text, before):
+        if is_telling(text) and not (is_asked or is_history(text) or is_written(text, before)):
             found.append(text)
     return list(dict.fromkeys(found))
 
@@ -265,8 +260,7 @@ def _brought(trace: _Trace) -> Origin | None:
         every = unique(sources.found)
         more = every if len(every) > len(sources.reranked) else ()
         return replace(trace(sources.reranked), retrieved=more)
-    brought = sources.found or sources.reranked or sources.made
-    brought = brought or ([] if is_prompt_seen else sources.kept)
+    brought = sources.found or sources.reranked or sources.made or ([] if is_prompt_seen else sources.kept)
     return trace(brought) if brought else None
 
 
@@ -280,12 +274,9 @@ def _filled_in(origin: Origin, turn: Turn, *, question: str) -> Origin | None:
         return None
     before = [*turn.earlier, *turn.calls[: max(origin.calls.made)]]
     texts = _may_be_passages(turn, slots, before, question=question)
-    parts = (part.text for text in texts for part in parts_of(text))
-    contexts = tuple(Context(text=text, rank=rank, seen=1.0) for rank, text in enumerate(parts))
-    if not contexts:
-        return None  # passages that never change look like the template's own words
-    notes = tuple(note for note in origin.notes if not note.startswith("no_contexts"))
-    return replace(origin, contexts=contexts, contexts_source="in_prompt", notes=notes)
+    parts = [part.text for text in texts for part in parts_of(text)]
+    # Passages that never change look like the template's own words.
+    return _with_passages(origin, parts, "in_prompt", seen=1.0) if parts else None
 
 
 def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
@@ -371,11 +362,15 @@ def _cut(prompts: Iterable[str], question: str) -> list[str]:
 
 
 def _guessed(origin: Origin, texts: Iterable[str]) -> Origin:
-    contexts = tuple(Context(text=text, rank=rank) for rank, text in enumerate(texts))
-    notes = tuple(note for note in origin.notes if not note.startswith("no_contexts"))
-    return replace(
-        origin, contexts=contexts, contexts_source="guessed", notes=(*notes, sentence("contexts_guessed"))
-    )
+    return _with_passages(origin, texts, "guessed", sentence("contexts_guessed"))
+
+
+def _with_passages(
+    origin: Origin, texts: Iterable[str], source: ContextsSource, *notes: str, seen: float | None = None
+) -> Origin:
+    contexts = tuple(Context(text=text, rank=rank, seen=seen) for rank, text in enumerate(texts))
+    kept = (note for note in origin.notes if not note.startswith("no_contexts"))
+    return replace(origin, contexts=contexts, contexts_source=source, notes=(*kept, *notes))
 
 
 def _asked_last(origin: Origin, turn: Turn) -> Iterable[str]:

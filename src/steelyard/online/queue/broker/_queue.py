@@ -273,10 +273,8 @@ class BrokerQueue:
                 continue
             until = time.monotonic() + _MOVING
             # NATS knows what it has stored by its key, and the numbers of turns are others.
-            copies = [
-                Outgoing(key=f"-{message.seq}", body=message.body, sinks=[self._token(to)])
-                for message in messages
-            ]
+            sinks = [self._token(to)]
+            copies = [Outgoing(key=f"-{message.seq}", body=message.body, sinks=sinks) for message in messages]
             if to and not all(await self._connection.call(partial(self._broker.park, copies))):
                 await self._connection.call(partial(self._broker.give_back, messages, 0, postpone=False))
                 return moved
