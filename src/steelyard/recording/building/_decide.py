@@ -7,10 +7,18 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from steelyard.record import Context, ContextsSource, text_of
+from steelyard.recording.building._beside import (
+    MORE,
+    MUCH,
+    cut_short,
+    is_widened,
+    prompts_with_room,
+    surrounds,
+)
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Turn, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._templates import TEMPLATES
-from steelyard.recording.building._texts import MORE, MUCH, shown_texts, surrounds
+from steelyard.recording.building._texts import shown_texts
 from steelyard.recording.provenance import (
     ModelCall,
     Origin,
@@ -20,8 +28,6 @@ from steelyard.recording.provenance import (
     has_empty_place,
     is_history,
     is_intermediate_output,
-    is_spaceless,
-    json_strings,
     may_find_nothing,
     plain,
     sentence,
@@ -31,26 +37,12 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import earlier_messages, has_documents, passages_of, since_last_asked
 from steelyard.recording.reading._passages import unique
 
-_LONGEST_DIVIDED = 100_000  # characters
 RECEIPT = "contexts: a tool was told more than it returned, which may be no evidence; see tool_contexts"
 """Note of a text of a few words by which a tool may only have said that it did something."""
 STATED = "contexts: a few words stand where a look-up found nothing, and are not counted; see turn.contexts"
 """Note of a statement that nothing was found, in whatever language; it may tell something."""
-CUT = (
-    "contexts: a passage goes on in the prompt where the text that is known of it was cut; see turn.contexts"
-)
-"""Note of a passage of which only the beginning was told: a preview, say."""
-_ELLIPSES = ("...", "\u2026")
-_LAST = 40
-"""Characters of a passage by whose end it is found again."""
-_MOST_BETWEEN = 32
-"""Passages beside which other texts are looked for: each takes a search through the prompts."""
-_MOST_BEHIND = 1_000
-"""Characters behind a passage in which its line may go on."""
 _MOST_STATED = 12
 """Words of such a statement."""
-_LEAST_BESIDE = 0.3
-"""From this share of what the known passages take, the rest of a prompt may be their surroundings."""
 
 
 def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Origin:
@@ -77,11 +69,9 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     if texts:
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
-        notes = [*origin.notes, *notes, *_cut_short(origin, prompts)]
-        has_more = _is_widened(origin, turn, prompts, question)
-        is_receipt = any(one.text in sources.look_ups.receipts for one in origin.contexts)
-        notes += [*[MORE] * (has_more and MORE not in notes), *[RECEIPT] * is_receipt]
-        return _without_statements(replace(_without_copies(origin, sources), notes=tuple(notes)), turn)
+        notes += _doubts(origin, turn, sources, prompts, question)
+        origin = replace(origin, notes=tuple(dict.fromkeys((*origin.notes, *notes))))
+        return _without_statements(_without_copies(origin, sources), turn)
     if (brought := _brought(trace)) is not None:
         return brought
     nothing = trace(())
@@ -93,6 +83,19 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     if texts and (shown := trace(texts)).contexts_source == "in_prompt":
         return shown
     return _from_template(nothing, turn, question=question, doubtful=doubtful)
+
+
+def _doubts(
+    origin: Origin, turn: Turn, sources: Sources, prompts: Sequence[str], question: str
+) -> Iterator[str]:
+    """Notes on passages that a prompt shows: that it shows more, or that a tool may have told nothing."""
+    known = [one.text for one in origin.contexts]
+    yield from cut_short(known, prompts)
+    roomy = prompts_with_room(known, prompts)
+    if roomy and (is_widened(known, roomy, turn, question) or _is_filled_beside(origin, turn, question)):
+        yield MORE
+    if any(text in sources.look_ups.receipts for text in known):
+        yield RECEIPT
 
 
 def _say_nothing(shown: Sequence[Context], turn: Turn, sources: Sources) -> bool:
@@ -116,19 +119,6 @@ def _without_statements(origin: Origin, turn: Turn) -> Origin:
     return replace(origin, contexts=tuple(left), notes=(*origin.notes, STATED))
 
 
-def _is_widened(origin: Origin, turn: Turn, prompts: Sequence[str], question: str) -> bool:
-    """Whether a prompt holds much beside the known passages: between them, or in a part with their name."""
-    texts = [one.text for one in origin.contexts]
-    roomy = [prompt for prompt in prompts if len(prompt) <= _LONGEST_DIVIDED and _has_room(prompt, texts)]
-    # Passages that are written in another form may have it all around them, too.
-    if not roomy or not all(any(text in prompt for prompt in prompts) for text in texts):
-        return False
-    known = [*map(plain, texts), *_replied(turn)]
-    named = (part for one in roomy for part in guessed_passages(one, question))
-    parts = (*_around(roomy, texts, question), *named)
-    return any(surrounds(plain(part), known) for part in parts) or _is_filled_beside(origin, turn, question)
-
-
 def _is_filled_beside(origin: Origin, turn: Turn, question: str) -> bool:
     """Whether the answer's template, once it is learnt, was filled in with more than the known passages."""
     filled = _filled_in(origin, turn, question=question)
@@ -140,59 +130,6 @@ def _is_filled_beside(origin: Origin, turn: Turn, question: str) -> bool:
         or (word_count(text) >= MUCH and not any(seen.found for seen in find_passages(known, [text])))
         for text in beside
     )
-
-
-def _replied(turn: Turn) -> list[str]:
-    """What models replied, whole and the texts in it: what a prompt shows of that, they brought there."""
-    replies = (reply for call in (*turn.earlier, *turn.calls) for reply in call.replies)
-    texts = (text for reply in replies for text in json_strings(reply) if word_count(text) > 1)
-    return list(dict.fromkeys(map(plain, texts)))
-
-
-def _around(prompts: Iterable[str], texts: Sequence[str], question: str) -> Iterator[str]:
-    """What stands from the first known passage of each prompt to the end of the last, and behind it."""
-    for prompt in prompts if len(texts) <= _MOST_BETWEEN else ():
-        found = sorted((at, at + len(text)) for text in texts if (at := prompt.find(text)) >= 0)
-        end = max((end for _, end in found), default=0)
-        more = _on_its_line(prompt[end : end + _MOST_BEHIND], question) if found else ""
-        if more or len(found) > 1:
-            yield prompt[found[0][0] : end + len(more)]
-
-
-def _on_its_line(rest: str, question: str) -> str:
-    """The words that go on behind a passage in its line, up to the question: no marks, no labels."""
-    line = rest.split("\n", 1)[0].split(question or "\n", 1)[0]
-    words = line.lstrip(".!?,;")
-    return line if words[:1] == " " and words.lstrip()[:1].isalnum() else ""
-
-
-def _cut_short(origin: Origin, prompts: Sequence[str]) -> list[str]:
-    return [CUT] * any(_goes_on(one.text, prompts) for one in origin.contexts[:_MOST_BETWEEN])
-
-
-def _goes_on(text: str, prompts: Sequence[str]) -> bool:
-    """Whether a prompt shows how a text goes on: where its mark says that it was cut, or within a word."""
-    text = text.rstrip()
-    mark = next((mark for mark in _ELLIPSES if text.endswith(mark)), "")
-    end = text[: len(text) - len(mark)][-_LAST:]
-    if not end.strip() or not (mark or (end[-1].isalnum() and not is_spaceless(end[-1]))):
-        return False
-    if mark and any(text in prompt for prompt in prompts):
-        return False
-    rests = (prompt.partition(end)[2][:_LAST] for prompt in prompts)
-    # A passage that was left without a stop may be followed by anything but the rest of its sentence.
-    return any(rest.strip() if mark else _goes_on_with(rest.lstrip(" ")) for rest in rests)
-
-
-def _goes_on_with(rest: str) -> bool:
-    """Whether what follows a text without a stop is of the same sentence, or its stop and the next one."""
-    return rest[:1].islower() or (rest[:2] == ". " and rest[2:].lstrip()[:1].isupper())
-
-
-def _has_room(prompt: str, texts: Sequence[str]) -> bool:
-    """Whether much may stand beside the passages it holds: mostly the rest is a few lines of a template."""
-    size = sum(len(text) for text in set(texts) if text in prompt)
-    return size > 0 and len(prompt) - size >= _LEAST_BESIDE * size
 
 
 def _from_template(origin: Origin, turn: Turn, *, question: str, doubtful: bool) -> Origin:

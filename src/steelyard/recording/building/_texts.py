@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from steelyard.record import Context
+from steelyard.recording.building._beside import MORE, surrounds
 from steelyard.recording.building._sources import PUT_IN, Sources, Text
 from steelyard.recording.building._steps import (
     MOSTLY,
@@ -39,10 +40,6 @@ from steelyard.recording.reading import (
 )
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
-MUCH = 8  # words that no label has
-_MUCH_SHARE = 0.4
-MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
-"""Note of a prompt that shows more than the known passages: a window around them, a neighbour, a parent."""
 _GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"
 
 _PUT_IN = "contexts: a message that code wrote in the user's place counts as one; see turn.contexts"
@@ -289,45 +286,6 @@ def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:
     if asked not in text:
         return False
     return not any(text in prompt and asked in prompt.replace(text, " ", 1) for prompt in prompts)
-
-
-def surrounds(text: str, known: Sequence[str]) -> bool:
-    """Whether a text that holds known passages says much besides: a window around them, say.
-
-    Labels repeat each other, and say little beside what they stand before.
-
-    Args:
-        text: The text, as `plain` writes it.
-        known: The passages, as `plain` writes them.
-    """
-    inside, rest = _parted(text, known)
-    more = set(rest.split())
-    if not inside or len(more) < MUCH:
-        return False
-    told = {word for one in inside for word in one.split()}
-    return len(more - told) >= max(MUCH, _MUCH_SHARE * len(told))
-
-
-def _parted(text: str, known: Sequence[str]) -> tuple[list[str], str]:
-    """The known passages that a text holds, and the rest of it."""
-    inside: list[str] = []
-    between: list[str] = []
-    others: list[str] = []
-    end = 0
-    # Mostly they stand there in their order, and one search through the text finds them all.
-    for one in filter(None, known):
-        at = text.find(one, end)
-        if at < 0:
-            others.append(one)
-            continue
-        inside.append(one)
-        between.append(text[end:at])
-        end = at + len(one)
-    rest = " ".join((*between, text[end:]))
-    held = [one for one in others if one in text]
-    for one in sorted((*inside, *held), key=len, reverse=True) if others else ():
-        rest = rest.replace(one, " ")
-    return inside + held, rest
 
 
 def _not_written(turn: Turn, texts: Sequence[Text], sources: Sources) -> list[Text]:

@@ -1,0 +1,144 @@
+"""What a prompt shows beside the passages that are known: between them, around them, behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from steelyard.recording.building._steps import Turn
+from steelyard.recording.provenance import (
+    guessed_passages,
+    is_spaceless,
+    json_strings,
+    plain,
+    word_count,
+)
+
+_LONGEST = 100_000  # characters
+MUCH = 8
+"""Words that no label has."""
+_MUCH_SHARE = 0.4
+MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
+"""Note of a prompt that shows more than the known passages: a window around them, a neighbour, a parent."""
+CUT = (
+    "contexts: a passage goes on in the prompt where the text that is known of it was cut; see turn.contexts"
+)
+"""Note of a passage of which only the beginning was told: a preview, say."""
+_ELLIPSES = ("...", "\u2026")
+_LAST = 40
+"""Characters of a passage by whose end it is found again."""
+_MOST_BETWEEN = 32
+"""Passages beside which other texts are looked for: each takes a search through the prompts."""
+_MOST_BEHIND = 1_000
+"""Characters behind a passage in which its line may go on."""
+_LEAST_BESIDE = 0.3
+"""From this share of what the known passages take, the rest of a prompt may be their surroundings."""
+
+
+def prompts_with_room(texts: Sequence[str], prompts: Sequence[str]) -> list[str]:
+    """The prompts in which much may stand beside the known passages; none if some are in another form there.
+
+    Those may have it all around them, too.
+    """
+    roomy = [prompt for prompt in prompts if len(prompt) <= _LONGEST and _has_room(prompt, texts)]
+    return roomy if roomy and all(any(text in prompt for prompt in prompts) for text in texts) else []
+
+
+def is_widened(texts: Sequence[str], roomy: Sequence[str], turn: Turn, question: str) -> bool:
+    """Whether prompts hold much beside the known passages: between them, or in a part with their name."""
+    known = [*map(plain, texts), *_replied(turn)]
+    named = (part for one in roomy for part in guessed_passages(one, question))
+    parts = (*_around(roomy, texts, question), *named)
+    return any(surrounds(plain(part), known) for part in parts)
+
+
+def surrounds(text: str, known: Sequence[str]) -> bool:
+    """Whether a text that holds known passages says much besides: a window around them, say.
+
+    Labels repeat each other, and say little beside what they stand before.
+
+    Args:
+        text: The text, as `plain` writes it.
+        known: The passages, as `plain` writes them.
+    """
+    inside, rest = _parted(text, known)
+    more = set(rest.split())
+    if not inside or len(more) < MUCH:
+        return False
+    told = {word for one in inside for word in one.split()}
+    return len(more - told) >= max(MUCH, _MUCH_SHARE * len(told))
+
+
+def _parted(text: str, known: Sequence[str]) -> tuple[list[str], str]:
+    """The known passages that a text holds, and the rest of it."""
+    inside: list[str] = []
+    between: list[str] = []
+    others: list[str] = []
+    end = 0
+    # Mostly they stand there in their order, and one search through the text finds them all.
+    for one in filter(None, known):
+        at = text.find(one, end)
+        if at < 0:
+            others.append(one)
+            continue
+        inside.append(one)
+        between.append(text[end:at])
+        end = at + len(one)
+    rest = " ".join((*between, text[end:]))
+    held = [one for one in others if one in text]
+    for one in sorted((*inside, *held), key=len, reverse=True) if others else ():
+        rest = rest.replace(one, " ")
+    return inside + held, rest
+
+
+def _replied(turn: Turn) -> list[str]:
+    """What models replied, whole and the texts in it: what a prompt shows of that, they brought there."""
+    replies = (reply for call in (*turn.earlier, *turn.calls) for reply in call.replies)
+    texts = (text for reply in replies for text in json_strings(reply) if word_count(text) > 1)
+    return list(dict.fromkeys(map(plain, texts)))
+
+
+def _around(prompts: Iterable[str], texts: Sequence[str], question: str) -> Iterator[str]:
+    """What stands from the first known passage of each prompt to the end of the last, and behind it."""
+    for prompt in prompts if len(texts) <= _MOST_BETWEEN else ():
+        found = sorted((at, at + len(text)) for text in texts if (at := prompt.find(text)) >= 0)
+        end = max((end for _, end in found), default=0)
+        more = _on_its_line(prompt[end : end + _MOST_BEHIND], question) if found else ""
+        if more or len(found) > 1:
+            yield prompt[found[0][0] : end + len(more)]
+
+
+def _on_its_line(rest: str, question: str) -> str:
+    """The words that go on behind a passage in its line, up to the question: no marks, no labels."""
+    line = rest.split("\n", 1)[0].split(question or "\n", 1)[0]
+    words = line.lstrip(".!?,;")
+    return line if words[:1] == " " and words.lstrip()[:1].isalnum() else ""
+
+
+def cut_short(texts: Sequence[str], prompts: Sequence[str]) -> list[str]:
+    """The note, if a prompt shows how one of the known passages goes on."""
+    return [CUT] * any(_goes_on(text, prompts) for text in texts[:_MOST_BETWEEN])
+
+
+def _goes_on(text: str, prompts: Sequence[str]) -> bool:
+    """Whether a prompt shows how a text goes on: where its mark says that it was cut, or within a word."""
+    text = text.rstrip()
+    mark = next((mark for mark in _ELLIPSES if text.endswith(mark)), "")
+    end = text[: len(text) - len(mark)][-_LAST:]
+    if not end.strip() or not (mark or (end[-1].isalnum() and not is_spaceless(end[-1]))):
+        return False
+    if mark and any(text in prompt for prompt in prompts):
+        return False
+    rests = (prompt.partition(end)[2][:_LAST] for prompt in prompts)
+    # A passage that was left without a stop may be followed by anything but the rest of its sentence.
+    return any(rest.strip() if mark else _goes_on_with(rest.lstrip(" ")) for rest in rests)
+
+
+def _goes_on_with(rest: str) -> bool:
+    """Whether what follows a text without a stop is of the same sentence, or its stop and the next one."""
+    return rest[:1].islower() or (rest[:2] == ". " and rest[2:].lstrip()[:1].isupper())
+
+
+def _has_room(prompt: str, texts: Sequence[str]) -> bool:
+    """Whether much may stand beside the passages it holds: mostly the rest is a few lines of a template."""
+    size = sum(len(text) for text in set(texts) if text in prompt)
+    return size > 0 and len(prompt) - size >= _LEAST_BESIDE * size
