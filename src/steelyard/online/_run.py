@@ -124,10 +124,10 @@ class MonitorRun:
         self._notifier.close()
         if left := self.inbox.abandon():
             # Nobody reads the counts of a process that has ended.
-            told = (
-                "turns given up because time ran out at the end: %d; raise exit_timeout, or use a spool file"
+            _log.warning(
+                "turns given up because time ran out at the end: %d; raise exit_timeout, or use a spool file",
+                left,
             )
-            _log.warning(told, left)
         return left
 
     def dismiss(self) -> None:
