@@ -23,7 +23,14 @@ from steelyard_opentelemetry._build import is_judgeable, record_of
 from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry._evidence import evidence_of, follow
 from steelyard_opentelemetry._grouping import Candidates, candidates_in
-from steelyard_opentelemetry._joining import WaitingPieces, is_before, is_certain, root_of, used_by
+from steelyard_opentelemetry._joining import (
+    WaitingPieces,
+    is_before,
+    is_certain,
+    replied_to,
+    root_of,
+    used_by,
+)
 from steelyard_opentelemetry._remembered import EarlierCalls, TurnDeduplicator, is_call, turn_key
 from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry._turn import Turn
@@ -75,6 +82,8 @@ class TurnExtractor:
         self._retrieval_parts = WaitingPieces()
         self._calls = WaitingPieces()
         self._held = WaitingPieces()
+        self._joined = WaitingPieces()
+        """Turns whose answers a call by itself may join to one: of files, of chapters, of indexes."""
         self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
         self._earlier = EarlierCalls()
         self._told_before = TurnDeduplicator()
@@ -174,6 +183,10 @@ class TurnExtractor:
                 if not (is_due or len(waiting) > self._most):
                     break
                 self._leftover(waiting.take(oldest), reading)
+        while (oldest := self._joined.oldest) is not None and (
+            now - oldest.root.span.end > self._patience or len(self._joined) > self._most
+        ):
+            self._joined.take(oldest)
         return reading
 
     def close(self) -> Extraction:
@@ -235,12 +248,16 @@ class TurnExtractor:
             if piece.retrieves and id(piece) not in is_whole:
                 self._retrieval_parts.add(piece)
                 continue
-            parts = self._retrieval_parts_of(piece) if piece.prompts and not piece.retrieves else []
-            if parts:
+            if parts := self._retrieval_parts_of(piece):
                 for part in parts:
                     self._retrieval_parts.take(part)
                 root = piece.root if id(piece) in is_whole else root_of(piece, parts)
                 joined.append(Turn.of(root, [*parts, piece]))
+                self._joined.add(joined[-1])
+            elif answered := self._answered_in_parts(piece):
+                # One turn, whether or not what it came to is told.
+                joined = [one for one in joined if one not in answered]
+                joined.append(Turn.of(piece.root, [*answered, piece]))
             else:
                 (alone if id(piece) in is_whole else left).append(piece)
         return alone, joined, left
@@ -251,7 +268,7 @@ class TurnExtractor:
         An explicit link is enough. A trace or a session may hold several turns, so that the prompt has to
         hold the documents too, or at least the query.
         """
-        related = self._retrieval_parts.related(piece)
+        related = _related(self._retrieval_parts, piece)
         certain = [part for part in related if is_certain(part, piece)]
         if certain:
             return certain
@@ -259,6 +276,16 @@ class TurnExtractor:
         timely = [part for part in related if is_before(part, piece, self._patience)]
         found = {part.question: part for part in used_by(timely, piece)}
         return list(found.values())
+
+    def _answered_in_parts(self, piece: Turn) -> list[Turn]:
+        """The turns that were asked the same, if a model call's prompt shows what several of them replied."""
+        related = _related(self._joined, piece)
+        return replied_to([one for one in related if is_before(one, piece, self._patience)], piece)
+
+
+def _related(waiting: WaitingPieces, piece: Turn) -> list[Turn]:
+    """The pieces that a model call which looked up nothing itself may belong to."""
+    return waiting.related(piece) if piece.prompts and not piece.retrieves else []
 
 
 def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:

@@ -198,6 +198,26 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
     return used[::-1]
 
 
+def replied_to(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
+    """The turns that were asked one question which a model call's prompt holds beside their several replies.
+
+    A conversation holds what was asked and said before, whoever is asked now.
+
+    Args:
+        parts: Turns that looked something up, in the order in which they began.
+        piece: The model call.
+    """
+    if piece.in_conversation:
+        return []
+    prompts = squeezed(" ".join(piece.prompts))
+    replies: dict[str, dict[str, Turn]] = {}
+    for part in parts:
+        question, answer = squeezed(part.question), squeezed(part.answer)
+        if all(len(text.split()) >= _FEWEST_WORDS and text in prompts for text in (question, answer)):
+            replies.setdefault(question, {})[answer] = part
+    return [part for told in replies.values() if len(told) > 1 for part in told.values()]
+
+
 def _shown(texts: Sequence[str], prompts: Sequence[str]) -> set[str]:
     pairs = zip(texts, find_passages(texts, prompts), strict=True)
     return {text for text, sighting in pairs if sighting.found and reaches(text, prompts)}

@@ -294,11 +294,18 @@ class Turn:
         """The last reply of those that may be answers."""
         last = max(self.answering, key=lambda found: found[0].span.end, default=None)
         form = self._form(last[0].span.end if last else 0)
-        if form or last is None:
+        if form or last is None or self._is_passed_on(*last):
             return form
         # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
         reasoned = _REASONED.match(last[1].answer)
         return reasoned[1].strip() if reasoned else last[1].answer
+
+    def _is_passed_on(self, node: Node, parsed: ParsedSpan) -> bool:
+        """Whether a later call was shown a reply, and no span tells what it made of it."""
+        reply = squeezed(parsed.answer)
+        later = (one for at, one in self.seen("llm") if at.span.start >= node.span.end)
+        silent = (one for one in later if not (one.answer or one.arguments))
+        return any(reply in squeezed(text) for one in silent for text in one.texts)
 
     def _form(self, since: int) -> str:
         """The answer in a form that a model filled in last, after which no tool ran."""
