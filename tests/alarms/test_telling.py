@@ -6,9 +6,11 @@ import asyncio
 import logging
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -186,10 +188,19 @@ def test_what_was_not_told_is_told_after_a_restart(tmp_path: Path, ear: Ear) -> 
 def test_a_watcher_that_sleeps_tells_what_comes(
     tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    asleep = threading.Semaphore(0)
+
+    class Bed(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            asleep.release()
+            return super().wait(timeout)
+
     monkeypatch.setattr("steelyard.alarms._watcher._LONGEST_SLEEP", 3600.0)
+    monkeypatch.setattr("steelyard.alarms._watcher.threading", SimpleNamespace(Event=Bed))
     watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
     watcher.start()
     for turns in (FALL, [scored(number, 1.0) for number in range(60, 160)]):
+        assert asleep.acquire(timeout=SHOWS_SOON)
         watcher.take(turns)
         assert ear.came.acquire(timeout=SHOWS_SOON)
     watcher.close()
