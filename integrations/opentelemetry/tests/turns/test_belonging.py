@@ -69,33 +69,6 @@ def test_pieces_below_a_server_span_are_one_turn() -> None:
     assert record.metadata["dialects"] == ["genai", "openinference"]
 
 
-@pytest.mark.parametrize("answer", ["Both say that Skagen comes first.", ""])
-def test_a_call_that_joins_what_was_answered_of_parts_is_the_turn(answer: str) -> None:
-    """If no span tells what it came to, a part's answer is not taken for it."""
-    server = span("POST /ask", at=(0, 9))
-    said = ("By the first file it is Skagen.", "By the second file it is Skagen too.")
-
-    def call(text: str, reply: str, at: int) -> Span:
-        told = {"input.messages": messages(("user", text)), "output.messages": messages(("assistant", reply))}
-        attributes = {"gen_ai.operation.name": "chat"} | {f"gen_ai.{name}": one for name, one in told.items()}
-        return span("chat", server, at=(at, at + 0.5), attributes=attributes)
-
-    spans = [server, call(f"Join these.\nQuestion: {QUESTION}\n1. {said[0]}\n2. {said[1]}", answer, 6)]
-    for at, (text, reply) in enumerate(zip(TEXTS, said, strict=False)):
-        found = oi("RETRIEVER", input__value=QUESTION, **documents((text,)))
-        spans += [
-            span("find", server, at=(2 * at + 1, 2 * at + 1.5), attributes=found),
-            call(f"Of this file alone: {text}\nQuestion: {QUESTION}", reply, 2 * at + 2),
-        ]
-    reading = read_spans(spans)
-    if answer:
-        [record] = reading.records
-        assert (record.question, record.answer) == (QUESTION, answer)
-        assert [one.text for one in record.contexts or ()] == list(TEXTS[:2])
-    else:
-        assert not reading.records and causes(reading) == ["no_answer"]
-
-
 def test_a_turn_whose_root_never_ended() -> None:
     retriever, model, _ = rag_turn(parent=None)
     spans = [replace(retriever, parent_id="00000000000000aa"), replace(model, parent_id="00000000000000bb")]
