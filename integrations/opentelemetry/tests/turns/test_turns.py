@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from otel_parts import (
@@ -172,25 +173,31 @@ def test_what_is_not_marked_is_found_below() -> None:
     assert is_right(one([marked, *rag_turn(question="something else", parent=marked)]))
 
 
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("answer", ["Both say that Skagen comes first.", ""])
-def test_a_call_that_joins_what_was_answered_of_parts_is_the_turn(answer: str) -> None:
-    """If no span tells what it came to, a part's answer is not taken for it."""
+def test_a_call_that_joins_what_was_answered_of_parts_is_the_turn(answer: str, apart: bool) -> None:
+    """Below one span, or each in a trace; where none tells its reply, a part's is not taken for it."""
     server = span("POST /ask", at=(0, 9))
     said = ("By the first file it is Skagen.", "By the second file it is Skagen too.")
 
+    def step(name: str, at: float, attributes: dict[str, Any]) -> Span:
+        if not apart:
+            return span(name, server, at=(at, at + 0.5), attributes=attributes)
+        named = {**attributes, "session.id": "9f86d081884c7d65"}
+        return span(name, trace=f"{int(at):032x}", at=(at, at + 0.5), attributes=named)
+
     def call(text: str, reply: str, at: int) -> Span:
         told = {"input.messages": messages(("user", text)), "output.messages": messages(("assistant", reply))}
-        attributes = {"gen_ai.operation.name": "chat"} | {f"gen_ai.{name}": one for name, one in told.items()}
-        return span("chat", server, at=(at, at + 0.5), attributes=attributes)
+        return step(
+            "chat", at, {"gen_ai.operation.name": "chat", **{f"gen_ai.{name}": told[name] for name in told}}
+        )
 
-    spans = [server, call(f"Join these.\nQuestion: {QUESTION}\n1. {said[0]}\n2. {said[1]}", answer, 6)]
+    spans = [call(f"Join these.\nQuestion: {QUESTION}\n1. {said[0]}\n2. {said[1]}", answer, 6)]
     for at, (text, reply) in enumerate(zip(TEXTS, said, strict=False)):
         found = oi("RETRIEVER", input__value=QUESTION, **documents((text,)))
-        spans += [
-            span("find", server, at=(2 * at + 1, 2 * at + 1.5), attributes=found),
-            call(f"Of this file alone: {text}\nQuestion: {QUESTION}", reply, 2 * at + 2),
-        ]
-    reading = read_spans(spans)
+        asking = call(f"Of this file alone: {text}\nQuestion: {QUESTION}", reply, 2 * at + 2)
+        spans += [step("find", 2 * at + 1, found), asking]
+    reading = read_spans(spans if apart else [server, *spans])
     if answer:
         [record] = reading.records
         assert (record.question, record.answer) == (QUESTION, answer)
