@@ -573,6 +573,28 @@ def test_what_was_learnt_from_another_judge_is_never_applied(
     assert "is not applied to 'cheap' and 'other'" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["old", "cheap"])
+def test_what_another_screen_found_while_turns_waited_teaches_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 1.0)
+    spool, path, away, sink = tmp_path / "s.db", tmp_path / "screen.json", JudgeThatIsAway(), MemorySink()
+    old = ScriptedJudge(signalled_screen().script, name=name)
+    first = Monitor(metrics=FAITHFUL, judge=away.judge, screen=old, sinks=[sink], spool=spool)
+    for number in range(200):
+        first.submit(numbered(number))
+    until(lambda: len(away.refused) == 200)
+    first.close(timeout=0)
+    screen, judge, file = signalled_screen(), judge_of(4), str(path)
+    again = Monitor(
+        metrics=FAITHFUL, judge=judge, screen=screen, sinks=[sink], spool=spool, screen_file=file
+    )
+    again.start()
+    until(lambda: len(sink.evaluations) == 200)
+    again.close()
+    assert path.exists() == (name == "cheap")
+
+
 def test_a_map_that_does_not_help_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "screen.json"
     turns = learn(path, judge=judge_of(), screen=unsure_screen())

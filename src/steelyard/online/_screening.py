@@ -76,10 +76,10 @@ class School:
         seen = {score.metric: score for score in evaluation.screen if score.value is not None}
         for score in evaluation.scores:
             screen = seen.get(score.metric)
-            # Another judge's verdicts, or another screen's findings, would teach something else.
             if screen is None or score.value is None:
                 continue
-            if (made_by(screen.provenance), made_by(score.provenance)) != (self._screen, self._judge):
+            # What another screen found, while the turn waited for its judge, would teach something else.
+            if made_by(screen.provenance) != self._screen:
                 continue
             lessons = self._lessons[score.metric]
             lessons.append(

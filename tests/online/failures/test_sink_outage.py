@@ -320,6 +320,31 @@ def test_without_a_spool_a_result_whose_trace_has_not_come_is_refused_by_name() 
     assert (counts.written, counts.refused, counts.lost) == (2, {"trace_not_found": 1}, 0)
 
 
+def test_a_sink_is_not_asked_all_the_time_about_a_result_whose_trace_has_not_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.online._sink_writer._LATE_PAUSE", 3600.0)
+    for pause in ("_LOOK", "_AGAIN"):
+        monkeypatch.setattr(f"steelyard.online._delivery.{pause}", 0.01)
+    asked: Counter[str] = Counter()
+
+    class Knows(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            asked.update(one.record_id for one in evaluations)
+            if any(one.record_id == "early" for one in evaluations):
+                raise SinkError("there is no such trace", cause="trace_not_found")
+            await super().write(evaluations)
+
+    monitor = Monitor(metrics=[], sinks=[sink := Knows()], spool=tmp_path / "s.db")
+    monitor.submit(turn("early"))
+    until(lambda: monitor.stats().spool is not None and check_spool(monitor.stats()).waiting == {"memory": 1})
+    for number in range(10):
+        monitor.submit(turn(str(number)))
+        until(lambda: len(sink.evaluations) > number)  # noqa: B023
+    monitor.close(0)
+    assert asked["early"] == 1
+
+
 def test_failures_of_an_outage_do_not_count_against_a_result_that_fails_alone_later(tmp_path: Path) -> None:
     began, judged = threading.Event(), threading.Event()
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, check_spool, finish, kind_judge, turn
+from online.helpers import FAITHFUL, check_spool, finish, kind_judge, traced, turn
 from servers import NatsServer, free_port
+from sinks.vendor_server import VendorServer
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online.queue._turns import Selected
 from steelyard.record import Context, Record
@@ -48,6 +49,17 @@ def test_a_worker_judges_what_is_on_the_broker_and_leaves(nats_server: NatsServe
     assert "jsonl:results.jsonl: 5 written, 0 waiting, 0 lost" in said
     lines = (tmp_path / "results.jsonl").read_text().splitlines()
     assert {json.loads(line)["record_id"] for line in lines} == {"0", "1", "2", "3", "4"}
+
+
+def test_with_once_a_worker_leaves_no_result_that_a_sink_takes_after_a_while(tmp_path: Path) -> None:
+    settings = SpoolSettings(path=tmp_path / "turns.db", evaluate=False)
+    application = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=settings)
+    finish(application, [traced(1)])
+    application.close()
+    with VendorServer(lambda _: (503 if len(server.requests) <= 5 else 200, {})) as server:
+        variables = {"STEELYARD_SINKS": "phoenix", "PHOENIX_COLLECTOR_ENDPOINT": server.url}
+        _, said = worker(tmp_path, "--once", "--spool", "turns.db", **variables).communicate(timeout=150)
+    assert "phoenix: 1 written, 0 waiting, 0 lost" in said, said
 
 
 def test_a_worker_waits_for_a_broker_that_is_not_there_and_hides_its_password(tmp_path: Path) -> None:

@@ -195,6 +195,19 @@ def test_ten_thousand_roots_are_held_and_no_more() -> None:
     assert len({span.context.span_id for span in spans if span.context}) == 10_050
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_a_held_root_is_found_by_its_trace_however_many_came_and_went(held: bool) -> None:
+    rig = Rig(max_hold=300, select=lambda span: held or span.name == "rag")
+    trace_id = rig.turn().trace_id
+    for _ in range(10_000):
+        with rig.tracer.start_as_current_span("GET /") as other:
+            pass
+        assert rig.holding.attach(scores(ref_of(other))) == held
+    assert rig.holding.attach(scores(TraceRef(trace_id=trace_id, span_id=f"{1:016x}")))
+    assert "rag" in rig.names
+    rig.provider.shutdown()
+
+
 def test_large_roots_are_bounded_by_bytes() -> None:
     rig = Rig(max_bytes=1_000_000)
     for _ in range(40):

@@ -91,7 +91,6 @@ class AmqpBroker:
             await self._connection.declare("dead", self._connection.bound)
 
     async def publish(self, turns: Sequence[Outgoing]) -> list[Stored | None]:
-        _ = self._connection.channel
         return list(await asyncio.gather(*map(self._publish_turn, turns)))
 
     async def park(self, results: Sequence[Outgoing]) -> list[bool]:
@@ -110,7 +109,6 @@ class AmqpBroker:
                 async with asyncio.timeout(_LINGER):
                     found = [await self._coming.get()]
             except TimeoutError:
-                _ = self._connection.channel  # no turn and a broken connection look the same
                 return []
             if self._coming.empty():
                 await asyncio.sleep(_BURST)  # the rest of a burst is on its way
