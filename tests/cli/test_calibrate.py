@@ -124,6 +124,12 @@ def test_claims_of_a_metric_are_labelled_one_by_one(
     ]
 
 
+def test_a_turn_whose_texts_are_not_stored_is_not_asked_about(steelyard: Steelyard, tmp_path: Path) -> None:
+    write(tmp_path / "s.db", made(1, 0.5).replace(record=None))
+    done = steelyard("label", "--db", tmp_path / "s.db")
+    assert (done.status, done.err) == (0, "") and "stored 0 labels" in done.out
+
+
 def test_a_metric_that_is_not_there_is_named(steelyard: Steelyard, tmp_path: Path) -> None:
     db, _ = written(tmp_path, 2)
     failed = steelyard("label", "--db", db, "-m", "nonsense")

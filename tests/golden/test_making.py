@@ -218,6 +218,17 @@ def test_cases_of_a_request_that_fails_are_rejected_by_its_cause() -> None:
     assert sum(n for why, n in made.rejected.items() if why.startswith("judge: ")) > 0
 
 
+def test_a_case_stands_where_only_the_request_without_its_passages_failed() -> None:
+    class Odd(Model):
+        def __call__(self, request: Received) -> object:
+            assert request.schema is not None
+            closed = "known" in request.schema["$defs"]["one"]["properties"]
+            return "no reply" if closed else super().__call__(request)
+
+    made = make_with(Odd(), n=4)
+    assert len(made.golden) == 4 and not made.rejected
+
+
 def test_the_plan_comes_near_to_what_is_sent() -> None:
     planned = plan(PASSAGES, n=20)
     made = make_with(Model(), n=20)

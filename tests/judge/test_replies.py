@@ -62,6 +62,7 @@ def value_of(answer: Answer | None) -> Any:
         (json.dumps({"answers": REPLY}), True),
         ('{"q1": {"verdict": "Yes"}}', True),
         ('{"q1": true}', True),
+        ('```json\n["q1": true}\n```', None),
         # Truncated within q1, in many ways: nothing.
         ('{"q1": {"reason": "r", "context": 1, "verdict": tr', None),
         ('{"q1": {"reason": "r", "context": 1, "verdict": true', None),

@@ -82,7 +82,14 @@ def test_a_search_in_a_block_belongs_to_it(receiver: Receiver) -> None:
 
 
 def test_a_class_that_is_made_later_is_watched_and_errors_stay_its_own(receiver: Receiver) -> None:
-    handler = CallbackHandler(receiver)
+    class Heard(CallbackHandler):
+        failed: list[str] = []  # noqa: RUF012 - of this test alone
+
+        def on_retriever_error(self, error: BaseException, **kwargs: Any) -> None:
+            self.failed.append(type(error).__name__)
+            super().on_retriever_error(error, **kwargs)
+
+    handler = Heard(receiver)
 
     class Broken(InMemoryVectorStore):
         def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
@@ -94,7 +101,7 @@ def test_a_class_that_is_made_later_is_watched_and_errors_stay_its_own(receiver:
         return says(ANSWER).invoke(prompt_of(filled().similarity_search(question)))
 
     RunnableLambda(answer).invoke(QUESTION, {"callbacks": [handler]})
-    assert len(receiver.record.contexts) == 2
+    assert len(receiver.record.contexts) == 2 and handler.failed == ["LookupError"]
 
 
 def test_other_handlers_see_no_difference() -> None:

@@ -162,9 +162,9 @@ def look_closer(
     Of each metric 12,000 scores are looked at, spread over the whole time if there are more. If nothing is
     wrong, anything is told in one of twenty looks at most.
     """
-    if turns is None and any(one.screen for one in metrics):
+    if turns is None:
         turns = reader.screened(scope, limit=_SCREENED)
-    looked = _looked(reader, scope, metrics, turns or {})
+    looked = _looked(reader, scope, metrics, turns)
     found = findings_of(looked)
     is_local = any(one.judge.startswith("local") and not one.calibrated for one in reader.made(scope))
     named = {(one.metric, name) for one in found for name in one.names}

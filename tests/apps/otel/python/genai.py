@@ -97,9 +97,20 @@ def function_made_of_a_prompt() -> Trace:
     return trace
 
 
-def _called(trace: Trace, sent: Sequence[object], reply: object) -> Any:
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def adk_passages_in_the_instructions() -> Trace:
+    """An instruction of the kit is filled in with passages, and nothing tells who found them."""
+    trace = Trace("gcp.vertex.agent")
+    told = f"Answer from these.\n\n<context>\n{joined()}\n</context>"
+    with trace.span("invocation"), trace.span("invoke_agent m", {"gen_ai.operation.name": "invoke_agent"}):
+        with _called(trace, [_part(QUESTION)], _part(ANSWER, "model"), told):
+            pass
+    return trace
+
+
+def _called(trace: Trace, sent: Sequence[object], reply: object, told_first: str = "Be brief.") -> Any:
     model = {"gen_ai.system": "gcp.vertex.agent", "gen_ai.request.model": "small-model"}
-    request = {"model": "small-model", "config": {"system_instruction": "Be brief."}, "contents": sent}
+    request = {"model": "small-model", "config": {"system_instruction": told_first}, "contents": sent}
     told = {"gcp.vertex.agent.llm_request": compact(request)}
     return trace.span(
         "call_llm", {**model, **told, "gcp.vertex.agent.llm_response": compact({"content": reply})}
