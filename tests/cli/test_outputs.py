@@ -7,20 +7,34 @@ difference is part of what is reviewed.
 from __future__ import annotations
 
 import html
+import io
 import json
 import os
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
+from rich.console import Console
 from starlette.testclient import TestClient
 
 from cli.running import Steelyard
+from filled import Makers, filled
 from report.parts import by_judge, results, screened_traffic, turn
+from steelyard.alarms import AlarmEvent
 from steelyard.cli.commands._demo import write_fortnight
-from steelyard.golden import Case, GoldenSet
+from steelyard.golden import Case, GoldenSet, Run, junit_xml, markdown_summary
+from steelyard.report import explain_verdict, print_figures, render_html
+from steelyard.report.figures import FindingFigure, MetricFigure, ReportFigures, WorstTurns
+from steelyard.report.lights import cause_words, change_words, deploy_words, what_words
+from steelyard.report.turn import verdict_words
 from steelyard.results import open_labels
 from steelyard.results.labels import Label, LabelValue
+from steelyard.scores import Evidence, Usage, Verdict
+from steelyard.stats import Difference, Estimate
 from steelyard.view import app
 
 KEPT = Path(__file__).parent / "outputs"
@@ -117,9 +131,81 @@ def test_a_command_says_what_it_said(
     check(name, f"{found.status}\n{found.out}\n{found.err}")
 
 
+def words_of(page: str) -> str:
+    text = re.sub(r"(?s)<(script|style|svg).*?</\1>|<[^>]*>", " ", page)
+    return re.sub(r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", html.unescape(text)))
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_shows_what_it_showed(path: str, stored: Path) -> None:
     page = TestClient(app(stored / "steelyard.db"), base_url="http://127.0.0.1").get(path)
-    text = re.sub(r"(?s)<(script|style|svg).*?</\1>|<[^>]*>", " ", page.text)
-    words = re.sub(r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", html.unescape(text)))
-    check("page_" + (re.sub(r"\W+", "_", path).strip("_") or "overview"), f"{page.status_code}\n{words}")
+    name = "page_" + (re.sub(r"\W+", "_", path).strip("_") or "overview")
+    check(name, f"{page.status_code}\n{words_of(page.text)}")
+
+
+def estimate(draw: Random) -> Estimate:
+    low, value, high = sorted(round(draw.random(), 3) for _ in range(3))
+    return Estimate(value=value, low=low, high=high, n=draw.choice([5, 30, 2000]), effective_n=4.5)
+
+
+def difference(draw: Random) -> Difference:
+    first, second, margin = draw.random(), draw.random(), draw.random() / 2
+    ends = {"low": second - first - margin, "high": second - first + margin}
+    return Difference(first=first, second=second, value=second - first, n=draw.choice([5, 200]), **ends)
+
+
+def worst(draw: Random) -> WorstTurns:
+    turns = tuple(turn(draw.randint(1, 99), round(draw.random(), 2)) for _ in range(2))
+    return WorstTurns(metric="faithfulness", turns=turns)
+
+
+def on_a_terminal(figures: ReportFigures) -> str:
+    console = Console(file=io.StringIO(), width=110)
+    print_figures(console, figures)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def on_a_page(figures: ReportFigures) -> str:
+    of_each = tuple(WorstTurns(metric=one.metric, turns=()) for one in figures.metrics)
+    return words_of(render_html(replace(figures, worst=of_each, by=figures.by or "version")))
+
+
+def evidence(draw: Random) -> Evidence:
+    notes = {"missing_numbers": ["12"], "missing_names": ["Ann", "Bo"], "negation_flip": True}
+    return Evidence(notes={name: notes[name] for name in draw.sample(sorted(notes), draw.randint(0, 2))})
+
+
+def of_a_verdict(verdict: Verdict) -> str:
+    return f"{verdict_words(verdict)}: {explain_verdict(verdict)}"
+
+
+def of_an_alarm(event: AlarmEvent) -> str:
+    plain = event.to_dict()
+    told = [plain.pop("text"), json.dumps(event.to_slack()), *(f"{name}: {plain[name]}" for name in plain)]
+    return "\n".join(told)
+
+
+MAKERS: Makers = {
+    Estimate: estimate,
+    Difference: difference,
+    Evidence: evidence,
+    WorstTurns: worst,
+    Usage: lambda _: Usage(),
+}
+TOLD: dict[str, tuple[type, int, Callable[[Any], str]]] = {
+    "figures": (ReportFigures, 4, on_a_terminal),
+    "figures_page": (ReportFigures, 3, on_a_page),
+    "findings": (FindingFigure, 16, lambda one: f"{what_words(one)} {cause_words(one)} {deploy_words(one)}"),
+    "changes": (MetricFigure, 12, change_words),
+    "verdicts": (Verdict, 40, of_a_verdict),
+    "run": (Run, 4, markdown_summary),
+    "run_junit": (Run, 4, junit_xml),
+    "alarms": (AlarmEvent, 5, of_an_alarm),
+}
+"""Values of which each field is anything, how many of them, and what is said of one."""
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_figures_of_any_kind_say_is_what_they_said(name: str) -> None:
+    kind, count, said = TOLD[name]
+    check(f"any_{name}", "\n".join(said(filled(kind, Random(seed), MAKERS)) for seed in range(count)))

@@ -132,7 +132,8 @@ def describe_agreement(found: PeopleFigure) -> str:
     if found.people is not None:
         parts.append(f"kappa among people {_range(found.people)}")
     if found.contradictory:
-        parts.append(f"{found.contradictory:,} turns left out because people differ")
+        turns = "1 turn" if found.contradictory == 1 else f"{found.contradictory:,} turns"
+        parts.append(f"{turns} left out because people differ")
     return "; ".join(parts)
 
 
