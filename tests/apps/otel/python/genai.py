@@ -102,9 +102,8 @@ def adk_passages_in_the_instructions() -> Trace:
     """An instruction of the kit is filled in with passages, and nothing tells who found them."""
     trace = Trace("gcp.vertex.agent")
     told = f"Answer from these.\n\n<context>\n{joined()}\n</context>"
-    with trace.span("invocation"), trace.span("invoke_agent m", {"gen_ai.operation.name": "invoke_agent"}):
-        with _called(trace, [_part(QUESTION)], _part(ANSWER, "model"), told):
-            pass
+    with trace.span("invocation"), _called(trace, [_part(QUESTION)], _part(ANSWER, "model"), told):
+        pass
     return trace
 
 
