@@ -586,9 +586,7 @@ def test_what_another_screen_found_while_turns_waited_teaches_nothing(
     until(lambda: len(away.refused) == 200)
     first.close(timeout=0)
     screen, judge, file = signalled_screen(), judge_of(4), str(path)
-    again = Monitor(
-        metrics=FAITHFUL, judge=judge, screen=screen, sinks=[sink], spool=spool, screen_file=file
-    )
+    again = Monitor(metrics=FAITHFUL, judge=judge, screen=screen, sinks=[sink], spool=spool, screen_file=file)
     again.start()
     until(lambda: len(sink.evaluations) == 200)
     again.close()

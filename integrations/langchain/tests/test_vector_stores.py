@@ -83,7 +83,7 @@ def test_a_search_in_a_block_belongs_to_it(receiver: Receiver) -> None:
 
 def test_a_class_that_is_made_later_is_watched_and_errors_stay_its_own(receiver: Receiver) -> None:
     class Heard(CallbackHandler):
-        failed: list[str] = []  # noqa: RUF012 - of this test alone
+        failed: list[str] = []
 
         def on_retriever_error(self, error: BaseException, **kwargs: Any) -> None:
             self.failed.append(type(error).__name__)
