@@ -39,10 +39,13 @@ JSON = {"content-type": "application/json"}
 _SCOPE = "openinference.instrumentation.langchain"
 
 
-def turn_spans(*, question: str = QUESTION, answer: str = ANSWER, shown: str = "") -> list[ReadableSpan]:
+def turn_spans(
+    *, question: str = QUESTION, answer: str = ANSWER, shown: str = "", session: str = ""
+) -> list[ReadableSpan]:
     """The spans of one turn in the order in which they end: retriever, model, chain.
 
-    Where something else than the answer is shown to the user, by a chain around them, that comes last.
+    Where something else than the answer is shown to the user, by a chain around them, that comes last. The
+    model's span alone names the session, if there is one.
     """
     kept = InMemorySpanExporter()
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
@@ -65,6 +68,8 @@ def turn_spans(*, question: str = QUESTION, answer: str = ANSWER, shown: str = "
             model.set_attribute("llm.input_messages.0.message.content", prompt)
             model.set_attribute("llm.output_messages.0.message.role", "assistant")
             model.set_attribute("llm.output_messages.0.message.content", answer)
+            if session:
+                model.set_attribute("gen_ai.conversation.id", session)
     provider.shutdown()
     return list(kept.get_finished_spans())
 

@@ -8,6 +8,7 @@ import signal
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -47,16 +48,21 @@ def test_turns_sent_by_the_real_exporter_and_as_json_are_scored(tmp_path: Path) 
     assert set(scored(tmp_path).values()) == {QUESTION, "Which country is Paris in?"}
 
 
-def test_spans_that_name_no_session_are_given_that_of_their_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", ["", "ours"])
+def test_turns_whose_spans_name_no_session_are_given_that_of_their_request(
+    tmp_path: Path, named: str
+) -> None:
     with serving(tmp_path, *SOON) as endpoint:
         for number, encoded in enumerate((protobuf, otlp_json)):
             kind = (PROTOBUF, JSON)[number]
-            spans = turn_spans(question=f"Question {number} of two?")
+            spans = turn_spans(
+                question=f"Question {number} of two?", session=f"{named}{number}" if named else ""
+            )
             assert endpoint.post(encoded(spans), {**kind, "x-session-id": f"s{number}"}).status == 200
         until(lambda: len(scored(tmp_path)) == 2)
     with closing(open_results(str(tmp_path / "steelyard.db"))) as results:
         for number in range(2):
-            (row,) = results.turns(TurnFilter(session=f"s{number}"))
+            (row,) = results.turns(TurnFilter(session=f"{named or 's'}{number}"))
             assert row.question == f"Question {number} of two?"
 
 

@@ -55,7 +55,7 @@ class SpanReader(Protocol[_Export]):
     """Reads requests, answers them, and puts turns together; `take` and what follows run in one thread."""
 
     def read(self, body: bytes, *, is_json: bool, signal: Signal, session: str) -> _Export:
-        """Take a request apart by trace; spans that name no session are given this one."""
+        """Take a request apart by trace; turns whose spans name no session are given this one."""
 
     def success(self, export: _Export, *, is_json: bool) -> bytes:
         """The body that answers a request whose spans or log records are safe."""

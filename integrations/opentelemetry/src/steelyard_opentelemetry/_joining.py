@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
@@ -26,6 +26,8 @@ SESSION = (
     *("langsmith.trace.session_id", "spring.ai.chat.client.conversation.id"),
 )
 """Attributes that name a session or a conversation."""
+REQUEST_SESSION = "steelyard.session"
+"""The session that a request of the collector named: it counts if no span of the turn names one."""
 _CONVERSATION = re.compile(r"(?:^|[._-])(?:session|conversation|thread|chat)[._-]?id$", re.IGNORECASE)
 """How other attributes end that name one: `copilot_chat.chat_session_id`, `threadId` below a prefix."""
 _OF_THE_SYSTEM = ("thread.id", "db.session.id")
@@ -37,7 +39,7 @@ USER = (
 """Attributes that name who asked."""
 TENANT = ("tenant.id", "tenant", "traceloop.association.properties.tenant_id")
 """Attributes that name whose data it is."""
-_SHARED = (*SESSION, "request.id", "http.request.id", "gen_ai.request.id")
+_SHARED = (*SESSION, REQUEST_SESSION, "request.id", "http.request.id", "gen_ai.request.id")
 _CERTAIN = (TURN, "gen_ai.response.id")
 _MOST_RELATED = 64
 _RANDOM = 16
@@ -96,6 +98,7 @@ def session_of(piece: Turn) -> str | None:
     for name in SESSION:
         if found := next(filter(None, (attributes.get(name) for attributes in every)), None):
             return str(found)
+    request = (value for attributes in every if (value := attributes.get(REQUEST_SESSION)))
     named = (
         value
         for attributes in every
@@ -105,7 +108,7 @@ def session_of(piece: Turn) -> str | None:
         and isinstance(value, (str, int))
         and value
     )
-    return next(map(str, named), None)
+    return next(map(str, chain(named, request)), None)
 
 
 def is_certain(piece: Turn, other: Turn) -> bool:
@@ -117,7 +120,7 @@ def is_certain(piece: Turn, other: Turn) -> bool:
 
 def _differ(piece: Turn, other: Turn) -> bool:
     """Whether two pieces name different sessions, users or tenants."""
-    for names in (SESSION, USER, TENANT):
+    for names in (SESSION, (REQUEST_SESSION,), USER, TENANT):
         mine, theirs = _values(piece, names), _values(other, names)
         if mine and theirs and mine.isdisjoint(theirs):
             return True

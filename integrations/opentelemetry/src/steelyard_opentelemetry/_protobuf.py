@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -23,12 +23,12 @@ from steelyard_opentelemetry._span import Event, Span, is_own, is_remote, servic
 _FAILED = 2
 
 
-def cut(body: bytes, *, session: tuple[Collection[str], str]) -> tuple[dict[str, bytes], int, int]:
+def cut(body: bytes, *, session: tuple[str, str]) -> tuple[dict[str, bytes], int, int]:
     """Take a request's spans apart by trace.
 
     Args:
         body: The request's body.
-        session: The attributes that name a session, and what spans without one are given as the first.
+        session: The attribute that every span is given, and its value; none if that is empty.
 
     Returns:
         What `spans_in` reads, by trace id; how many spans it is, and how many were refused.
@@ -50,14 +50,10 @@ def cut(body: bytes, *, session: tuple[Collection[str], str]) -> tuple[dict[str,
                         resource=block.resource
                     )
                     places[trace_id] = part.scope_spans.add(scope=scoped.scope).spans
-                _name_session(span, *session)
+                if session[1]:
+                    span.attributes.add(key=session[0]).value.string_value = session[1]
                 places[trace_id].append(span)
     return {trace_id: part.SerializeToString() for trace_id, part in parts.items()}, taken, refused
-
-
-def _name_session(span: Message, names: Collection[str], session: str) -> None:
-    if session and not any(pair.key in names for pair in span.attributes):
-        span.attributes.add(key=next(iter(names))).value.string_value = session
 
 
 def _message(kind: Any, body: bytes, signal: str) -> Any:

@@ -25,7 +25,7 @@ from steelyard.errors import InvalidRecord, MissingDependency
 from steelyard.record import Record
 from steelyard_opentelemetry._diagnosis import DiagnosisTally
 from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
-from steelyard_opentelemetry._joining import SESSION
+from steelyard_opentelemetry._joining import REQUEST_SESSION
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
 from steelyard_opentelemetry._otlp import ContentEvent, logs_in, spans_in
 from steelyard_opentelemetry._span import Event, Span, is_own
@@ -95,14 +95,14 @@ class ReceivedSpans:
         _protobuf()
 
     def read(self, body: bytes, *, is_json: bool, signal: Signal = "traces", session: str = "") -> Export:
-        """Take a request apart by trace; spans that name no session are given this one.
+        """Take a request apart by trace; turns whose spans name no session are given this one.
 
         Raises:
             InvalidRecord: If it is not an export request.
         """
         export, parts = Export(signal), dict[str, list[Any]]()
         if signal == "traces" and not is_json:
-            found = _protobuf().cut(body, session=(SESSION, session))
+            found = _protobuf().cut(body, session=(REQUEST_SESSION, session))
             export.pieces, export.spans, export.refused = found
             return export
         for item in _items(body, signal, is_json=is_json):
@@ -238,9 +238,7 @@ def _items(body: bytes, signal: Signal, *, is_json: bool) -> Iterator[Span | Con
 
 
 def _with_session(span: Span, session: str) -> Span:
-    if not session or any(key in SESSION for key in span.attributes):
-        return span
-    return replace(span, attributes={**span.attributes, SESSION[0]: session})
+    return replace(span, attributes={**span.attributes, REQUEST_SESSION: session}) if session else span
 
 
 def _unpacked(packed: list[Any]) -> Span:
