@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -140,6 +141,14 @@ def test_answers_that_are_those_of_before_do_not_reach_a_number_by_that() -> Non
     before = run_golden(WEIGHING, apps.worse, metrics=["faithfulness"])
     after = run_golden(WEIGHING, apps.worse, gates=["faithfulness=0.9"], baseline=before)
     assert after.gates[0].outcome != "pass"
+
+
+def test_a_baseline_of_another_judge_is_said() -> None:
+    before = run_golden(WEIGHING, apps.chain, metrics=["faithfulness"], measure=True)
+    for judge, said in ((before.judge, 0), ("local-lexical (1)", 1)):
+        earlier = replace(before, judge=judge)
+        after = run_golden(WEIGHING, apps.worse, gates=["faithfulness"], baseline=earlier)
+        assert len([warning for warning in after.warnings if judge in warning]) == said
 
 
 def test_a_case_that_the_baseline_does_not_have_is_passed_over() -> None:

@@ -105,6 +105,7 @@ async def arun_golden(
         )
     chosen = judge_from(judge)
     wanted, bars = gates_from(gates), dict(thresholds or {})
+    runs = [baseline] if isinstance(baseline, Run) else baseline
     runner = _Runner(
         golden=golden,
         app=app_from(app),
@@ -121,8 +122,13 @@ async def arun_golden(
         # The local judge says the same each time, so that judging again would tell nothing.
         exact=repeat == "judge" and isinstance(list(layers(chosen))[-1], LocalJudge),
         measure=measure,
-        earlier=EarlierScores.of_runs([baseline] if isinstance(baseline, Run) else baseline),
+        earlier=EarlierScores.of_runs(runs),
     )
+    runner.notes += [
+        f"the judges differ: {judged} in the baseline, {runner.judge_name} in this run"
+        for judged in dict.fromkeys(run.judge for run in runs)
+        if judged != runner.judge_name
+    ]
     runner.set_gates(wanted)
     try:
         return await runner.run()
