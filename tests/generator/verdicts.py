@@ -90,7 +90,7 @@ def _is_unseen(run: Run, verdict: Verdict) -> bool:
 def _is_filled_in(run: Run) -> bool:
     """Whether a model was called alone, with a prompt that plain code had filled in."""
     if run.choices.framework == "plain":
-        return run.choices["shape"] == "filled" and run.choices["own_spans"] != "look_up"
+        return run.choices["shape"] == "filled" and run.choices["own_spans"] not in ("look_up", "numbered")
     return run.choices["shape"] == "bare" and run.choices["prompting"] in ("fstring", "value")
 
 

@@ -36,7 +36,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "way": ("invoke", "ainvoke", "stream"),
         "together": ("one_thread", "gather", "pool"),
         "served": ("yes", "no"),
-        "own_spans": ("none", "question", "look_up", "previews"),
+        "own_spans": ("none", "question", "look_up", "previews", "numbered"),
+        "asking": ("words", "rewritten"),
         "reply": ("words", "form"),
         "outer": ("none", "figures"),
         **CONTENT,
@@ -74,10 +75,12 @@ def past(choices: Choices, turn: Turn) -> list[dict[str, Any]]:
     return [{"role": role, "content": text} for pair in pairs for role, text in pair]
 
 
-async def before(choices: Choices, turn: Turn) -> None:
-    """A model writes the query."""
-    if choices["rewrite"] == "yes":
-        await asked("invoke", [{"role": "user", "content": f"{REWRITE}\n\n{turn.question}"}])
+async def before(choices: Choices, turn: Turn) -> str:
+    """A model writes the query; what the answer's prompt then asks."""
+    if choices["rewrite"] == "no":
+        return turn.question
+    query = text_of(await asked("invoke", [{"role": "user", "content": f"{REWRITE}\n\n{turn.question}"}]))
+    return query if choices["asking"] == "rewritten" else turn.question
 
 
 async def after(choices: Choices, answer: str) -> None:
@@ -117,11 +120,14 @@ def traced(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
     with tracer.start_as_current_span(
         "handle", attributes={"app.user_text": turn.question, "app.lang": "en"}
     ):
-        if own in ("look_up", "previews"):
+        if own in ("look_up", "previews", "numbered"):
             cut = PREVIEW if own == "previews" else None
             with tracer.start_as_current_span("find", attributes={"app.top_k": 5}) as span:
                 for at, text in enumerate(turn.shown):
-                    span.add_event("hit", {"rank": at, "text": text[:cut]})
+                    if own == "numbered":
+                        span.set_attribute(f"app.hits.{at}.text", text)
+                    else:
+                        span.add_event("hit", {"rank": at, "text": text[:cut]})
         yield
 
 
@@ -136,9 +142,9 @@ def filled(choices: Choices, spans: Spans) -> Application:
             return await said(turn)
 
     async def said(turn: Turn) -> str:
-        await before(choices, turn)
+        question = await before(choices, turn)
         history = "\n".join(f"{each['role']}: {each['content']}" for each in past(choices, turn))
-        values = {"context": turn.came(join(turn.shown)), "question": turn.question, "history": history}
+        values = {"context": turn.came(join(turn.shown)), "question": question, "history": history}
         *system, human = [
             {"role": roles[role], "content": text.format(**values)} for role, text in template.messages()
         ]

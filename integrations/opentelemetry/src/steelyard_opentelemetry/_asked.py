@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.recording.building import is_telling
@@ -20,20 +20,35 @@ if TYPE_CHECKING:
 def asked_above(turn: Turn, question: str) -> str:
     """The question as the application wrote it on a span of its own around a turn; empty if it did not.
 
-    It stands in what a model was sent. It is called a question, it holds what seems to be the question, or it
-    is the only such text of its span, and reads as a question or stands above what was looked up.
+    It stands in what a model was sent, be it the one that wrote what seems to be the question. It is called a
+    question, it holds what seems to be the question, or it is the only such text of its span, and reads as a
+    question or stands above what was looked up.
     """
-    around = _around(turn)
-    sent = list(map(plain, turn.prompts))
+    around, shown = _around(turn), [*turn.prompts, *_rewritten_from(turn, question)]
+    sent = list(map(plain, shown))
     for node in (one for one in around if one.parsed is None):
         # A whole prompt is not what was asked, unless it seems to be just that.
         told = [t for t in _sent_of(asked_on(node), sent) if t == question or plain(t) not in sent]
         held = [text for text in told if question and question in text]
         only = told if len(told) == 1 and (is_question(told[0]) or _tells_below(node, around, sent)) else []
         texts = [*_sent_of(own_questions(node.span), sent), *sorted(held, key=len, reverse=True), *only]
-        if texts:
-            return texts[0]
+        if whole := [text for text in texts if not _goes_on(text, shown)]:
+            return whole[0]
     return ""
+
+
+def _goes_on(text: str, shown: Iterable[str]) -> bool:
+    """Whether what a model was sent goes on in the line where a text ends: it was cut at some length."""
+    rests = [rest for one in shown for rest in one.split(text)[1:]]
+    goes_on = (rest.partition("\n")[0].lstrip(" ")[:1].isalnum() for rest in rests)
+    return bool(rests) and text[-1].isalnum() and all(goes_on)
+
+
+def _rewritten_from(turn: Turn, question: str) -> Iterator[str]:
+    """What the models beside a turn were sent that replied what seems to be its question."""
+    for node in turn.tree.below() if turn.tree is not None and question else ():
+        if node.parsed is not None and node.parsed.kind == "llm" and node.parsed.answer.strip() == question:
+            yield from node.parsed.texts
 
 
 def _around(turn: Turn) -> list[Node]:

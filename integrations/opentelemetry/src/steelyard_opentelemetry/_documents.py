@@ -64,7 +64,11 @@ def _inside(value: Any) -> Any:
         return _contents(value) if is_said else None
     if not isinstance(value, Mapping):
         return None
-    inner = next((value[key] for key in _AROUND if key in value), None)
+    # A graph may keep its messages under any name.
+    told = (
+        one for one in value.values() if isinstance(one, list) and one and all(map(_is_tool_message, one))
+    )
+    inner = next((value[key] for key in _AROUND if key in value), None) or next(told, None)
     is_wrapped = inner is None and (_is_tool_message(value) or set(value) <= _PARTS)
     return _content(value) if is_wrapped else inner
 

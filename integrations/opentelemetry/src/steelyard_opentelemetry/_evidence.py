@@ -9,7 +9,15 @@ from steelyard.record import Context
 from steelyard.recording import unique
 from steelyard.recording.building import Sources, decide, guess, is_telling
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import ModelCall, Origin, find_passages, is_printed, names_passages, plain
+from steelyard.recording.provenance import (
+    ModelCall,
+    Origin,
+    find_passages,
+    is_printed,
+    json_strings,
+    names_passages,
+    plain,
+)
 from steelyard_opentelemetry._asked import asked_on
 from steelyard_opentelemetry._documents import documents_in
 from steelyard_opentelemetry._span import Node, ParsedSpan
@@ -181,13 +189,20 @@ def _told_before(turn: Turn, tree: Node) -> Iterator[tuple[Node, Mapping[str, st
 def _is_look_up(node: Node, texts: Mapping[str, str], around: list[str], turn: Turn) -> bool:
     """Whether a span tells a look-up of the turn; it is then read as one."""
     # The question, or what a model made of it before.
-    before = [at for at, (call, _) in enumerate(turn.llms) if call.span.end <= node.span.start]
-    said = {plain(text) for at in before for text in turn.calls[at].replies}
+    said = set(_said_before(node, turn))
     query = next((text for text in around if plain(text) in {plain(turn.question), *said}), "")
     documents = tuple(Context(text=text) for text in _brought(texts, turn, said)) if query else ()
     if documents:
         node.parsed = ParsedSpan(dialect="generic", kind="retrieval", query=query, documents=documents)
     return bool(documents)
+
+
+def _said_before(node: Node, turn: Turn) -> Iterator[str]:
+    """What models had replied when a span ended, be they none of the turn's: one that rewrites a query."""
+    for one in turn.tree.below() if turn.tree is not None else ():
+        if one.parsed is not None and one.parsed.kind == "llm" and one.span.end <= node.span.end:
+            for reply in (one.parsed.answer, *one.parsed.arguments):
+                yield from map(plain, json_strings(reply))
 
 
 def _brought(texts: Mapping[str, str], turn: Turn, said: set[str]) -> list[str]:

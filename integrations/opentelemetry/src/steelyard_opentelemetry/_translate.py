@@ -192,7 +192,10 @@ def _asked_of_tool(parsed: ParsedSpan) -> Any:
 
 
 def _words(turn: Turn) -> list[str]:
-    return [*turn.prompts, *turn.queries]
+    """What is known to be words, and what a state that the root returned holds as one text."""
+    returned = turn.root.parsed.passing[1:] if turn.root.parsed is not None else ()
+    fields = (value for state in returned if isinstance(state, Mapping) for value in state.values())
+    return [*turn.prompts, *turn.queries, *(value for value in fields if isinstance(value, str))]
 
 
 def _known(turn: Turn) -> Iterator[Context]:
@@ -225,7 +228,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
         return sent, is_alone
     if inner := next(_within(turn, steps), None):
         return inner
-    return (filled, False) if filled else (sent, is_alone) if sent else (_sent_again(steps), True)
+    return (filled, False) if filled else (sent, is_alone) if sent else (_said_once(turn, steps), True)
 
 
 def _sent_by(parsed: ParsedSpan) -> list[dict[str, str]]:
@@ -365,6 +368,11 @@ def _is_sent(query: str, steps: Steps) -> bool:
 def _filled_in(steps: Steps) -> Any:
     filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
     return next(filled, None)
+
+
+def _said_once(turn: Turn, steps: Steps) -> str | None:
+    """What a model's span tells in place of a prompt, else what was said to the first and a later one."""
+    return next((one.question for _, one in turn.llms if turn.repeats(one)), None) or _sent_again(steps)
 
 
 def _sent_again(steps: Steps) -> str | None:

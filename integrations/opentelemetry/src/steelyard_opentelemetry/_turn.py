@@ -189,7 +189,7 @@ class Turn:
         """The model calls as their spans tell them, before anything is assumed of one."""
         return [
             ModelCall(
-                prompts=() if self._repeats(parsed) else parsed.texts,
+                prompts=() if self.repeats(parsed) else parsed.texts,
                 reply=parsed.answer,
                 arguments=parsed.arguments,
                 started=float(node.span.start),
@@ -198,10 +198,12 @@ class Turn:
             for node, parsed in self.llms
         ]
 
-    def _repeats(self, parsed: ParsedSpan) -> bool:
+    def repeats(self, parsed: ParsedSpan) -> bool:
         """Whether a model's span tells what was asked in place of what the model was sent."""
-        near = self.seen("retrieval", "chain", "agent", "turn") if self.retrieves else ()
-        return any("" != parsed.question in (p.question.strip(), p.query.strip()) for _, p in near)
+        near = self.seen("retrieval", "chain", "agent", "turn") if self.retrieves and parsed.question else ()
+        asked = {text.strip() for _, one in near for text in (one.question, one.query)} - {""}
+        # If no other span says what was asked, a bare line is that.
+        return parsed.question in asked or (bool(near) and not asked and "\n" not in parsed.question)
 
     @cached_property
     def llms(self) -> list[tuple[Node, ParsedSpan]]:

@@ -237,15 +237,25 @@ def _leaves(value: Any, depth: int = 8) -> Iterator[str]:
 def _is_told_inside(turn: Turn, tool: Step) -> bool:
     """Whether a retrieval within a tool tells what was found."""
     inside = (one for one in turn.steps if one.kind == "retrieval" and tool in one.above())
-    found = [one.contexts for one in inside if one.contexts is not None]
-    return bool(found) and not _tells_of_names([one.text for part in found for one in part], tool)
+    told = [one.contexts for one in inside if one.contexts is not None]
+    found = [one.text for part in told for one in part]
+    returned = " ".join(message.text for message in messages_in(tool.returned)) or text_of(tool.returned)
+    return bool(told) and not (_tells_of_names(found, returned) or _is_shown_instead(found, returned, turn))
 
 
-def _tells_of_names(found: Sequence[str], tool: Step) -> bool:
+def _is_shown_instead(found: Sequence[str], returned: str, turn: Turn) -> bool:
+    """Whether a prompt shows what a tool returned, and none shows a document: a service's answer, say."""
+    prompts = [text for call in turn.calls for text in call.prompts]
+    if not (found and returned.strip()) or not any(returned.strip() in text for text in prompts):
+        return False
+    return not any(one.found for one in find_passages(found, prompts))
+
+
+def _tells_of_names(found: Sequence[str], returned: str) -> bool:
     """Whether documents are mere names, and a tool tells about them: recipes by their titles, say."""
     if not found or any(map(is_telling, found)):
         return False
-    rest = " ".join(message.text for message in messages_in(tool.returned)) or text_of(tool.returned)
+    rest = returned
     for name in sorted(found, key=len, reverse=True):
         rest = rest.replace(name, " ")
     return is_telling(" ".join(dict.fromkeys(rest.split())))

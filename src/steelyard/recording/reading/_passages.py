@@ -256,7 +256,12 @@ def _id_of(opened: re.Match[str], inner: str) -> str | None:
 
 _SEARCHES = ("search_call", "search_result", "search_tool_result")
 _RESULTS = ("results", "result", "content", "output")
-_LISTS = ("output", "content", "tool_outputs")
+_LISTS = ("output", "content", "tool_outputs", "candidates")
+_GROUNDED = (
+    ("grounding_metadata", "grounding_chunks", "retrieved_context"),
+    ("groundingMetadata", "groundingChunks", "retrievedContext"),
+)
+"""Where Gemini's replies have what was searched for them, in Python and in JSON."""
 _DEEPEST_REPLY = 3
 
 
@@ -288,9 +293,18 @@ def _results(value: Any, depth: int) -> Iterator[tuple[str, list[Any]]]:
         held = next((one for name in _RESULTS if isinstance(one := fields.get(name), list)), [])
         yield kind, [one for one in held if isinstance(one, Mapping)]
         return
+    yield from _grounded(fields)
     for name in _LISTS:
         if isinstance(inner := fields.get(name), (list, tuple)) and depth:
             yield from _results(inner, depth - 1)
+
+
+def _grounded(reply: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    for outer, chunks, context in _GROUNDED:
+        told = reply.get(outer)
+        found = told.get(chunks) if isinstance(told, Mapping) else None
+        parts = (one.get(context) for one in found or () if isinstance(one, Mapping))
+        yield context, [one for one in parts if isinstance(one, Mapping)]
 
 
 def _fields(message: Any) -> Mapping[str, Any]:

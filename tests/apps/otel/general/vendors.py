@@ -486,4 +486,34 @@ def answer_that_quotes_a_hit() -> Trace:
     return _told_by_hand({"app.user_text": QUESTION}, PASSAGES, model=PASSAGES[0])
 
 
+@shape(Turn(note="no_prompt_seen", without="guessed"))
+def session_with_a_span_for_each_text() -> Trace:
+    """Written down afterwards: a span with question and answer, one below it for each text of the context."""
+    trace = Trace("session")
+    with trace.span("RAG Session 7", {"rag.query": QUESTION, "rag.answer": ANSWER}):
+        for at, text in enumerate(PASSAGES):
+            trace.leaf(f"Context Chunk {at}", {"rag.context.index": at, "rag.context.text": text})
+    return trace
+
+
+@shape(Turn(note="no_prompt_seen", one_text=True))
+def model_span_that_repeats_the_question_beside_a_preview() -> Trace:
+    """No other span says what was asked, and a look-up tells its texts joined, under no question."""
+    trace = Trace("service")
+    with trace.span("rag_pipeline", {"request.id": "7"}):
+        trace.leaf("retrieval", {"rag.chunk_count": 3, "rag.context_preview": joined()})
+        trace.leaf("llm_call", oi("LLM", QUESTION, ANSWER))
+    return trace
+
+
+@shape(Turn(note="no_prompt_seen", without="guessed"))
+def look_up_with_numbered_attributes() -> Trace:
+    """Each text stands in an attribute with a number in its name, beside its score."""
+    told = {f"rag.chunks.{at}.content": text for at, text in enumerate(PASSAGES)}
+    trace = Trace("service")
+    with trace.span("rag", {"rag.question": QUESTION, "rag.answer": ANSWER}):
+        trace.leaf("retrieve", {"rag.query": QUESTION, **told, "rag.chunks.0.score": 0.9})
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -67,6 +67,23 @@ def adk_agent_span_without_attributes() -> Trace:
     return trace
 
 
+@shape(Turn())
+def adk_search_of_the_provider() -> Trace:
+    """A managed corpus: no tool runs, and the reply tells what was found for it."""
+    chunks = [{"retrieved_context": {"text": text, "title": "manual.pdf"}} for text in PASSAGES]
+    found = {"grounding_metadata": {"grounding_chunks": chunks, "retrieval_queries": [QUERY]}}
+    trace = Trace("gcp.vertex.agent")
+    with (
+        trace.span("invocation"),
+        trace.span("invoke_agent mechanic", {"gen_ai.operation.name": "invoke_agent"}),
+    ):
+        request = compact({"model": "small-model", "contents": [_part(QUESTION)]})
+        reply = compact({"content": _part(ANSWER, "model"), **found})
+        told = {"gcp.vertex.agent.llm_request": request, "gcp.vertex.agent.llm_response": reply}
+        trace.leaf("call_llm", {"gen_ai.request.model": "small-model", **told})
+    return trace
+
+
 @shape(Turn(note="contexts_guessed"))
 def references_below_the_question() -> Trace:
     """Agno without a search tool: the question, then the references as JSON between tags."""

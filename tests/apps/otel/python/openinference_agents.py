@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from apps.otel.attributes import oi, oi_model, oi_tool
+from apps.otel.attributes import oi, oi_model, oi_retriever, oi_tool
 from apps.otel.shapes import ANSWER, PASSAGES, QUERY, QUESTION, Shape, Trace, Turn, joined, shape
 
 _SCOPE = "openinference.instrumentation."
@@ -240,6 +240,19 @@ def middleware_whose_passage_is_the_answer_in_the_state() -> Trace:
         trace.leaf("look", oi("CHAIN", QUESTION, rows))
         sent = [("system", f"Be brief.\n{shown}"), ("user", QUESTION)]
         trace.leaf("Model", oi_model(sent, PASSAGES[0]))
+    return trace
+
+
+@shape(Turn(contexts=(f"The web says: {ANSWER}",)))
+def tool_that_answers_from_documents_of_its_own() -> Trace:
+    """A search service answers, and the model is told that; a span within the tool tells its sources."""
+    said = f"The web says: {ANSWER}"
+    trace = Trace("engine")
+    with trace.span("agent", oi("AGENT", {"messages": [{"role": "user", "content": QUESTION}]}, ANSWER)):
+        trace.leaf("call", oi_model([("user", QUESTION)], ""))
+        with trace.span("web_search", oi_tool("web_search", said)):
+            trace.leaf("sources", oi_retriever("", PASSAGES[2:]))
+        trace.leaf("call", oi_model([("user", QUESTION), ("tool", said)], ANSWER))
     return trace
 
 

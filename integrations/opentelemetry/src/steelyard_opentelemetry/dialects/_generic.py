@@ -38,10 +38,13 @@ _OUTPUTS = (
 )
 _QUESTIONS = ("question", "user_question", "user_query", "query_text", "user_input", "search_query", "query")
 _ANSWERS = ("answer", "final_answer", "response", "completion", "generation", "reply", "llm_output")
+_PASSAGES = ("context", "document", "doc", "chunk", "passage", "source")
+_TEXTS = ("text", "content", "preview")
 _DOCUMENTS = (
     *("documents", "docs", "contexts", "passages", "chunks", "retrieved_documents", "retrieved_contexts"),
     *("retrieved_chunks", "retrieved_docs", "context", "retrieved_context", "sources", "search_results"),
     *("rag_contexts", "retrieval_contexts"),
+    *(f"{one}_{text}" for one in _PASSAGES for text in _TEXTS),
 )
 _FOUND = ("results", "hits", "matches")
 """What a search found; elsewhere these may be anything."""
@@ -167,21 +170,36 @@ def _by_name(span: Span) -> dict[str, Any]:
     """What a span and its events say by the last one or two words of its name, in snake case.
 
     Events stand as a list under their own name too, in the plural: one for each `document`, `hit` or `doc_1`.
+    So do attributes that have a number in their names: `chunk.0.text` and `doc_1`.
     """
     events = [event for event in span.events if event.name != "exception"][:_MOST_KEYS]
     told = [*span.attributes.items(), *(pair for event in events for pair in event.attributes.items())]
     listed: dict[str, list[Any]] = {}
+    numbered: dict[str, list[Any]] = {}
+    found: dict[str, Any] = {}
     for event in events:
         name = event.name.rstrip("0123456789").rstrip("_-. ")
         named = {key.rpartition(".")[2]: value for key, value in event.attributes.items()}
         listed.setdefault(f"{name}s", []).append(named)
-    found: dict[str, Any] = {}
     for key, value in [*told[:_MOST_KEYS], *listed.items()]:
         words = re.split(r"[.:/ ]", _CAMEL.sub("_", key).lower())
-        if value is not None and (words[0] not in _ELSEWHERE or len(words) == 1):
+        if value is None or (words[0] in _ELSEWHERE and len(words) > 1):
+            continue
+        if name := _without_number(words):
+            numbered.setdefault(name, []).append(value)
+        else:
             found.setdefault(words[-1], value)
             found.setdefault("_".join(words[-2:]), value)
-    return found
+    return {**numbered, **found}
+
+
+def _without_number(words: Sequence[str]) -> str:
+    """The name of a list of which an attribute is one entry; empty if there is no number in its name."""
+    kept = [word for word in words if not word.isdigit()]
+    if not kept or not words[-1][-1:].isdigit():
+        parts = (*(word.removesuffix("s") for word in kept[-2:-1]), *kept[-1:])
+        return "_".join(parts) if len(kept) < len(words) else ""
+    return kept[-1] if words[-1].isdigit() else words[-1].rstrip("0123456789").rstrip("_") + "s"
 
 
 def _first(told: Mapping[str, Any], names: Sequence[str]) -> Any:

@@ -21,7 +21,7 @@ from steelyard_opentelemetry._payload import (
     question_in,
 )
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import arguments_of, messages_of, unflattened
+from steelyard_opentelemetry.dialects._shapes import arguments_of, as_list_of, messages_of, unflattened
 
 _MOST_TELLING: tuple[Kind, ...] = ("turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain")
 
@@ -325,7 +325,10 @@ def _every(span: Span, place: str) -> list[Any]:
     key, _, event = place.partition("@")
     on = [span.attributes] if not event else [one.attributes for one in span.events if one.name == event]
     if key.endswith("*"):
-        found = [unflattened(attributes, key[:-1], _REDACTED) for attributes in on]
+        # What is flattened may stand in one attribute as JSON, its entries flattened still.
+        whole = [as_list_of(decode(attributes.get(key[:-2]))) for attributes in on]
+        parts = [unflattened(attributes, key[:-1], _REDACTED) for attributes in on]
+        found = [part or one for part, one in zip(parts, whole, strict=True)]
         return [found] if event and found else found
     return [None if (value := attributes.get(key)) == _REDACTED else value for attributes in on]
 

@@ -64,6 +64,12 @@ def unflattened(attributes: Mapping[str, Any], prefix: str, without: object = No
     return _as_list(tree) or None
 
 
+def as_list_of(told: Any) -> Any:
+    """A list of objects whose fields have names such as `document.content`, as they would be unflattened."""
+    is_list = isinstance(told, list) and bool(told) and all(isinstance(one, Mapping) for one in told)
+    return [unflattened(one, "") for one in told] if is_list else None
+
+
 def _as_list(tree: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
