@@ -17,12 +17,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from report.parts import DAY, MONDAY, NOON, month, results
+from report.parts import DAY, MONDAY, NOON, month, results, turn
 from servers import PostgresServer
 from steelyard.alarms import Alarm
 from steelyard.alarms._watch import Watch
 from steelyard.record import Record, Timings
 from steelyard.report import TurnFilter, build_figures, open_results, report
+from steelyard.report.lights import deploy_words, what_words
 from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import PostgresSink, Retention, SQLiteSink, prune, read_evaluations
@@ -245,6 +246,22 @@ def printed(path: Path) -> str:
             return "".join([(await http.get(page)).text for page in ("/", "/api/closer")])
 
     return anyio.run(pages)
+
+
+def test_a_slow_fall_is_told_with_its_ends_and_no_deploy(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    days = np.sort(draw.uniform(0, 28, 3_000)).tolist()
+    values = [float(draw.random() < 0.95 - 0.2 * day / 28) for day in days]
+    turns = [
+        replace(turn(number, value, version="v1" if day < 14 else "v2"), happened_at=MONDAY + DAY * day)
+        for number, (day, value) in enumerate(zip(days, values, strict=True))
+    ]
+    path = results(tmp_path / "m.db", turns)
+    (finding,) = report(path).figures.findings
+    assert (finding.since, finding.until, finding.deploys) == (MONDAY, MONDAY + 28 * DAY, ())
+    said = what_words(finding)
+    assert " fell slowly from 0.9" in said and said.endswith(" between 2025-10-06 and 2025-11-03.")
+    assert said in printed(path) and not deploy_words(finding)
 
 
 def test_the_view_tells_the_same(tmp_path: Path) -> None:

@@ -298,7 +298,13 @@ def _finding(
     versions = _versions(looked, {name for name, _ in names}, inside)
     before, after = looked.part(earlier), looked.part(later)
     kinds = ([_kind(looked, one) for one in before], [_kind(looked, one) for one in after])
-    deploys = find_deploys(sample.part(inside), times[inside], versions, grown=change.difference.value > 0)
+    drifts = change.until is not None
+    # A drift began with no deploy, and half of its size is what it cost on average.
+    deploys = (
+        []
+        if drifts
+        else find_deploys(sample.part(inside), times[inside], versions, grown=change.difference.value > 0)
+    )
     return FindingFigure(
         metric=looked.metric,
         direction=looked.direction,
@@ -309,12 +315,13 @@ def _finding(
         difference=change.difference,
         share=float(sample.weights[inside].sum()) / sample.weight,
         turns=weight,
-        harm=weight * worth_of(looked.metric) * fall,
+        harm=weight * worth_of(looked.metric) * fall / (1 + drifts),
         within=within_kinds(sample.part(earlier), sample.part(later), kinds) if looked.clusters else None,
         cause=_cause(before, after) if fall > 0 else None,
         deploys=tuple(deploys),
         versioned=bool(versions),
         worst=_worst(after, looked.direction),
+        until=change.until,
     )
 
 

@@ -157,7 +157,7 @@ class FindingFigure:
     names: tuple[tuple[str, str], ...]
     """Attribute and value of the slice, then those of others that are the same turns; empty of all turns."""
     since: float
-    """When what came after begins, as Unix time."""
+    """When what came after begins, as Unix time; of a drift, its beginning."""
     earliest: float
     """The first moment that explains it as well, at 95 %."""
     latest: float
@@ -180,6 +180,8 @@ class FindingFigure:
     """Whether any field of the turns looks like a version."""
     worst: tuple[str, ...] = ()
     """Records of the worst turns since then."""
+    until: float | None = None
+    """When a drift ends, as Unix time; None for a step."""
     beside: str = ""
     """The metric of a more harmful finding of the same turns, time, cause and version: told there already."""
 

@@ -45,15 +45,18 @@ def what_words(finding: FindingFigure) -> str:
     """What changed, in which turns, since when and by how much."""
     found = finding.difference
     least, most = sorted((abs(found.low), abs(found.high)))
-    verb = "fell" if found.value < 0 else "rose"
+    verb = ("fell" if found.value < 0 else "rose") + ("" if finding.until is None else " slowly")
     fell = (
         f"{shorten(finding.metric, 80)} {verb} from {found.first:.2f} to {found.second:.2f} (by {least:.2f} "
         f"to {most:.2f})"
     )
     since = f"since {_time(finding.since)}{_span(finding)}"
+    if finding.until is not None:
+        since = f"between {_time(finding.since)} and {_time(finding.until)}"
     if finding.beside:
         return f"{fell} with {shorten(finding.beside, 80)}, in the same turns {since}."
-    return f"{fell} {_where(finding)} {since}: about {finding.turns:,.0f} turns since then."
+    turns = f": about {finding.turns:,.0f} turns since then" if finding.until is None else ""
+    return f"{fell} {_where(finding)} {since}{turns}."
 
 
 def cause_words(finding: FindingFigure) -> str:
@@ -70,9 +73,9 @@ def cause_words(finding: FindingFigure) -> str:
 def deploy_words(finding: FindingFigure) -> str:
     """That other questions are asked, or else which version came into use then, and what nothing tells.
 
-    Empty where it is told already.
+    Empty where it is told already, and of a drift, which has no such moment.
     """
-    if finding.beside:
+    if finding.beside or finding.until is not None:
         return ""
     if finding.by_mix and finding.within is not None:
         return (
