@@ -23,11 +23,11 @@ from steelyard.cli.commands._serve import people_of_alarm
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor
 from steelyard.questions import Answer, Question, Request, YesNo
-from steelyard.report import open_results
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 FALL = [scored(number, 1.0) for number in range(20)] + [scored(number, 0.0) for number in range(20, 60)]
 
@@ -294,18 +294,19 @@ def test_alarms_follow_a_database_that_others_write_to(tmp_path: Path, ear: Ear)
     path = str(tmp_path / "steelyard.db")
     sink = SQLiteSink(path)
     asyncio.run(sink.write([scored(1_000 + number, 1.0) for number in range(5)]))
-    results = open_results(path)
     watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
-    follower = Follower(watcher, results, pause=0.01)
-    assert follower.step() == 0  # what was there before is not told of
+    follower = Follower(watcher, path, pause=0.01)
+    follower.start()
+    until(lambda: watcher.position(path) is not None)
     asyncio.run(sink.write(FALL))
-    assert follower.step() == len(FALL)
-    assert follower.step() == 0
-    again = Follower(watcher_of(tmp_path, f"webhook:{ear.url}"), open_results(path), pause=0.01)
-    again.start()
     assert ear.came.acquire(timeout=SHOWS_SOON)
-    again.close()
+    until(lambda: watcher.status()[0].turns == len(FALL))  # what was there before is not told of
     follower.close()
+    asyncio.run(sink.write([scored(2_000 + number, 0.0) for number in range(5)]))
+    again = Follower(watcher := watcher_of(tmp_path, f"webhook:{ear.url}"), path, pause=0.01)
+    again.start()
+    until(lambda: watcher.status()[0].turns == len(FALL) + 5)
+    again.close()
     asyncio.run(sink.aclose())
     assert len(ear.heard) == 1
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import Any
 
 from steelyard._internal.lazy import is_installed
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.text import error_words
+from steelyard._internal.text import error_words, redacted_url
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.alarms._alarm import Alarm
 from steelyard.alarms._watcher import DEFAULT_FILE, AlarmWatcher
-from steelyard.results import ObservedMonitor
+from steelyard.results import ObservedMonitor, ResultsReader, open_results
 from steelyard.scores import Evaluation
-
-if TYPE_CHECKING:
-    from steelyard.results import ResultsReader
 
 _log = SafeLogger("steelyard.alarms")
 _BATCH = 500
@@ -103,16 +101,16 @@ class Follower:
     be read is tried again, second by second; it is logged the first time.
     """
 
-    def __init__(self, watcher: AlarmWatcher, results: ResultsReader, *, pause: float = _PAUSE) -> None:
+    def __init__(self, watcher: AlarmWatcher, db: str, *, pause: float = _PAUSE) -> None:
         """Nothing is started yet.
 
         Args:
             watcher: The alarms.
-            results: What is read.
+            db: What is read: a results file, or the address of a database.
             pause: Seconds between two looks.
         """
         self._watcher = watcher
-        self._results = results
+        self._db = db
         self._pause = pause
         self._end = threading.Event()
         self._thread = DaemonExecutor(name="steelyard-alarms-follow")
@@ -129,37 +127,32 @@ class Follower:
         self._thread.shutdown()
         self._watcher.close()
 
-    def step(self) -> int:
-        """Take what was written since the last time; returns how many turns that were.
-
-        Raises:
-            ConfigurationError: If the database cannot be read.
-            sqlite3.Error: If the file of alarms cannot be written.
-        """
-        source = self._results.name
-        position = self._watcher.position(source)
+    def _step(self, results: ResultsReader) -> bool:
+        """Take what was written since the last time; returns whether more is waiting."""
+        position = self._watcher.position(results.name)
         # The first time only the place is noted: what was written before is not news.
         if position is None:
-            self._watcher.take([], source=source, position=self._results.position())
-            return 0
-        written = self._results.written_after(position, limit=_BATCH)
+            self._watcher.take([], source=results.name, position=results.position())
+            return False
+        written = results.written_after(position, limit=_BATCH)
         if written:
             evaluations = [evaluation for _, evaluation in written]
-            self._watcher.take(evaluations, source=source, position=written[-1][0])
-        return len(written)
+            self._watcher.take(evaluations, source=results.name, position=written[-1][0])
+        return len(written) == _BATCH
 
     def _run(self) -> None:
         while not self._end.is_set():
             try:
-                full = self.step() == _BATCH
+                # Opened here, since a results file can be read only in the thread that opened it.
+                with closing(open_results(self._db)) as results:
+                    while not self._end.is_set():
+                        if not self._step(results):
+                            self._end.wait(self._pause)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
                 self._warn(
                     "read",
                     "alarms cannot read %s: %s; check the address, and that it can be read",
-                    self._results.name,
+                    redacted_url(self._db) if "://" in self._db else self._db,
                     error_words(error),
                 )
-                full = False
-            # A full batch means that more is waiting, and is not paused after.
-            if not full:
                 self._end.wait(self._pause)

@@ -310,17 +310,15 @@ def _endpoint(host: str) -> Iterator[ASGIApp]:
 def _following(db: str) -> Iterator[None]:
     """The alarms of `steelyard.toml` over what is written to the results, while this server runs."""
     from steelyard.alarms import AlarmWatcher, Follower, alarms_from
-    from steelyard.results import open_results
 
     settings = load_settings().settings
     if not settings.alarm:
         raise ConfigurationError(
             "--alarms: there is no [[alarm]] in steelyard.toml; `steelyard alarms` shows one"
         )
-    results = open_results(db)
     watcher = AlarmWatcher(alarms_from(settings.alarm), file=settings.alarm_file)
     watcher.people = partial(people_of_alarm, db)
-    follower = Follower(watcher, results)
+    follower = Follower(watcher, db)
     follower.start()
     try:
         yield
