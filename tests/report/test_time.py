@@ -218,6 +218,8 @@ def test_nothing_is_told_that_is_not_there(tmp_path: Path, seed: int) -> None:
     assert metric.estimate.low <= 0.92 <= metric.estimate.high + 0.005
     assert [change for change in metric.changes if change.difference.clear] == []
     assert (figures.slices, figures.findings) == ((), ())
+    worth = f"Tells as much as {metric.estimate.effective_n:,.0f} independent turns of equal weight"
+    assert worth in printed(path) and metric.estimate.effective_n < 0.9 * metric.estimate.n
 
 
 @pytest.mark.parametrize("seed", [1, 3, 4])

@@ -221,6 +221,11 @@ def _turn(turn: Evaluation, metric: str, width: int) -> list[Text]:
 
 def _made(figures: ReportFigures) -> list[Text]:
     rows = [Text(said) for said in shown_words(figures.metrics)]
+    rows += [
+        Text(f"{shorten(one.metric, 40)} tells as much {worth}")
+        for one in figures.metrics
+        if one.screen is None and (worth := worth_words(one))
+    ]
     for one in figures.made[:6]:
         known = "" if one.calibrated else " (not calibrated against people)"
         prompts = f", prompts {shorten(one.prompt_version, 40)}" if one.prompt_version else ""

@@ -85,9 +85,15 @@ def bounds_words(metric: MetricFigure) -> str:
 
 
 def worth_words(metric: MetricFigure) -> str:
-    """`as 4,100 turns judged by chat:gpt-4o; 1,350 were`; empty without a screen."""
+    """`as 4,100 turns judged by chat:gpt-4o; 1,350 were`, or without a screen, how many independent ones.
+
+    Empty if that is as many as were scored.
+    """
     if metric.screen is None:
-        return ""
+        found = metric.estimate
+        if found.effective_n > 0.99 * found.n:
+            return ""
+        return f"as {found.effective_n:,.0f} independent turns of equal weight; {found.n:,} were scored"
     by = shorten(", ".join(metric.screen.judges), 80)
     return (
         f"as {metric.screen.worth:,.0f} turns judged{f' by {by}' if by else ''}; {metric.estimate.n:,} were"
