@@ -157,8 +157,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         hanging.add(future)
         # A call that comes back after all frees its thread, which is used again.
         future.add_done_callback(hanging.discard)
-        if len(hanging) > self._replaced:
-            self._add_spare()
+        self._add_spare()
 
     def _make_room(self, future: Future[_Result]) -> None:
         self._open.add(future)

@@ -140,6 +140,8 @@ def share_error(probabilities: Sequence[float | None], counts: Sequence[int] | N
 
     >>> share_error([0.5, 0.5, 0.5, 0.5])
     0.25
+    >>> round(share_error([0.5, 0.5], [3, 1]), 3)
+    0.395
     """
     known = [p for p in probabilities if p is not None]
     # An error of the known ones alone would look smaller than it is.

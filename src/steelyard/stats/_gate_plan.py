@@ -81,7 +81,7 @@ def plan_gate(
             return 0.0, 1.0, 0.0, 0.0
         # All that matters is how many standard errors the fall is.
         scale = size * math.sqrt(count) / noise
-        return _rates(round(scale, 6), false_failures, power, passes, earlier or 0)
+        return _rates(round(scale, 6), false_failures, power, passes, earlier)
 
     false, found, missed, open_unchanged = rates(cases, fall)
     return GatePlan(
@@ -115,7 +115,7 @@ def _whole(number: float | None) -> int | None:
 
 @lru_cache(maxsize=256)
 def _rates(
-    scale: float, false_failures: float, power: float, passes: int, earlier: int
+    scale: float, false_failures: float, power: float, passes: int, earlier: int | None
 ) -> tuple[float, float, float, float]:
     """False failures, falls found, falls missed, undecided with nothing changed; noise is the unit."""
     known = 1 / earlier if earlier else 0.0

@@ -44,10 +44,7 @@ class RootSpan(RunSpan):
             return
         told = framework.root_dispatcher.span_handlers
         beside = [each for each in told if type(each).__name__ not in _NOT_TRACERS]
-        if not beside:
-            self.settled = True
-        else:
-            (self.ask_of_call if model else self.ask)(beside, *filter(None, ids))
+        (self.ask_of_call if model else self.ask)(beside, *filter(None, ids))
 
 
 def _active() -> str | None:
