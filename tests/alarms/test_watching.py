@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import sqlite3
 import statistics
@@ -432,6 +433,8 @@ def test_a_fall_among_the_first_turns_is_told_and_does_not_keep_it_learning() ->
         {"below": 0.5, "above": 0.5},
         {"below": 2.0},
         {"below": True},
+        {"below": math.nan},
+        {"below": "0.5"},
         {"falls_by": 0.0},
         {"below": 0.5, "alpha": 1.0},
         {"below": 0.5, "to": "log"},

@@ -72,6 +72,7 @@ COMMANDS = {
     "report": "report --by version",
     "report_week": "report --since 2025-10-02 --by judge --metric faithfulness",
     "plan": "plan --width .02",
+    "config": "config --json",
     "gaps": "gaps",
     "explain": "explain demo-0007",
     "calibrate": "calibrate --out c.json",

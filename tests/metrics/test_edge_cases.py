@@ -30,6 +30,7 @@ from steelyard.metrics import (
     Faithfulness,
     Hallucination,
     Metric,
+    NoiseSensitivity,
     RagScore,
     ResponseGroundedness,
     RubricScore,
@@ -101,6 +102,7 @@ def test_faithfulness_needs_no_question() -> None:
     [
         (Faithfulness(), "no_claims"),
         (ContextRecall(), "no_claims"),
+        (NoiseSensitivity(), "no_claims"),
         (ContextEntityRecall(), "no_entities"),
         (AnswerRelevancy(variant="statements"), "no_statements"),
         (AnswerRelevancy(), "no_questions"),

@@ -46,6 +46,8 @@ def made(draw: Random, number: int) -> Evaluation:
         "version": some(["v1", "v2", "v3"]),
         "team": some(["a", "b", "c'"]),
         "beta": some([True, False]),
+        "long": "x" * 81,
+        "part": 0.5,
     }
     if draw.random() < 0.7:
         metadata["route"] = some(["/ask", "/chat"])
@@ -295,6 +297,7 @@ def same(row: TurnRow, one: Evaluation) -> None:
     for name in ("tenant", "framework", "team", "beta", "version", "route"):
         assert row.attributes.get(name, []) == attribute(one, name)
     assert row.attributes.get("tag", []) == attribute(one, "tag")
+    assert not row.attributes.keys() & {"long", "part"}
 
 
 def rank(one: Evaluation, by: str) -> float | None:

@@ -209,6 +209,14 @@ def test_the_command(tmp_path: Path) -> None:
     assert "deleted 15 turns, 5 are left" in result.output
     missing = CliRunner().invoke(build(), ["prune", str(tmp_path / "no.db"), "--keep", "5"])
     assert "there is no results file" in str(missing.exception or missing.output)
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'scores'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    broken = CliRunner().invoke(build(), ["prune", str(path), "--keep", "1"])
+    assert "cannot be pruned" in str(broken.exception or broken.output)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs file modes")

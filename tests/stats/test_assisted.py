@@ -285,6 +285,8 @@ def test_auroc_counts_pairs_and_half_the_ties() -> None:
     assert perfect.value == perfect.high == 1 and 0.7 < perfect.low < 0.95
     with pytest.raises(ValueError, match="one good and one bad"):
         auroc([0.1], [True])
+    with pytest.raises(ValueError, match="one bad"):
+        auroc([0.1], [False])
 
 
 def test_a_second_opinion_agrees() -> None:

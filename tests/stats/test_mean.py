@@ -68,6 +68,17 @@ def test_of_nothing_there_is_no_mean() -> None:
     assert unpaired_difference([], [1.0]) is None
 
 
+def test_sessions_of_one_group_alone_are_allowed_for() -> None:
+    one, other = [1.0, 1.0, 0.0, 0.0] * 5, [1.0, 0.0] * 10
+    sessions = [number // 2 for number in range(20)]
+    plain = unpaired_difference(one, other)
+    first = unpaired_difference(one, other, first_sessions=sessions)
+    second = unpaired_difference(other, one, second_sessions=sessions)
+    assert plain and first and second
+    assert first.high - first.low > plain.high - plain.low
+    assert (first.low, first.high) == pytest.approx((-second.high, -second.low))
+
+
 def test_equal_values_do_not_shrink_the_interval_to_a_point() -> None:
     for value in (0.0, 0.85, 1.0):
         found = weighted_mean([value] * 12)

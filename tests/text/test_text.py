@@ -63,6 +63,7 @@ def test_a_full_stop_may_only_abbreviate(text: str) -> None:
         ("He scored 5. Ulm lost.", ["He scored 5.", "Ulm lost."]),
         ("He was born in 1879. May was warm.", ["He was born in 1879.", "May was warm."]),
         ("Es gab 2020. Mai war warm.", ["Es gab 2020.", "Mai war warm."]),
+        ("Er ging. Mai war warm.", ["Er ging.", "Mai war warm."]),
         ("Am 3. Mai kam er. Im Juni ging er.", ["Am 3. Mai kam er.", "Im Juni ging er."]),
         ("Es kostet 5 Euro. Das ist viel.", ["Es kostet 5 Euro.", "Das ist viel."]),
         ("He lives in the U.S. The law is old.", ["He lives in the U.S.", "The law is old."]),

@@ -263,10 +263,12 @@ async def test_what_probes_say_of_a_judge_is_drawn_with_what_they_said_before(db
         assert "No judge was checked yet" in (await http.get("/judges")).text
         for at, name in ((NOON, HOSTILE), (NOON + DAY, HOSTILE), (NOON, "other")):
             open_labels(db).put_check(replace(check, judge=name), checked_at=at)
+        other_words = replace(check, judge="other", prompt_version="other words")
+        open_labels(db).put_check(other_words, checked_at=NOON)
         page = (await http.get("/judges")).text
-    assert page.count('class="probes"') == 2 and "<img" not in page
+    assert page.count('class="probes"') == 3 and "<img" not in page
     assert f"{check.n} probes" in page and f"before: {check.overall.right.value:.2f} on 2025-10-09" in page
-    assert "role swap" in page and page.count('class="strip') == 2 * len(check.kinds)
+    assert "role swap" in page and page.count('class="strip') == 3 * len(check.kinds)
 
 
 async def test_a_judge_is_held_against_people(db: Path, watched: Settings) -> None:

@@ -24,6 +24,14 @@ class Store(InMemoryVectorStore):
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
 
+class Async(Store):
+    """A store whose coroutines search by themselves."""
+
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        await asyncio.sleep(0)
+        return [FRANCE, PARIS]
+
+
 def filled(kind: type[InMemoryVectorStore] = Store) -> InMemoryVectorStore:
     store = kind(DeterministicFakeEmbedding(size=8))
     store.add_documents([PARIS, FRANCE])
@@ -45,8 +53,9 @@ def prompt_of(documents: list[Any]) -> str:
         "asimilarity_search_with_score",
     ],
 )
-def test_what_a_step_searches_is_known(receiver: Receiver, search: str) -> None:
-    store = filled()
+@pytest.mark.parametrize("kind", [Store, Async])
+def test_what_a_step_searches_is_known(receiver: Receiver, kind: type[Store], search: str) -> None:
+    store = filled(kind)
 
     async def answer(question: str) -> Any:
         found = getattr(store, search)(question, k=2)

@@ -66,6 +66,21 @@ def test_what_waits_between_two_tries_at_the_end_is_counted_as_lost(monkeypatch:
     assert (counts.lost_by, counts.waiting) == ({"closed": 1}, 0)
 
 
+def test_a_write_that_takes_too_long_is_cancelled() -> None:
+    class Hangs(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+
+    cancelled = threading.Event()
+    monitor = Monitor(metrics=[], sinks=[Hangs(name="hangs")], sink_timeout=0.2)
+    monitor.submit(turn())
+    assert cancelled.wait(60)
+
+
 def test_a_slow_sink_holds_up_neither_judging_nor_sqlite(tmp_path: Path) -> None:
     class Slow(MemorySink):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:

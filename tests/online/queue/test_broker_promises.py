@@ -17,7 +17,7 @@ from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import StoredQueue, open_queue
 from steelyard.online.queue._protocol import TurnQueue
 from steelyard.online.queue._turns import Leased
-from steelyard.online.queue.broker._broker import BrokerAddress
+from steelyard.online.queue.broker._broker import BrokerAddress, dead_letter_of
 from steelyard.record import Context
 from waiting import until
 
@@ -163,6 +163,10 @@ def test_while_a_broker_is_slow_the_inbox_fills_and_turns_are_then_skipped_by_na
     check_law(monitor.stats())
     server.process.send_signal(signal.SIGCONT)
     until(lambda: monitor.stats().spooled == 301 - skipped["queue_full"])
+
+
+def test_a_dead_letter_that_somebody_else_put_there_is_shown_as_far_as_it_can_be_read() -> None:
+    assert dead_letter_of(b"odd", {"Steelyard-Attempts": "many"}).attempts == 0
 
 
 def test_an_address_names_a_cluster_and_is_shown_without_its_secrets() -> None:

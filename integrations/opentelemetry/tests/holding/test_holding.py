@@ -210,9 +210,11 @@ def test_a_held_root_is_found_by_its_trace_however_many_came_and_went(held: bool
 
 def test_large_roots_are_bounded_by_bytes() -> None:
     rig = Rig(max_bytes=1_000_000)
-    for _ in range(40):
-        with rig.tracer.start_as_current_span("retrieve", attributes={"input.value": "x" * 100_000}):
-            pass
+    for number in range(40):
+        texts = {"input.value": "x" * 100_000}
+        with rig.tracer.start_as_current_span("retrieve", attributes=texts if number % 2 else {}) as root:
+            if not number % 2:
+                root.add_event("said", texts)
     counts = rig.holding.counts
     assert counts.holding == 9
     assert counts.bytes <= 1_000_000
