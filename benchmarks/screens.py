@@ -1,6 +1,6 @@
 """What a screen saves, and whether its intervals hold, on recorded verdicts beside labels of people.
 
-    python benchmarks/screens.py FOLDER [--runs 200] [--learnt | --labels | --alarms]
+    python benchmarks/screens.py FOLDER [--runs 200] [--learnt | --labels]
 
 FOLDER holds `halubench_judged.jsonl` (answers with recorded verdicts of several judges) and
 `grounding_dev.jsonl` (answers labelled by people), each row with `question`, `contexts` and `answer`; nothing
@@ -29,7 +29,7 @@ from steelyard.metrics import Faithfulness
 from steelyard.online._screening import Allocation
 from steelyard.record import Context, Record
 from steelyard.scores import Score
-from steelyard.stats import FallAlarm, assisted_sample, auroc, weighted_mean
+from steelyard.stats import assisted_sample, auroc, weighted_mean
 
 _Array = npt.NDArray[np.float64]
 _TURNS = 3000
@@ -60,10 +60,7 @@ def main() -> None:
     options.add_argument(
         "--labels", action="store_true", help="labels in the judge's place, in place of cases"
     )
-    options.add_argument("--alarms", action="store_true", help="when a fall is told, in place of the cases")
     given = options.parse_args()
-    if given.alarms:
-        return alarms(given.runs)
     if given.learnt:
         return learnt(given.folder)
     if given.labels:
@@ -147,6 +144,14 @@ def cases(folder: Path) -> Iterator[Case]:
     ):
         yield _case(name, dear, of_judged, where)
         yield _learnt(name, judged, scores[: len(judged)], dear, where)
+    for name, judge in {
+        "Claude Sonnet": "base_3.5sonnet_numsamples1",
+        "Lynx": "lynx",
+        "Ragas": "ragas_faithfulness",
+    }.items():
+        others = [_verdict(one, judge) for one in judged]
+        yield _case(f"gpt-4o by {name}, long answers (RAGTruth)", gpt, others, ragtruth)
+    yield _case("gpt-4o by people, long answers (RAGTruth)", gpt, people, ragtruth)
     truth = [_labelled(one) for one in labelled]
     for name, where in {
         "up to 30 words": [one["words"] <= 30 for one in labelled],
@@ -351,41 +356,6 @@ def _labelled(one: Mapping[str, Any]) -> float:
 
 def _supported(one: Mapping[str, Any]) -> float:
     return float(one["label_supported"])
-
-
-def alarms(runs: int) -> None:
-    """After how many turns of an application a fall below .85 is told, with and without a screen."""
-    for before, after in ((0.90, 0.75), (0.90, 0.80), (0.85, 0.85)):
-        for screened in (False, True):
-            told = np.array([delay(seed, before, after, screened=screened) for seed in range(runs)])
-            fell = told[(told >= 0) & (told < _LATEST)]
-            print(
-                f"from {before} to {after}, {'with' if screened else 'without'} a screen: told in "
-                f"{len(fell)} of {runs} runs after {np.median(fell) if len(fell) else 0:.0f} turns (mean "
-                f"{fell.mean() if len(fell) else 0:.0f}); before the fall in {np.count_nonzero(told < 0)}",
-                flush=True,
-            )
-
-
-_LATEST = 8_000
-
-
-def delay(seed: int, before: float, after: float, *, screened: bool) -> int:
-    """The turn in which an alarm goes off, counted from the fall; a tenth of all turns are judged."""
-    draw = np.random.default_rng(seed)
-    turns = 4_000 + _LATEST
-    good = draw.random(turns) < np.where(np.arange(turns) < 4_000, before, after)
-    said = 1 / (1 + np.exp(-draw.normal(1.5 * good)))  # AUROC .86
-    place = draw.random(turns)
-    allocation, alarm, rate = Allocation(_FLOOR), FallAlarm(target=0.85), 0.1
-    for at in range(turns):
-        share = min(rate * allocation.share({"m": float(said[at])}), 1.0) if screened else rate
-        if place[at] < share:
-            allocation.learn("m", float(said[at]), float(good[at]), share)
-            alarm.smallest_inclusion = min(alarm.smallest_inclusion, share)
-            if alarm.add(float(good[at]), share):
-                return at - 4_000
-    return _LATEST
 
 
 async def local_scores(rows: Sequence[Mapping[str, Any]]) -> list[Score]:

@@ -16,10 +16,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import get_args
+from unittest.mock import patch
 
 import numpy as np
 
@@ -31,7 +33,7 @@ from report.parts import month, results
 from stats.session_parts import Array, Sampling, Traffic, Turns
 from stats.streams import Codes, Mask, Streams, alarm_places, fall_places, first_told, in_rows
 from steelyard.alarms import Alarm
-from steelyard.stats import Sample, find_changes, pass_rate
+from steelyard.stats import Sample, _estimate, find_changes, pass_rate
 
 KINDS = ((1, 0.0), (3, 0.1), (3, 0.3), (10, 0.0), (10, 0.2), (20, 0.3))
 COUNTS = (10, 20, 50, 100, 200, 500, 1_000, 2_000)
@@ -89,6 +91,36 @@ def covered(traffic: Traffic, count: int, rounds: int) -> float:
         assert found is not None
         held += found.low <= traffic.mean <= found.high
     return held / rounds
+
+
+def parts(rounds: int) -> None:
+    """Coverage of 50 to 200 turns with parts of the interval taken out: what each holds up."""
+    cells = [(replace(kind, sample=one), n) for kind, one, n in product(kinds(), _SAMPLINGS, (50, 100, 200))]
+    print(f"\ncoverage of 50, 100 and 200 turns, {len(cells)} cells of {rounds} samples")
+    print("| interval | cells above .98 | highest | below .93 | lowest |\n|---|---:|---:|---:|---:|")
+    slope = _estimate.Weighed._slope
+    ways: dict[str, dict[str, object]] = {
+        "no continuity correction": {"_STEP": 0.0},
+        "two prior degrees of freedom": {"_PRIOR_FREEDOM": 2.0},
+        "no prior turn": {"Weighed._unseen": lambda _: 0.0},
+        "no lean of zeros and ones": {
+            "Weighed._slope": lambda of, ratio, *rest: (
+                (1 - 2 * of.mean) * ratio if of.ends == 1 else slope(of, ratio, *rest)
+            )
+        },
+    }
+    taken = [
+        ("as it is", {}),
+        *ways.items(),
+        ("without all four", {k: v for way in ways.values() for k, v in way.items()}),
+    ]
+    for name, changed in taken:
+        with ExitStack() as changes:
+            for part, value in changed.items():
+                changes.enter_context(patch(f"{_estimate.__name__}.{part}", value))
+            shares = [covered(traffic, count, rounds) for traffic, count in cells]
+        above, below = sum(share > 0.98 for share in shares), sum(share < 0.93 for share in shares)
+        print(f"| {name} | {above} | {max(shares):.3f} | {below} | {min(shares):.3f} |", flush=True)
 
 
 def alarms(rounds: int) -> None:
@@ -251,6 +283,7 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=200, help="simulated samples or streams for each cell")
     tables: dict[str, Callable[[int], None]] = {
         "coverage": coverage,
+        "parts": parts,
         "alarms": alarms,
         "unknown": unknown,
         "weeks": weeks,

@@ -23,7 +23,7 @@ from steelyard.online import Budget, Monitor, Rule, Selection, SpoolSettings, Su
 from steelyard.online._selection import sampling_position
 from steelyard.questions import Answer, Question, Reply, Request, YesNo
 from steelyard.record import Context, Record
-from steelyard.report import report
+from steelyard.report import render_html, report
 from steelyard.scores import Evaluation, Evidence, evaluation_from_json, evaluation_to_json
 from steelyard.sinks import JSONLSink, Sink, SQLiteSink, read_evaluations, read_jsonl
 from steelyard.testing import MemorySink, ScriptedJudge
@@ -91,6 +91,9 @@ def test_the_screen_sees_every_turn_and_the_judge_a_share(tmp_path: Path) -> Non
         assert 0.3 * 0.3 <= score.inclusion_probability <= 1
     stored = {one.record_id: one for one in read_evaluations(path)}
     assert stored == {one.record_id: one for one in sink.evaluations}
+    page = render_html(report(path).figures)
+    for words, count in (("Judged", len(judged)), ("seen by the screen alone", 600 - len(judged))):
+        assert re.search(rf"<td>{words}</td><td[^>]*>{count}</td>", page)
 
 
 def test_the_judge_looks_most_where_the_screen_tells_least() -> None:

@@ -179,7 +179,7 @@ def _funnel(figures: ReportFigures) -> list[Text]:
         ("seen", found.seen),
         *((f"  not judged, {words(reason)}", count) for reason, count in found.skipped.items()),
         ("picked", found.accepted),
-        ("  judged", found.evaluated),
+        ("  judged", found.by_judge),
         *((f"  impossible to judge, {words(cause)}", count) for cause, count in found.dead.items()),
         *((f"  {name}", count) for name, count in remaining_turns(found) if count),
     ]

@@ -42,6 +42,7 @@ def verdict_words(verdict: Verdict) -> str:
 def remaining_turns(funnel: Funnel) -> list[tuple[str, int]]:
     """What else became of picked turns, in words."""
     return [
+        ("seen by the screen alone", funnel.evaluated - funnel.by_judge),
         ("queued or being judged when last stored", funnel.pending),
         ("handed to the spool", funnel.spooled),
         ("given up at exit", funnel.abandoned),

@@ -221,6 +221,8 @@ def _counts_of(monitor: Any) -> dict[str, Any]:
     found = {name: value if isinstance(value, int) else dict(value) for name, value in counts.items()}
     if (canaries := getattr(stats, "canaries", None)) is not None:
         found["canaries"] = {name: getattr(canaries, name) for name in _OF_CANARIES}
+    if (screen := getattr(stats, "screen", None)) is not None:
+        found["by_judge"] = screen.judged
     # What no picked turn lies below: turns that are seldom picked may be absent from a report's period.
     floor = getattr(getattr(monitor, "options", None), "floor", None)
     return found if floor is None else {**found, "floor": floor}

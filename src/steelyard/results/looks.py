@@ -262,6 +262,7 @@ def _funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
         if isinstance(floor, float | int) and 0 < floor <= 1:
             floors.append(float(floor))
         sums.update({name: _number(counts.get(name)) for name in _PLAIN})
+        sums["by_judge"] += _number(counts.get("by_judge", counts.get("evaluated")))
         for name, found in reasons.items():
             by_reason = counts.get(name)
             if isinstance(by_reason, Mapping):
@@ -275,6 +276,7 @@ def _funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
         skipped=_most_frequent(reasons["skipped"]),
         dead=_most_frequent(reasons["dead"]),
         floor=min(floors, default=None),
+        by_judge=sums["by_judge"],
         **{name: sums[name] for name in _PLAIN},
     )
 

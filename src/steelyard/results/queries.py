@@ -236,7 +236,9 @@ class Funnel:
     accepted: int
     """Not skipped."""
     evaluated: int
-    """Judged."""
+    """Judged, or seen by a screen alone."""
+    by_judge: int
+    """Of those, the ones that the judge has seen: all where there is no screen."""
     pending: int
     """Queued or being judged when counts were last stored."""
     spooled: int
