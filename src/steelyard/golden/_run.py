@@ -97,12 +97,7 @@ async def arun_golden(
     Raises:
         ConfigurationError: If an option cannot mean what was given.
     """
-    if concurrency < 1 or app_timeout <= 0:
-        raise ConfigurationError("concurrency must be at least 1, and app_timeout above 0")
-    if not len(golden):
-        raise ConfigurationError(
-            f"the golden set {golden.name!r} has no cases; add some, e.g. with `steelyard golden mine`"
-        )
+    _check(golden, concurrency, app_timeout)
     chosen = judge_from(judge)
     wanted, bars = gates_from(gates), dict(thresholds or {})
     runs = [baseline] if isinstance(baseline, Run) else baseline
@@ -124,17 +119,30 @@ async def arun_golden(
         measure=measure,
         earlier=EarlierScores.of_runs(runs),
     )
-    runner.notes += [
-        f"the judges differ: {judged} in the baseline, {runner.judge_name} in this run"
-        for judged in dict.fromkeys(run.judge for run in runs)
-        if judged != runner.judge_name
-    ]
+    runner.notes += _other_judges(runs, runner.judge_name)
     runner.set_gates(wanted)
     try:
         return await runner.run()
     finally:
         if chosen is not judge:
             await chosen.aclose()
+
+
+def _check(golden: GoldenSet, concurrency: int, app_timeout: float) -> None:
+    if concurrency < 1 or app_timeout <= 0:
+        raise ConfigurationError("concurrency must be at least 1, and app_timeout above 0")
+    if not len(golden):
+        raise ConfigurationError(
+            f"the golden set {golden.name!r} has no cases; add some, e.g. with `steelyard golden mine`"
+        )
+
+
+def _other_judges(earlier: Iterable[Run], own: str) -> list[str]:
+    return [
+        f"the judges differ: {judge} in the baseline, {own} in this run"
+        for judge in dict.fromkeys(run.judge for run in earlier)
+        if judge != own
+    ]
 
 
 def _suite(given: Sequence[Metric | str] | None, judge: Judge, more: Iterable[str]) -> list[Metric]:
