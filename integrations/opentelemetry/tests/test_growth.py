@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from otel_parts import ANSWER, QUESTION, documents, messages, oi, span
 
-from steelyard_opentelemetry import Span, read_spans
+from steelyard_opentelemetry import Span, _extractor, read_spans
 
 LEAST = 0.3
 """Seconds below which a run says nothing about growth."""
@@ -110,3 +110,20 @@ def test_four_times_as_much_takes_about_four_times_as_long(name: str) -> None:
         if double < max(LEAST, 4 * small) and large < max(LEAST, 3 * double, 8 * small):
             return
     raise AssertionError((small, double, large))
+
+
+def test_turns_that_a_later_call_may_join_are_bounded_by_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_extractor, "_MOST_TEXT", 20_000)
+    reader = _extractor.TurnExtractor()
+    for n in range(20):
+        text, session = (
+            f"Passage {n}. {'The lamp turns. ' * 60}",
+            {"session.id": f"{n:08x}-4f1c-9ab7-d3e5f6071829"},
+        )
+        found = oi("RETRIEVER", input__value=f"{QUESTION} {n}", **documents((text,)))
+        asked = {**prompted(f"Context:\n{text}\n\nQuestion: {QUESTION} {n}")[0].attributes, **session}
+        look_up = span("find", trace=f"{2 * n:032x}", attributes={**found, **session})
+        read = reader.read([look_up, span("chat", trace=f"{2 * n + 1:032x}", at=(2, 3), attributes=asked)])
+        assert len(read.records) == 1
+        reader.overdue(look_up.end)
+    assert 0 < reader._joined.size <= 20_000

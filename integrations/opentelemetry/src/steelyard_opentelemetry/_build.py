@@ -8,7 +8,14 @@ from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.explaining import origins_of
-from steelyard.recording.provenance import Origin, find_passages, is_intermediate_output, is_turn, sentence
+from steelyard.recording.provenance import (
+    Origin,
+    find_passages,
+    form_of,
+    is_intermediate_output,
+    is_turn,
+    sentence,
+)
 from steelyard.recording.reading import is_question
 from steelyard_opentelemetry._asked import asked_above
 from steelyard_opentelemetry._evidence import FoundPassages, evidence_of
@@ -22,6 +29,10 @@ _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
 _LAST_OF_SEVERAL = (
     "no span tells what the user was given: of several replies to these passages the last one is taken; set "
     "the output of the span around them, or steelyard.answer"
+)
+_FORM = (
+    "no span tells what of the model's form the user was given; set the output of the span around it, or "
+    "steelyard.answer"
 )
 _NANO = 1e9
 _TELLING = 4
@@ -203,6 +214,8 @@ def _notes(turn: Turn, found: FoundPassages, dropped: int) -> Iterable[str]:
         yield sentence("answer_call_assumed")
     if _has_other_answer(turn, found):
         yield _LAST_OF_SEVERAL
+    if form_of(turn.answer) and not any(one.answer for _, one in turn.seen("chain", "agent", "turn")):
+        yield _FORM
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"
     yield from _losses(turn, dropped)

@@ -39,6 +39,8 @@ _log = SafeLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
 # So many late spans can still be told from new turns; a trace beyond them counts as new.
 _REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
+_MOST_TEXT = 16_000_000
+"""Characters of the pieces of one kind that are kept: a prompt may be of megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +182,17 @@ class TurnExtractor:
             while (oldest := waiting.oldest) is not None:
                 age = now - oldest.root.span.end
                 is_due = age > patience and (age > self._patience or not self.awaits(oldest.root.span))
-                if not (is_due or len(waiting) > self._most):
+                if not (is_due or self._is_full(waiting)):
                     break
                 self._leftover(waiting.take(oldest), reading)
         while (oldest := self._joined.oldest) is not None and (
-            now - oldest.root.span.end > self._patience or len(self._joined) > self._most
+            now - oldest.root.span.end > self._patience or self._is_full(self._joined)
         ):
             self._joined.take(oldest)
         return reading
+
+    def _is_full(self, waiting: WaitingPieces) -> bool:
+        return len(waiting) > self._most or waiting.size > _MOST_TEXT
 
     def close(self) -> Extraction:
         """Give up what is still waiting."""

@@ -53,6 +53,8 @@ class WaitingPieces:
     """Pieces in the order in which they came, found by what they share with another one."""
 
     def __init__(self) -> None:
+        self.size = 0
+        """Characters of their texts."""
         self._pieces: dict[int, Turn] = {}
         self._by_key: dict[Key, dict[int, Turn]] = {}
 
@@ -71,12 +73,14 @@ class WaitingPieces:
     def add(self, piece: Turn) -> None:
         """Let a piece wait."""
         self._pieces[id(piece)] = piece
+        self.size += piece.size
         for key in _keys(piece):
             self._by_key.setdefault(key, {})[id(piece)] = piece
 
     def take(self, piece: Turn) -> Turn:
         """Remove a piece, and return it."""
-        self._pieces.pop(id(piece), None)
+        if self._pieces.pop(id(piece), None) is not None:
+            self.size -= piece.size
         for key in _keys(piece) & self._by_key.keys():
             self._by_key[key].pop(id(piece), None)
             if not self._by_key[key]:

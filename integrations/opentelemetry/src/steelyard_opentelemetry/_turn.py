@@ -113,6 +113,12 @@ class Turn:
         return [(node, parsed) for node, parsed in self.seen(kind) if kind not in self.above[id(node)]]
 
     @cached_property
+    def size(self) -> int:
+        """Characters of the texts on its spans."""
+        told = (value for node in self.nodes for value in node.span.attributes.values())
+        return sum(len(value) for value in told if isinstance(value, str))
+
+    @cached_property
     def agentic(self) -> bool:
         """Whether tools were called, so that what is below them has questions and answers of its own."""
         return bool(self.seen("tool"))

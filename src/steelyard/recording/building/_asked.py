@@ -135,22 +135,22 @@ def _only_text(turn: Turn) -> str:
 
     Of several, the only one that says anything in a user's message beside a system's.
     """
-    said = set(earlier_messages(turn.given))
-    every = (one.text.strip() for one in leaves_in(turn.given) if not one.table and one.text not in said)
-    texts = list(dict.fromkeys(filter(None, every)))
-    if len(texts) > 1:
-        texts = _said_by_user(texts, turn)
-    if len(texts) != 1 or word_count(texts[0]) > _MOST:
-        return ""
-    asked = plain(texts[0])
-    return texts[0] if any(asked in plain(text) for call in turn.calls for text in call.prompts) else ""
+    texts = _typed(turn)
+    return _only(_said_by_user(texts, turn) if len(texts) > 1 else texts, turn)
 
 
 def _only_words(turn: Turn) -> str:
     """The only text of the input that says something, beside names and codes, if a model was asked it."""
+    return _only([text for text in _typed(turn) if is_telling(text) or is_question(text)], turn)
+
+
+def _typed(turn: Turn) -> list[str]:
     said = set(earlier_messages(turn.given))
-    every = {one.text.strip() for one in leaves_in(turn.given) if not one.table} - said
-    texts = [text for text in every if is_telling(text) or is_question(text)]
+    every = (one.text.strip() for one in leaves_in(turn.given) if not one.table and one.text not in said)
+    return list(dict.fromkeys(filter(None, every)))
+
+
+def _only(texts: Sequence[str], turn: Turn) -> str:
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
     asked = plain(texts[0])

@@ -255,10 +255,9 @@ def _tells_of_names(found: Sequence[str], returned: str) -> bool:
     """Whether documents are mere names, and a tool tells about them: recipes by their titles, say."""
     if not found or any(map(is_telling, found)):
         return False
-    rest = returned
     for name in sorted(found, key=len, reverse=True):
-        rest = rest.replace(name, " ")
-    return is_telling(" ".join(dict.fromkeys(rest.split())))
+        returned = returned.replace(name, " ")
+    return is_telling(" ".join(dict.fromkeys(returned.split())))
 
 
 def _argument(given: Any) -> str | None:

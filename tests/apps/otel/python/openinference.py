@@ -409,4 +409,40 @@ def function_that_lays_out_what_code_gave_it() -> Trace:
     return trace
 
 
+@shape(Turn(without="guessed"))
+def retriever_with_documents_as_one_json() -> Trace:
+    """By hand: the documents are one attribute; their fields have the names that they would have apart."""
+    found = [{"document.content": text, "document.id": f"d{n}"} for n, text in enumerate(PASSAGES)]
+    trace = Trace("by.hand")
+    with trace.span("ask", oi("CHAIN", QUESTION, ANSWER)):
+        trace.leaf("fuse", {**oi("RETRIEVER", QUESTION), "retrieval.documents": json.dumps(found)})
+        trace.leaf("ChatCompletion", oi_model([("user", prompt())], ANSWER))
+    return trace
+
+
+@shape(Turn(without="guessed"))
+def retriever_with_texts_under_a_name_of_its_own() -> Trace:
+    """By hand: a mapping from part of the question to its texts, under a name that says nothing."""
+    found = {f"part {n}": {"text_chunks": [text], "images": []} for n, text in enumerate(PASSAGES)}
+    trace = Trace("by.hand")
+    with trace.span("ask", oi("CHAIN", QUESTION, ANSWER)):
+        trace.leaf("find", {**oi("RETRIEVER"), "retriever.queries": json.dumps(found)})
+        trace.leaf("ChatCompletion", oi_model([("user", prompt())], ANSWER))
+    return trace
+
+
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def answer_made_of_answers_to_parts() -> Trace:
+    """Only the calls that answered a part of the question were shown passages, filled in by plain code."""
+    halves = (PASSAGES[:2], PASSAGES[2:])
+    replies = ("The chain needs oil every 200 km and after rain.", "The heel has to reach the pedal.")
+    trace = Trace("by.hand")
+    with trace.span("ask", oi("CHAIN", QUESTION, ANSWER)):
+        for half, reply in zip(halves, replies, strict=True):
+            trace.leaf("ChatCompletion", oi_model([("user", prompt(QUESTION, half))], reply))
+        last = f"Combine these.\n\nQuestion: {QUESTION}\n\n" + "\n".join(replies)
+        trace.leaf("ChatCompletion", oi_model([("user", last)], ANSWER))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -77,7 +77,7 @@ def read(span: Span) -> ParsedSpan | None:
         return None
     told = _by_name(span)
     given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
-    kind = _kind(span.name, told, came)
+    kind = _kind(span.name, told, given, came)
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
     found = () if kind == "llm" else _documents(told, came, kind)
@@ -214,18 +214,20 @@ def _loaded(value: object) -> Any:
     return found["value"] if is_typed else found
 
 
-def _kind(name: str, told: Mapping[str, Any], came: object) -> Kind:
+def _kind(name: str, told: Mapping[str, Any], given: object, came: object) -> Kind:
     """What a span stands for: by the type that it names, else by the words of its name.
 
-    What came of a retrieval is a list: a function called `rag` or `search_and_answer` gives an answer.
+    What came of a retrieval is a list: a function called `rag` or `search_and_answer` gives an answer. A step
+    that is called `generate` tells a model's call only with what the model was sent.
     """
     typed = next((kind for word in _types(told) if (kind := _kind_of(word))), None)
     if typed is not None:
         return typed
     named = _kind_of(name) or "chain"
-    if named in ("retrieval", "rerank") and isinstance(came, str) and _first(told, _DOCUMENTS) is None:
-        return "chain"
-    return named
+    is_step = named == "llm" and not _sent(told, given)
+    if named in _SEARCHES:
+        is_step = isinstance(came, str) and _first(told, _DOCUMENTS) is None
+    return "chain" if is_step else named
 
 
 def _kind_of(words: str) -> Kind | None:
@@ -243,8 +245,9 @@ def _types(told: Mapping[str, Any]) -> Iterator[str]:
 
 def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Context, ...]:
     """Passages under a name that means them; of a retrieval, in its output."""
-    named = _first(told, _DOCUMENTS)
-    for value in (named, came, _first(told, _FOUND)) if kind in _SEARCHES else (named,):
+    # A count may stand under such a name, too.
+    named = [value for name in _DOCUMENTS if (value := _loaded(told.get(name))) is not None]
+    for value in (*named, came, _first(told, _FOUND)) if kind in _SEARCHES else named:
         if _are_names(value):
             continue
         if isinstance(value, (list, tuple, Mapping)):

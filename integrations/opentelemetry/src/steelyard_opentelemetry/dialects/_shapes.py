@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard.record import Context
@@ -16,6 +16,7 @@ from steelyard.recording.reading import (
     messages_in,
     read_shown,
     spoken,
+    strings_in,
     text_in,
     texts_of,
 )
@@ -319,19 +320,30 @@ def documents_returned(given: object, came: object) -> tuple[Context, ...]:
 
 def noted_on(span: Span, came: object) -> tuple[str, ...]:
     """What an application noted by hand about a retrieval; whether it counts is a matter of the prompt."""
-    if span.scope.startswith("openinference.instrumentation.langchain"):
-        return ()
-    told = [span.attributes.get("retrieval.documents"), span.attributes.get("retrieval.context")]
-    return tuple(one for value in told if value for one in noted_in(value) if is_telling(one))
+    return _noted(span, map(span.attributes.get, ("retrieval.documents", "retrieval.context")))
 
 
 def noted_of_look_up(span: Span, came: object) -> tuple[str, ...]:
-    """What an application noted by hand on a retrieval, in its output or its events too."""
+    """The same of what it noted on a retrieval: in its output, its events, under a name of its own."""
+    own = (value for name, value in span.attributes.items() if not name.startswith(_NAMED))
+    return _noted(span, [came, *(v for event in span.events for v in event.attributes.values()), *own])
+
+
+_NAMED = ("input.", "output.", "openinference.", "session.", "user.", "metadata", "tag.", "llm.")
+"""How the convention's other attributes begin."""
+
+
+def _noted(span: Span, told: Iterable[object]) -> tuple[str, ...]:
     if span.scope.startswith("openinference.instrumentation.langchain"):
         return ()
-    told = [came, *(value for event in span.events for value in event.attributes.values())]
-    found = tuple(one for value in told if value for one in noted_in(value) if is_telling(one))
-    return (*found, *noted_on(span, came))
+    texts = (one for value in told if value for one in (*noted_in(value), *_leaves_of(value)))
+    return tuple(dict.fromkeys(text for text in texts if is_telling(text)))
+
+
+def _leaves_of(value: object) -> list[str]:
+    """The texts in an object that was written as JSON, whatever they are called."""
+    found = opened(value)
+    return [text for _, text in strings_in(found)] if isinstance(found, Mapping) else []
 
 
 def filled_in(variables: Mapping[str, str], given: object) -> Mapping[str, str]:
