@@ -27,10 +27,11 @@ from steelyard_langchain._options import Key
 _RAW = {"raw", "parsed", "parsing_error"}
 
 
-def filled_form(outputs: Any, inputs: Any, calls: Iterable[ModelCall]) -> str:
+def filled_form(outputs: Any, inputs: Any, calls: Sequence[ModelCall]) -> str:
     """What a run returned as JSON, where that is a form which a model filled in; empty where it is none.
 
-    A state that holds a form beside what else was made on the way is none.
+    Of a state that holds a form beside what else was made on the way the one that was filled in last, if
+    the state has it once.
     """
     state = state_of(outputs)
     if state is not None and state.keys() == _RAW:  # `with_structured_output(include_raw=True)`
@@ -38,9 +39,14 @@ def filled_form(outputs: Any, inputs: Any, calls: Iterable[ModelCall]) -> str:
     if not state:
         return ""
     shown = to_json_value(_dumped(state))
-    said = (_mapping(text) for call in calls for text in call.replies)
-    forms = [form for form in said if form and _holds(shown, form)]
-    return json.dumps(shown, ensure_ascii=False) if forms and not _says_more(shown, (inputs, *forms)) else ""
+    said = [form for call in calls for text in call.replies if (form := _mapping(text))]
+    forms = [form for form in said if _holds(shown, form)]
+    if forms and not _says_more(shown, (inputs, *forms)):
+        return json.dumps(shown, ensure_ascii=False)
+    if not said or is_intermediate_output(calls[-1].replies):
+        return ""
+    last = [one for one in shown.values() if _holds(one, said[-1])]
+    return json.dumps(last[0], ensure_ascii=False) if len(last) == 1 else ""
 
 
 def _says_more(shown: Any, known: Iterable[Any]) -> bool:

@@ -93,7 +93,8 @@ def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
     """The question in what the root was given, which may be a prompt that passages were put into."""
     is_prompt = "\n" in own and has_empty_place(own, guessed_question(own))
     if is_prompt or _held(own, _before(sources)):
-        return _cut_out(turn, sources, own) or Asked(question=own, notes=("question_whole_prompt",))
+        cut = _cut_out(turn, sources, own)
+        return _as_before(cut, turn) if cut else Asked(question=own, notes=("question_whole_prompt",))
     notes: tuple[Note, ...] = ()
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
         notes = ("question_whole_prompt",) if names_question_within(own) else ()
@@ -102,6 +103,18 @@ def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
     notes = ("question_whole_prompt",) if looks_filled else ()
     cut = _cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None
     return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
+
+
+def _as_before(cut: Asked, turn: Turn) -> Asked:
+    """The question without what follows it in the template, if the prompt of an earlier run shows its end."""
+    lines = cut.question.split("\n")
+    heads = ("\n".join(lines[:count]).rstrip() for count in range(len(lines) - 1, 0, -1))
+    shown = [text for call in turn.earlier for text in call.prompts]
+    if any(cut.question in text for text in shown):
+        return cut
+    return replace(
+        cut, question=next((one for one in heads if any(one in text for text in shown)), cut.question)
+    )
 
 
 def _is_beside_passages(turn: Turn, own: str) -> bool:

@@ -34,7 +34,13 @@ from steelyard.recording.provenance import (
     trace_provenance,
     word_count,
 )
-from steelyard.recording.reading import earlier_messages, has_documents, passages_of, since_last_asked
+from steelyard.recording.reading import (
+    earlier_messages,
+    has_documents,
+    passages_of,
+    since_last_asked,
+    strings_in,
+)
 from steelyard.recording.reading._passages import unique
 
 RECEIPT = "contexts: a tool was told more than it returned, which may be no evidence; see tool_contexts"
@@ -226,7 +232,9 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     if not answer:
         # What stands beside documents may be an answer that cannot be read.
         is_list = isinstance(turn.returned, list)
-        return is_list or (has_documents(turn.returned) and not _is_shown(texts, turn))
+        told = {text for _, text in strings_in(turn.returned)}
+        has_any = has_documents(turn.returned) or any(text in told for text in texts)
+        return is_list or (has_any and not _is_shown(texts, turn))
     if not texts or _is_replied(answer, turn) or _is_shown(texts, turn):
         return False
     return any(one.seen >= MOSTLY for one in find_passages([answer], texts))

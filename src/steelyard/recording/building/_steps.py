@@ -22,6 +22,7 @@ from steelyard.recording.provenance import (
     json_strings,
     plain,
     plain_line,
+    unescaped,
     word_count,
 )
 from steelyard.recording.reading import (
@@ -174,9 +175,9 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
         for call in calls
         if not any(seen.seen >= WHOLLY for seen in find_passages([text], call.prompts))
         for reply in call.replies
-        for part in json_strings(reply)
+        for part in map(unescaped, json_strings(reply))
     ]
-    form = plain(text)
+    form = plain(unescaped(text))  # a list of exchanges may be printed
     if any(plain(part) == form for part in parts):
         return True
     said = list(dict.fromkeys(part for part in parts if is_telling(part)))
@@ -217,6 +218,8 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     >>> [one.text for one in parts_of(boots)][1]
     '{"for": "long walks in the rain", "sizes": [42, 44]}'
     """
+    if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
+        return parts_of(value[0])
     said = value if isinstance(value, str) else None
     whole = text or said or json.dumps(to_json_value(value), ensure_ascii=False)
     if tells_nothing(whole):

@@ -79,6 +79,9 @@ class _Shown:
         """Whether a text is the question, a query, a part of the history, or a prompt."""
         if text in self.asked or text in self.queries or text in self.sent_alone:
             return True
+        label, asked, rest = text.partition(self.asked) if self.asked else ("", "", text)
+        if asked and not rest and not is_telling(label):
+            return True  # the first line of a conversation: "user: ..."
         if any(text in said for said in self.history):
             return True
         others = [one for one in self.prompts if one != text] if is_put_in else self.prompts
