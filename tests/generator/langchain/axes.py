@@ -24,6 +24,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "input": ("question", "query", "input", "user_input", "string", "messages", "odd"),
         "output": ("text", "message", "dict", "docs", "structured", "form", "nested", "revised"),
         "history": ("none", *FORMS, "written", "stored"),
+        "log": ("past", "all"),
         "rewrite": ("none", "new", "same"),
         "keeping": ("format", "rerank", "grade"),
         "routing": ("no", "yes"),

@@ -36,6 +36,7 @@ class Input:
     def __init__(self, choices: Choices) -> None:
         self.kind = choices["input"]
         self.history = choices["history"] if choices["turns"] != "1" else "none"
+        self.logs = self.history == "written" and choices["log"] == "all"
         self.key = {"odd": ODD, "messages": "messages"}.get(self.kind, self.kind)
 
     def given(self, turn: Turn) -> Any:
@@ -48,7 +49,7 @@ class Input:
             return turn.question
         if self.history in ("none", "stored"):
             return {self.key: turn.question}
-        past = written(turn) if self.history == "written" else formed(said, form)
+        past = written(turn, asks=self.logs) if self.history == "written" else formed(said, form)
         return {self.key: turn.question, "chat_history": past}
 
     def question(self, given: Any) -> str:

@@ -79,6 +79,9 @@ class Nodes:
         # Nodes write a message or a text; how they come by it is theirs.
         plain = choices.replace(output="message" if self.speaks else "text")
         self.cites = choices["graph_state"] == "cited"
+        self.forms = choices["output"] == "form" and choices["graph_state"] == "fields"
+        self.forms = self.forms and not again and choices["after"] == "no"
+        plain = choices if self.forms else plain
         made = cited(choices, drafts=again) if self.cites else answer(plain, history=True, drafts=again)
         self.answering = made
         self.rewriting, self.looking = rewriter(choices, self.source), looked_up(choices)
@@ -97,6 +100,8 @@ class Nodes:
             fields["messages"] = Annotated[list[BaseMessage], add_messages]
         else:
             fields |= {self.source.key: str, "generation": str}
+        if self.forms:
+            fields["decision"] = Any
         if self.cites:
             fields |= {"synthesis": str, "citations": list, "analysis": dict}
         if self.keeps:
@@ -165,6 +170,8 @@ class Nodes:
         said = self.answering.invoke(filled)
         if self.cites:
             return {"synthesis": said["synthesis"], "citations": said["citations"], "analysis": analysis}
+        if self.forms:
+            return {"decision": said}
         if self.keeps:
             return {"generation": said, "turns": [{"asked": self.source.question(state), "told": said}]}
         return {"messages": [self.spoken(said)]} if self.speaks else {"generation": said}

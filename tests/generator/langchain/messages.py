@@ -59,6 +59,7 @@ def last_text(messages: Sequence[Any]) -> str:
     return str(last["content"]) if isinstance(last, dict) else str(last.text)
 
 
-def written(turn: Turn) -> str:
-    """The conversation as one text."""
-    return "\n".join(f"Human: {asked}\nAI: {said}" for asked, said in turn.history)
+def written(turn: Turn, *, asks: bool = False) -> str:
+    """The conversation as one text, perhaps with what is asked now as its last line."""
+    past = [f"Human: {asked}\nAI: {said}" for asked, said in turn.history]
+    return "\n".join([*past, *[f"Human: {turn.question}"] * asks])

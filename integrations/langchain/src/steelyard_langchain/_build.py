@@ -39,11 +39,11 @@ from steelyard.recording.reading import contexts_of, documents_in, is_document, 
 from steelyard_langchain._extract import (
     answer_of,
     ends_in_tool_call,
-    filled_form,
     pick,
     text_in,
     without_queries,
 )
+from steelyard_langchain._forms import filled_form, last_form
 from steelyard_langchain._options import Options
 from steelyard_langchain._translate import look_ups, turn_of
 from steelyard_langchain._turn import Chain, Earlier, Turn
@@ -131,9 +131,14 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         # Fields taken out of a text, or a plan: nothing was looked up, and nobody is answered.
         if form and not (sources.looked_up or sources.documents):
             return None
+        form = form or last_form(view.outputs, steps.calls)
         answer, view.is_whole_form = form or _last_reply(view, steps, sources), bool(form)
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
-        status = "interrupted"
+        # Without a thread nothing can go on: the call is a form, if it names its answer.
+        is_over = "thread_id" not in {**(turn.metadata or {}), **(turn.configurable or {})}
+        said = [one for call in steps.calls[-1:] for one in call.arguments if is_over]
+        answer = next((text for one in said if (text := named_in_form(one)) != one), "")
+        status = status if answer else "interrupted"
     if not _is_turn(view, steps, sources, answer, status, options):
         return None
     steps.answer = answer
@@ -308,7 +313,7 @@ def _looks_up(view: TurnPart, sources: Sources) -> bool:
 def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:
     """Whether a model may have been called past the framework; a formatter only repeats the documents."""
     is_new = any(one.text not in answer for one in sources.documents) or view.is_replied_to
-    return bool(answer) and is_new
+    return bool(answer) and (is_new or view.is_answered(answer))
 
 
 def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:

@@ -11,82 +11,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import text_of, to_json_value
-from steelyard.recording.building import before_verdict, is_material, is_telling, revised, said_last
+from steelyard.recording.building import (
+    before_verdict,
+    is_gone_into,
+    is_material,
+    is_telling,
+    revised,
+    said_last,
+)
 from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,
     is_intermediate_output,
     json_strings,
     plain,
-    strip_code_fence,
     unescaped,
 )
 from steelyard.recording.reading import ANSWERS, state_of, strings_in
+from steelyard_langchain._forms import last_form
 from steelyard_langchain._options import Key
-
-_RAW = {"raw", "parsed", "parsing_error"}
-
-
-def filled_form(outputs: Any, inputs: Any, calls: Sequence[ModelCall]) -> str:
-    """What a run returned as JSON, where that is a form which a model filled in; empty where it is none.
-
-    Of a state that holds a form beside what else was made on the way the one that was filled in last, if
-    the state has it once.
-    """
-    state = state_of(outputs)
-    if state is not None and state.keys() == _RAW:  # `with_structured_output(include_raw=True)`
-        state = state_of(state["parsed"])
-    if not state:
-        return ""
-    shown = to_json_value(_dumped(state))
-    said = [form for call in calls for text in call.replies if (form := _mapping(text))]
-    forms = [form for form in said if _holds(shown, form)]
-    if forms and not _says_more(shown, (inputs, *forms)):
-        return json.dumps(shown, ensure_ascii=False)
-    if not said or is_intermediate_output(calls[-1].replies):
-        return ""
-    last = [one for one in shown.values() if _holds(one, said[-1])]
-    return json.dumps(last[0], ensure_ascii=False) if len(last) == 1 else ""
-
-
-def _says_more(shown: Any, known: Iterable[Any]) -> bool:
-    """Whether a text stands in a value, and in none of these."""
-    texts = {text for value in known for _, text in strings_in(value)}
-    return any(text not in texts and is_telling(text) for _, text in strings_in(shown))
-
-
-def _dumped(value: Any, depth: int = 4) -> Any:
-    """A value whose models, at some depth, are given as what they hold."""
-    if depth <= 0 or value is None or isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, Mapping):
-        return {name: _dumped(one, depth - 1) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_dumped(one, depth - 1) for one in value]
-    try:
-        return value.model_dump(mode="json")
-    except Exception:  # noqa: BLE001 - not a model, or one of the host's that cannot be dumped
-        return value
-
-
-def _holds(shown: Any, filled: Any) -> bool:
-    """Whether a form is what a model filled in, perhaps with defaults beside it, at any depth."""
-    if isinstance(filled, Mapping):
-        return isinstance(shown, Mapping) and all(
-            _holds(shown.get(name), value) for name, value in filled.items()
-        )
-    if isinstance(filled, list):
-        return isinstance(shown, list) and len(shown) == len(filled) and all(map(_holds, shown, filled))
-    return bool(shown == filled)
-
-
-def _mapping(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(strip_code_fence(text))
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
 
 _ANYTHING = ("text", "content")
 """What applications call their answer, and also their passages."""
@@ -162,6 +105,9 @@ def _unnamed_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[Model
     if len(state) == 1 and isinstance(inner, Mapping):
         return answer_of(inner, (state_of(inputs) or {}).get(name), None, calls=calls)
     text = _only_text(state, inputs, calls)
+    form = last_form(state, calls)
+    if form and text not in json_strings(form) and not is_gone_into(text, calls):
+        return _only_form(state)  # else all that was filled in
     if text and any(text.strip() in call.reply for call in calls):
         return text
     return _only_form(state) or text or _only_conversation(state, inputs)

@@ -12,7 +12,9 @@ from steelyard.recording.building import Asked, Sources, is_conversation, is_one
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, Origin, notes_on_predecessors, plain, sentence
 from steelyard.recording.reading import (
+    ANSWERS,
     Message,
+    asked_in,
     is_document,
     messages_in,
     searched_by_provider,
@@ -179,6 +181,12 @@ class TurnPart:
         given, returned = messages_in(self.inputs), messages_in(self.outputs)
         is_longer = len(returned) > len(given) > 0
         return is_longer and given[-1].role == "user" and returned[-1].role == "assistant"
+
+    def is_answered(self, answer: str) -> bool:
+        """Whether it was given a question under a usual name, and returned an answer under one."""
+        given, returned = state_of(self.inputs), state_of(self.outputs)
+        is_named = returned is not None and any(returned.get(name) == answer for name in ANSWERS)
+        return given is not None and is_named and bool(asked_in(given))
 
     def is_step(self, answer: str) -> bool:
         """Whether it is a step of something else, if it looked nothing up, by its input and output.

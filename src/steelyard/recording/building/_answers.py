@@ -50,6 +50,11 @@ def is_one_of_several(answer: str, texts: Sequence[str], calls: Sequence[ModelCa
     return answer in said and len(said) > 1
 
 
+def is_gone_into(text: str, calls: Sequence[ModelCall]) -> bool:
+    """Whether the last call was shown a text that an earlier one answered with: it wrote about that."""
+    return bool(_said([text], calls[:-1])) and _is_shown(text, calls[-1])
+
+
 def is_status(text: str, calls: Sequence[ModelCall]) -> bool:
     """Whether a text of few words is no model's, although models said more: how a run ended."""
     if is_telling(text) or not any(is_telling(call.reply) for call in calls):

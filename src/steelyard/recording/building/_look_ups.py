@@ -327,4 +327,4 @@ def rows_named(turn: Turn) -> Iterator[Context]:
         return
     for name, value in (state_of(turn.returned) or {}).items():
         if names_passages(str(name)) and isinstance(value, (list, tuple)):
-            yield from contexts_of(one for one in value if isinstance(one, Mapping))
+            yield from contexts_of(one for one in value if isinstance(one, Mapping)) or parts_of(value)

@@ -26,6 +26,7 @@ from steelyard.recording.provenance import (
     find_passages,
     form_of,
     is_history,
+    is_printed,
     json_strings,
     names_passages,
     plain,
@@ -118,6 +119,8 @@ def shown_texts(
     able, has_more = _able(_unspoken(sources.texts, turn), _Shown(turn, sources, prompts, question))
     remembered = _remembered(turn) if able else ()
     able = [one for one in able if plain(one.text) not in remembered]
+    if has_documents:  # a few words beside them, whatever their name, tell where they are from
+        able = [one for one in able if is_telling(one.text) or is_printed(one.text)]
     shown = of_main_columns(_divided(turn, _in_prompt(able, prompts, question), able, sources), sources)
     found = _without_forms(
         _not_written(turn, _without_known(shown, sources), sources), turn, has_documents=has_documents
@@ -299,17 +302,30 @@ def _not_written(turn: Turn, texts: Sequence[Text], sources: Sources) -> list[Te
     unseen = (s for s in turn.models if s.call and s.call.prompts and not s.call.replies and not s.failed)
     # After a call whose reply nobody saw it cannot be known that no model wrote a text.
     since = min((step.ended for step in unseen if step.ended is not None), default=math.inf)
-    known = (one for one in texts if one.is_given or one.at < since)
-    own = (one for one in known if not _is_replied(one, turn) or _is_copied(one, turn, sources))
+    known = [one for one in texts if one.is_given or one.at < since]
+    replied = {one for one in known if _is_replied(one, turn)}
+    whole = [plain(one.text) for one in known if one not in replied]
+
+    def is_extract(one: Text) -> bool:
+        """Whether it takes the place of what it was copied out of."""
+        form = plain(one.text)
+        return not any(form in text for text in whole) and _is_copied(one, turn, sources)
+
+    own = (one for one in known if one not in replied or is_extract(one))
     return [one for one in own if not is_written(one.text, _before(turn, one))]
 
 
 def _is_copied(one: Text, turn: Turn, sources: Sources) -> bool:
     """Whether a text stands in one that came from outside before it: a quote, which a model picked."""
     text = plain(one.text)
-    is_able = text != plain(turn.answer) and is_telling(text)
+    is_able = not _answers(text, turn) and is_telling(text)
     whole = (other for other in sources.texts if other.at < one.at and text in plain(other.text) != text)
     return is_able and any(not is_written(other.text, _before(turn, other)) for other in whole)
+
+
+def _answers(text: str, turn: Turn) -> bool:
+    """Whether a text is the answer, or a field of it."""
+    return text in map(plain, json_strings(turn.answer))
 
 
 def _before(turn: Turn, one: Text) -> list[ModelCall]:
@@ -318,7 +334,7 @@ def _before(turn: Turn, one: Text) -> list[ModelCall]:
     And any but the answer's that said just this: spans tell a list as it is at last, with what was appended.
     """
     text = plain(one.text)
-    calls = [step.call for step in turn.models if step.call and text != plain(turn.answer)]
+    calls = [step.call for step in turn.models if step.call and not _answers(text, turn)]
     same = (call for call in calls if text in map(plain, call.replies))
     return [*turn.earlier, *_replied_before(turn, one), *same]
 

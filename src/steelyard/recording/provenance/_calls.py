@@ -24,6 +24,7 @@ _LABEL_WORDS = 3  # labels and verdicts have no more words
 _TELLING = 4  # fewer words than this stand anywhere by chance
 _FED_LONG = 8  # from so many words on, most of a reply is evidence as all of it is
 _LEAVES = 2000  # texts in one JSON reply that are read, so that a huge one costs no second
+_MOST_LABELS = 10  # of a reply, behind which its answer may stand
 _MOST_LINES = 30  # an instruction that tells what a call is for stands among the first lines
 _MOST_CALLS = 500  # an agent may make thousands; the answer came of the last ones
 _VERDICTS_WORDS = """
@@ -269,7 +270,9 @@ def _is_part_of(replies: list[str], row: tuple[str, ...], answer: str) -> bool:
     """Whether a reply, or most of it, stands in the answer."""
     for reply in replies:
         said = tuple(words(reply))
-        if len(said) >= _TELLING and _contains(row, said, least=_TELLING):
+        # What stands behind "Final answer:" is put together with that of others.
+        ends = (tuple(words(one)) for one in _ends_of(reply))
+        if any(_contains(row, one, least=_TELLING) for one in (said, *ends)):
             return True
         if len(said) >= _FED_LONG:
             # Both ways round: an answer may add a greeting to the reply, or leave its first part out.
@@ -277,6 +280,16 @@ def _is_part_of(replies: list[str], row: tuple[str, ...], answer: str) -> bool:
             if (there.found and there.seen >= 0.5) or (back.found and back.seen >= 0.5):
                 return True
     return False
+
+
+def _ends_of(reply: str) -> Iterator[str]:
+    """What stands behind each of the last labels of a reply, to its end."""
+    end = len(reply)
+    for _ in range(_MOST_LABELS):
+        end = reply.rfind(":", 0, end)
+        if end < 0:
+            return
+        yield reply[end + 1 :]
 
 
 def _fed(

@@ -26,6 +26,7 @@ ASKED_NAMES = (
     *("input", "task", "message", "prompt", "search_query", "inputs", "user_prompt", "msg", "q", "ask"),
 )
 """Names that applications keep the question under; what says "question" itself comes first."""
+_ENDS = ("_question", "_query")
 _MESSAGES = ("messages", "input_messages", "chat_messages", "new_message", "conversation", "contents")
 _WRAPPERS = (
     *("str_or_query_bundle", "query_bundle", "kwargs", "args", "start_event", "ev", "event", "state"),
@@ -73,7 +74,20 @@ def _in_state(state: Mapping[Any, Any], depth: int) -> str:
     if "lc" in state or is_message_mapping(state) or is_document_mapping(state):
         return ""
     for name in (*ASKED_NAMES, *_MESSAGES, *_WRAPPERS):
+        if name in _WRAPPERS and isinstance(state.get(name), str) and len(state) > 1:
+            continue  # a text beside others, of which any may be the question
         if name in state and (found := asked_in(state[name], depth - 1)):
             return found
     only = next(iter(state.values())) if len(state) == 1 else None
-    return asked_in(only, depth - 1) if isinstance(only, Mapping) else ""
+    return asked_in(only, depth - 1) if isinstance(only, Mapping) else _named_alike(state)
+
+
+def _named_alike(state: Mapping[Any, Any]) -> str:
+    """The only text whose name ends as a question's does, or the last one of a conversation of any name."""
+    texts = [one for name, one in state.items() if isinstance(one, str) and str(name).endswith(_ENDS)]
+    told = (messages_in(one) for one in state.values() if isinstance(one, list))
+    texts += [
+        one for messages in told if messages and messages[-1].role == "user" for one in spoken(messages)[-1:]
+    ]
+    asked = {text.strip() for text in texts} - {""}
+    return asked.pop() if len(asked) == 1 else ""
