@@ -43,7 +43,7 @@ from steelyard_langchain._extract import (
     text_in,
     without_queries,
 )
-from steelyard_langchain._forms import filled_form, last_form
+from steelyard_langchain._forms import called_form, filled_form, last_form
 from steelyard_langchain._options import Options
 from steelyard_langchain._translate import look_ups, turn_of
 from steelyard_langchain._turn import Chain, Earlier, Turn
@@ -126,25 +126,33 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         return _separate(view, steps, options)
     answer, status = _answer(view, steps, options), view.status
     sources = sources_of(steps, tool_contexts=options.tool_contexts)
-    if status == "ok" and not answer and options.answer_key is None:
-        form = filled_form(view.outputs, view.inputs, steps.calls)
+    if status == "ok" and not answer:
+        form = filled_form(view.outputs, view.inputs, steps.calls) if options.answer_key is None else ""
         # Fields taken out of a text, or a plan: nothing was looked up, and nobody is answered.
         if form and not (sources.looked_up or sources.documents):
             return None
-        form = form or last_form(view.outputs, steps.calls)
-        answer, view.is_whole_form = form or _last_reply(view, steps, sources), bool(form)
-    if status == "ok" and not answer and ends_in_tool_call(view.outputs):
-        # Without a thread nothing can go on: the call is a form, if it names its answer.
-        is_over = "thread_id" not in {**(turn.metadata or {}), **(turn.configurable or {})}
-        said = [one for call in steps.calls[-1:] for one in call.arguments if is_over]
-        answer = next((text for one in said if (text := named_in_form(one)) != one), "")
-        status = status if answer else "interrupted"
+        answer, status = _unnamed_answer(view, steps, sources, form, options)
     if not _is_turn(view, steps, sources, answer, status, options):
         return None
     steps.answer = answer
     asked = _asked(view, steps, sources, options)
     origin = _origin(view, steps, sources, answer, asked.question, options)
     return _record(view, steps, options, asked, answer, sources, origin, status)
+
+
+def _unnamed_answer(
+    view: TurnPart, steps: Steps, sources: Sources, form: str, options: Options
+) -> tuple[str, Status]:
+    """The answer that stands under no name: a form, the last reply or a call; and whether the run is over."""
+    if options.answer_key is None:
+        form = form or last_form(view.outputs, steps.calls)
+        view.is_whole_form = bool(form)
+        if answer := form or _last_reply(view, steps, sources):
+            return answer, "ok"
+    is_stopped = ends_in_tool_call(view.outputs)
+    # Without a thread nothing can go on, so that the call is a form.
+    answer = called_form(steps.calls) if is_stopped and not view.has_thread else ""
+    return answer, "interrupted" if is_stopped and not answer else "ok"
 
 
 def _asked(view: TurnPart, steps: Steps, sources: Sources, options: Options) -> Asked:
@@ -357,7 +365,8 @@ def _origin(
     elif (
         len(calls) == 1
         and not is_intermediate_output(calls[0].replies)
-        and _stands_in(calls[0].reply, answer)
+        and (said := calls[0].reply.strip().rstrip("."))
+        and said in answer
     ):
         answer = calls[0].reply  # the only one, however short it is
     return decide(steps, sources, answer=answer, question=str(given.get("question") or question))
@@ -373,11 +382,6 @@ def _told(view: TurnPart, key: Any) -> tuple[Context, ...]:
     if isinstance(value, (str, Mapping)) or is_document(value):
         value = [value]
     return tuple(contexts_of(value) if isinstance(value, (list, tuple)) else documents_in(value))
-
-
-def _stands_in(reply: str, answer: str) -> bool:
-    plain = reply.strip().rstrip(".")
-    return bool(plain) and plain in answer
 
 
 def _reference(view: TurnPart, options: Options) -> str | None:

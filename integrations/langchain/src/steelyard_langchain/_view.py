@@ -182,6 +182,11 @@ class TurnPart:
         is_longer = len(returned) > len(given) > 0
         return is_longer and given[-1].role == "user" and returned[-1].role == "assistant"
 
+    @property
+    def has_thread(self) -> bool:
+        """Whether it belongs to a thread, so that it can go on."""
+        return "thread_id" in {**(self.turn.metadata or {}), **(self.turn.configurable or {})}
+
     def is_answered(self, answer: str) -> bool:
         """Whether it was given a question under a usual name, and returned an answer under one."""
         given, returned = state_of(self.inputs), state_of(self.outputs)

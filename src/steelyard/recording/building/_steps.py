@@ -218,21 +218,29 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     >>> [one.text for one in parts_of(boots)][1]
     '{"for": "long walks in the rain", "sizes": [42, 44]}'
     """
-    if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
+    if _is_only_text(value):
         return parts_of(value[0])
-    said = value if isinstance(value, str) else None
-    whole = text or said or json.dumps(to_json_value(value), ensure_ascii=False)
+    is_said = isinstance(value, str)
+    whole = text or _written(value)
     if tells_nothing(whole):
         return ()
-    rows = _rows(whole) if said is not None else _rows(to_json_value(value))
+    rows = _rows(whole if is_said else to_json_value(value))
     is_text = len(rows) == 1 and rows[0].id is None
     if is_text and _says_more(whole, rows[0].text) and not _is_hit(value):
         return (Context(text=whole.strip(), rank=0),)
-    if is_text and said is None:
+    if is_text and not is_said:
         return parts_of(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
     if _are_passages(rows, whole):
         return [one for one in rows if not finds_nothing(one.text)]
     return (Context(text=whole.strip(), rank=0),)
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(to_json_value(value), ensure_ascii=False)
+
+
+def _is_only_text(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str)
 
 
 def _entries(value: Any) -> list[Context]:

@@ -116,11 +116,13 @@ def shown_texts(
     """
     if not prompts or not sources.texts:
         return [], []
-    able, has_more = _able(_unspoken(sources.texts, turn), _Shown(turn, sources, prompts, question))
+    # A few words beside documents, whatever their name, tell where those are from.
+    texts = [
+        one for one in sources.texts if not has_documents or is_telling(one.text) or is_printed(one.text)
+    ]
+    able, has_more = _able(_unspoken(texts, turn), _Shown(turn, sources, prompts, question))
     remembered = _remembered(turn) if able else ()
     able = [one for one in able if plain(one.text) not in remembered]
-    if has_documents:  # a few words beside them, whatever their name, tell where they are from
-        able = [one for one in able if is_telling(one.text) or is_printed(one.text)]
     shown = of_main_columns(_divided(turn, _in_prompt(able, prompts, question), able, sources), sources)
     found = _without_forms(
         _not_written(turn, _without_known(shown, sources), sources), turn, has_documents=has_documents
@@ -305,14 +307,14 @@ def _not_written(turn: Turn, texts: Sequence[Text], sources: Sources) -> list[Te
     known = [one for one in texts if one.is_given or one.at < since]
     replied = {one for one in known if _is_replied(one, turn)}
     whole = [plain(one.text) for one in known if one not in replied]
-
-    def is_extract(one: Text) -> bool:
-        """Whether it takes the place of what it was copied out of."""
-        form = plain(one.text)
-        return not any(form in text for text in whole) and _is_copied(one, turn, sources)
-
-    own = (one for one in known if one not in replied or is_extract(one))
+    own = (one for one in known if one not in replied or _is_extract(one, whole, turn, sources))
     return [one for one in own if not is_written(one.text, _before(turn, one))]
+
+
+def _is_extract(one: Text, whole: Iterable[str], turn: Turn, sources: Sources) -> bool:
+    """Whether a copied text takes the place of what it was copied out of, none of which is shown whole."""
+    form = plain(one.text)
+    return not any(form in text for text in whole) and _is_copied(one, turn, sources)
 
 
 def _is_copied(one: Text, turn: Turn, sources: Sources) -> bool:
