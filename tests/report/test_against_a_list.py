@@ -446,6 +446,13 @@ def test_what_a_report_asks(known: Turns, scope: Scope) -> None:
         assert one.weight == pytest.approx(sum(1 / p for p in chances))
     ways = Counter((s.provenance.judge, s.provenance.prompt_version) for _, s in scores if s.provenance)
     assert {(one.judge, one.prompt_version): one.scores for one in reader.made(scope)} == ways
+    lost = Counter(
+        (s.provenance.judge, s.provenance.prompt_version)
+        for _, s in scores
+        if s.provenance and s.status != "scored" and not (s.cause or "").startswith("missing_")
+    )
+    found = {(one.judge, one.prompt_version): one.missing for one in reader.made(scope)}
+    assert found == {way: lost[way] for way in ways}
 
     columns = reader.scores(scope, turns=len(turns), by="tag")
     by_judge = reader.scores(scope, turns=len(turns), by="judge")

@@ -229,7 +229,8 @@ def _made(figures: ReportFigures) -> list[Text]:
     for one in figures.made[:6]:
         known = "" if one.calibrated else " (not calibrated against people)"
         prompts = f", prompts {shorten(one.prompt_version, 40)}" if one.prompt_version else ""
-        rows.append(Text(f"judge {shorten(one.judge, 80)}{known}{prompts}: {one.scores:,} scores"))
+        without = f", {one.missing:,} of them without a value" if one.missing else ""
+        rows.append(Text(f"judge {shorten(one.judge, 80)}{known}{prompts}: {one.scores:,} scores{without}"))
     if len(figures.made) > 1:
         rows.append(Text("means over scores made in different ways say little", style="yellow"))
     totals = figures.totals

@@ -166,12 +166,13 @@ class ResultsReader(TurnLists):
         """How the scores were made, most frequent first."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.judge, coalesce(s.embedder, ''), coalesce(s.prompt_version, ''),
-            coalesce(s.calibrated, 0), count(*)
+            coalesce(s.calibrated, 0), count(*), count(CASE WHEN s.status != 'scored'
+                AND substr(s.cause, 1, 8) != 'missing_' AND s.cause != 'contexts_guessed' THEN 1 END)
             FROM scores s {self.with_turns(scope)} WHERE s.judge IS NOT NULL AND {where}
             GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC"""
         return [
-            Made(judge, embedder, prompt, bool(known), count)
-            for judge, embedder, prompt, known, count in self._rows(query, values)
+            Made(judge, embedder, prompt, bool(known), count, missing)
+            for judge, embedder, prompt, known, count, missing in self._rows(query, values)
         ]
 
     def evaluation(self, record_id: str) -> Evaluation | None:

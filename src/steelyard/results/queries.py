@@ -307,6 +307,8 @@ class Made:
     """Whether its probabilities were calibrated against people."""
     scores: int
     """How many scores were made so."""
+    missing: int
+    """How many of them have no value, though the turn has all that the metric needs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
