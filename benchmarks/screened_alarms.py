@@ -106,7 +106,7 @@ def main() -> None:
     )
     print(f"| screen's AUROC, fall | {' | '.join(ways)} | before the fall |\n|---|" + "---:|" * 4)
     for follows, auroc in ((0.5, 0.64), (1.5, 0.86), (3.0, 0.98)):
-        for before, after in ((0.90, 0.75), (0.90, 0.80), (0.85, 0.85)):
+        for before, after in ((0.90, 0.75), (0.90, 0.80)):
             found = [
                 np.array([delay(seed, before, after, follows=follows, way=way) for seed in range(runs)])
                 for way in ways
