@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,7 +30,7 @@ from steelyard.golden import Case, GoldenSet, Run, junit_xml, markdown_summary
 from steelyard.report import explain_verdict, print_figures, render_html
 from steelyard.report.figures import FindingFigure, MetricFigure, ReportFigures, WorstTurns
 from steelyard.report.lights import cause_words, change_words, deploy_words, what_words
-from steelyard.report.turn import verdict_words
+from steelyard.report.turn import turn_view, verdict_words
 from steelyard.results import open_labels
 from steelyard.results.labels import Label, LabelValue
 from steelyard.scores import Evidence, Usage, Verdict
@@ -173,11 +173,22 @@ def on_a_page(figures: ReportFigures) -> str:
 
 def evidence(draw: Random) -> Evidence:
     notes = {"missing_numbers": ["12"], "missing_names": ["Ann", "Bo"], "negation_flip": True}
-    return Evidence(notes={name: notes[name] for name in draw.sample(sorted(notes), draw.randint(0, 2))})
+    start = draw.randint(0, 30)
+    return Evidence(
+        context=draw.choice([None, 0, 0, 7]),
+        start=start,
+        end=start + draw.randint(1, 20),
+        located=draw.random() < 0.5,
+        notes={name: notes[name] for name in draw.sample(sorted(notes), draw.randint(0, 2))},
+    )
 
 
 def of_a_verdict(verdict: Verdict) -> str:
-    return f"{verdict_words(verdict)}: {explain_verdict(verdict)}"
+    one = turn(1, 0.5)
+    score = replace(one.scores[0], verdicts=(verdict,))
+    shown = turn_view(replace(one, scores=(score,)), score.metric)
+    passages = [asdict(shown["answer"]), *map(asdict, shown["contexts"]), *map(asdict, shown["claims"])]
+    return json.dumps([verdict_words(verdict), explain_verdict(verdict), *passages])
 
 
 def of_an_alarm(event: AlarmEvent) -> str:

@@ -35,6 +35,8 @@ def filled(kind: Any, draw: Random, makers: Makers, name: str = "") -> Any:
         return draw.choice(parts)
     if origin in (Union, UnionType):
         return filled(draw.choice(parts), draw, makers, name)
+    if origin is tuple and parts == (int, int):  # a place in a text
+        return (start := draw.randint(0, 30), start + draw.randint(1, 20))
     if origin is tuple and parts[-1] is not Ellipsis:
         return tuple(filled(part, draw, makers, name) for part in parts)
     if origin in (tuple, list, Sequence):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +19,7 @@ from online.helpers import FAITHFUL, yes
 from online.helpers import turn as recorded
 from report.parts import NOON, results, turn
 from stats.agreement import adjusted_rand
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.online import Monitor
 from steelyard.report import print_figures, render_html, report
 from steelyard.results import open_labels
@@ -296,6 +297,12 @@ def test_a_file_of_version_0_1_0_is_reported(tmp_path: Path) -> None:
 def test_figures_become_a_table_and_a_frame(tmp_path: Path) -> None:
     made = report(results(tmp_path / "s.db", [turn(n, 0.5, at=NOON + n * 86400) for n in range(3)]))
     table = made.to_pandas()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(MissingDependency, match=r"steelyard\[pandas\]"),
+    ):
+        patch.setitem(sys.modules, "pandas", None)
+        made.to_pandas()
     assert list(table.columns) == ["metric", "time", "mean", "low", "high", "n"]
     assert len(table) == 3 and table["n"].sum() == 3
     assert made._repr_html_().startswith("<iframe srcdoc=")

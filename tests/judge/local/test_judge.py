@@ -131,6 +131,7 @@ def test_same_looks_in_the_other_text() -> None:
         ("Sales rose sharply last year.", "Sales fell sharply last year.", True),
         ("The bridge was opened in 1921.", "The bridge was opened in 1911.", True),
         ("The bridge was opened in 1911.", "The bridge was opened in 1911.", False),
+        ("The bridge was opened in 1921.", "The old bridge was opened.", False),
         ("The bridge has a toll of 5 pounds.", "The ferry was built in 1911.", False),
         ("Nobody has seen a unicorn.", "The bridge was opened in 1911.", False),
     ],

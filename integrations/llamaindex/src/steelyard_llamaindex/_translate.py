@@ -121,7 +121,6 @@ def _steps(turn: Turn, read: Nodes) -> list[Step]:
             steps += [step, *_queried(span, step)]
     steps += (_model(call, _parent(call.step, made, own=True)) for call in turn.calls)
     steps += (_passed(*one) for one in turn.passed)
-    _finish_stream(turn, steps)
     return steps
 
 
@@ -330,15 +329,6 @@ def _result(span: Span) -> Any:
 
 def _ended(span: Span) -> float | None:
     return None if span.seconds is None else span.began + span.seconds
-
-
-def _finish_stream(turn: Turn, steps: list[Step]) -> None:
-    """What the reader saw of a stream is the reply of the call that was still open."""
-    if not (turn.streaming and turn.pieces):
-        return
-    open_ = [step for step in steps if step.call is not None and not step.call.replies]
-    if open_ and (call := open_[-1].call) is not None:
-        open_[-1].call = replace(call, reply="".join(turn.pieces))
 
 
 def earlier_calls(turn: Turn) -> list[ModelCall]:
