@@ -266,6 +266,21 @@ def test_a_slow_fall_is_told_with_its_ends_and_no_deploy(tmp_path: Path) -> None
     assert said in printed(path) and not deploy_words(finding)
 
 
+def test_two_falls_are_told_as_two_if_nobody_knows_sessions(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    days = np.sort(draw.uniform(0, 28, 4_000)).tolist()
+    values = [float(draw.random() < 0.95 - 0.12 * (day >= 9) - 0.15 * (day >= 18)) for day in days]
+    turns = [
+        replace(turn(number, value, content=False), happened_at=MONDAY + DAY * day)
+        for number, (day, value) in enumerate(zip(days, values, strict=True))
+    ]
+    figures = report(results(tmp_path / "m.db", turns)).figures
+    for told in (figures.metrics[0].changes, figures.findings):
+        assert [one.until for one in told] == [None, None]
+        since = sorted((one.since - MONDAY) / DAY for one in told)
+        assert since == pytest.approx([9, 18], abs=1)
+
+
 def test_the_view_tells_the_same(tmp_path: Path) -> None:
     quiet = printed(results(tmp_path / "quiet.db", month(np.random.default_rng(1), falls=False)))
     assert "No clear change" in quiet and "customer: tenant" not in quiet

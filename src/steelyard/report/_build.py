@@ -177,6 +177,10 @@ def _metric(
     # 1 itself is in the last bar.
     bars = np.minimum((scores.values * _BARS).astype(np.intp), _BARS - 1)
     even = sample.weight**2 / float(sample.weights @ sample.weights)
+    course = sample
+    if alike == "order":
+        units = alike_by(scores.units, scores.values, scores.inclusion, times=scores.times)[1]
+        course = sample_of(scores.values, scores.inclusion, units)
     return MetricFigure(
         metric=metric,
         direction=scores.direction,
@@ -188,7 +192,7 @@ def _metric(
         alike=alike,
         design_effect=max(even / estimate.effective_n, 1.0),
         missing=_missing_share(metric, sample, missing),
-        **course_of(sample, scores.times, axis, scores.direction, floor=floor),
+        **course_of(course, scores.times, axis, scores.direction, floor=floor),
     )
 
 

@@ -135,11 +135,8 @@ class Looked:
         else:
             alone = sample_with_screen(self.screened)[1]
             values, inclusion = alone.values, 1 / alone.weights
-        days = np.array([int(score.happened_at // 86400) for score in self.scores])
-        _, place = np.unique(days, return_inverse=True)
-        # Less each day's mean, or the fall that is looked for would itself make neighbours alike.
-        away = values - (np.bincount(place, values) / np.bincount(place))[place]
-        return alike_by([score.unit for score in self.scores], away, inclusion)[1]
+        times = np.array([score.happened_at for score in self.scores])
+        return alike_by([score.unit for score in self.scores], values, inclusion, times=times)[1]
 
     @property
     def named(self) -> dict[str, list[str | None]]:

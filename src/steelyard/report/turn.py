@@ -92,7 +92,7 @@ def worth_words(metric: MetricFigure) -> str:
     """
     if metric.screen is None:
         found = metric.estimate
-        if found.effective_n > 0.99 * found.n:
+        if round(found.effective_n) >= 0.99 * found.n:
             return ""
         return f"as {found.effective_n:,.0f} independent turns of equal weight; {found.n:,} were scored"
     by = shorten(", ".join(metric.screen.judges), 80)

@@ -193,7 +193,11 @@ def unit_codes(sessions: Iterable[Hashable]) -> _Codes:
 
 
 def alike_by(
-    sessions: Sequence[Hashable], values: Iterable[float], inclusion: Iterable[float]
+    sessions: Sequence[Hashable],
+    values: Iterable[float],
+    inclusion: Iterable[float],
+    *,
+    times: _Array | None = None,
 ) -> tuple[Alike, Sequence[Hashable] | None]:
     """What turns are alike by, and the unit of each: known sessions, or else blocks of neighbours.
 
@@ -203,9 +207,15 @@ def alike_by(
         sessions: The session of each turn, None if nobody knows it.
         values: In order of time.
         inclusion: The probability with which each was picked.
+        times: Unix time of each, if changes are looked for: values then count less the mean of their day, or
+            the fall that is looked for would itself make neighbours alike.
     """
     if any(session is not None for session in sessions):
         return "sessions", sessions
+    if times is not None:
+        given = np.fromiter(values, float)
+        _, place = np.unique(times // 86400, return_inverse=True)
+        values = given - (np.bincount(place, given) / np.bincount(place))[place]
     blocks = _order_blocks(values, inclusion)
     return ("no", None) if blocks is None else ("order", blocks.tolist())
 
