@@ -39,6 +39,7 @@ from steelyard.recording.reading import (
 
 _WHOLLY = 0.9
 _MOST = 60  # words; a longer text is not one question
+_MOST_LINES = 60  # of a question and what follows it: each end is looked for in every earlier prompt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +111,7 @@ def _as_before(cut: Asked, turn: Turn) -> Asked:
     lines = cut.question.split("\n")
     heads = ("\n".join(lines[:count]).rstrip() for count in range(len(lines) - 1, 0, -1))
     shown = [text for call in turn.earlier for text in call.prompts]
-    if any(cut.question in text for text in shown):
+    if len(lines) > _MOST_LINES or any(cut.question in text for text in shown):
         return cut
     return replace(
         cut, question=next((one for one in heads if any(one in text for text in shown)), cut.question)
