@@ -10,6 +10,7 @@ import pytest
 from steelyard.record import Context
 from steelyard.recording.building import Step, Turn, asked_of, decide, reaches, sources_of
 from steelyard.recording.provenance import ModelCall
+from steelyard.recording.reading import Message
 
 QUESTION = "When is the museum open on Sundays?"
 HOURS = "On Sundays the museum opens at ten and closes at five in the afternoon."
@@ -265,3 +266,72 @@ def test_a_passage_reaches_a_prompt_that_holds_it_as_json_writes_it() -> None:
     rule = "Fahrräder werden zwölf Tage lang zurückgenommen,\nSchläuche nur ungeöffnet."
     assert reaches(rule, [f"Unterlagen: {json.dumps([{'text': rule}])}"])
     assert not reaches(rule, [f"Unterlagen: {json.dumps([{'text': 'Die Werkstatt öffnet um zehn Uhr.'}])}"])
+
+
+def test_what_differs_in_prompts_that_ask_the_same_of_texts_one_by_one_is_guessed() -> None:
+    def asked(text: str, reply: str, at: float) -> Step:
+        return call(f"Given the summary: {text}, how would you answer? Query: {QUESTION}", reply, at=at)
+
+    replies = "The museum opens at ten on Sundays.", "Its tickets are sold at the gate until late."
+    parts = [asked(HOURS, replies[0], 1), asked(TICKETS, replies[1], 2)]
+    last = call(f"Combine the answers: {replies}", "From ten to five.", at=3)
+    turn = Turn(given={"question": QUESTION}, steps=[*parts, last], answer="From ten to five.")
+    origin = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
+    assert ([one.text for one in origin.contexts], origin.contexts_source) == ([HOURS, TICKETS], "guessed")
+    assert evidence(parts[0], call(f"Combine: {replies[0]}", "From ten to five.", at=3)) == []
+
+
+def test_a_block_behind_known_passages_in_a_text_that_a_step_made_counts() -> None:
+    web = "Since May the southern gate is closed, says the museum's own page."
+    joined = f"{HOURS}\n\n{web}"
+    steps = [
+        Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS),), at=1, ended=1.5),
+        Step(kind="chain", returned={"gathered": joined}, at=2, ended=2),
+        call(f"{joined}\n\n{QUESTION}", "From ten to five.", at=3),
+    ]
+    assert evidence(*steps) == [HOURS, web]
+    head = f"{HOURS}\n\nfile: house.pdf, page 3 of 9\n\n{TICKETS}"
+    steps[0].contexts = Context(text=HOURS), Context(text=TICKETS)
+    steps[1].returned, steps[2] = {"gathered": head}, call(f"{head}\n\n{QUESTION}", "From ten to five.", at=3)
+    assert evidence(*steps) == [HOURS, TICKETS]
+
+
+def test_numbered_parts_of_what_is_guessed_are_passages() -> None:
+    prompt = f"Answer with citations.\n\nEvidence:\n[1] {HOURS}\n[2] {TICKETS}\n\nQuestion: {QUESTION}"
+    assert evidence(call(prompt, "From ten to five.", at=1)) == [HOURS, TICKETS]
+
+
+def test_an_answer_whose_citation_code_made_a_link_is_the_reply_still() -> None:
+    made = call(f"{HOURS}\n{QUESTION}", "It opens at ten on Sundays [ab1].", at=2)
+    found = Step(kind="retrieval", contexts=(Context(text=HOURS), Context(text=TICKETS)), at=1, ended=1.5)
+    assert evidence(found, made, answer="It opens at ten on Sundays [1](https://example.org/ab1).") == [HOURS]
+
+
+def test_what_a_tool_told_that_nobody_saw_run_counts_beside_one_that_ran() -> None:
+    form = Step(kind="tool", name="Form", given={"reason": "allowed"}, returned="reason='allowed'", at=1)
+    told = (
+        Message(role="user", text=QUESTION),
+        Message(role="assistant", text=""),
+        Message(role="tool", text=HOURS, result=HOURS),
+    )
+    last = call(HOURS, "From ten to five.", at=2)
+    last.messages = told
+    assert evidence(form, last) == [HOURS]
+    form.failed, form.returned = True, None
+    assert evidence(form, last) == []  # it may be what that one said
+
+
+def test_a_second_place_for_passages_with_text_that_nobody_saw_come_is_noted() -> None:
+    found = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS),), at=1, ended=1.5)
+
+    def notes(prompt: str) -> str:
+        steps = [found, call(f"{prompt}\n\nQuestion: {QUESTION}", "From ten to five.", at=2)]
+        turn = Turn(given={"question": QUESTION}, steps=steps, answer="From ten to five.")
+        return " ".join(decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION).notes)
+
+    rule = "-" * 20
+    documents, results = (
+        f"{name} is below.\n{rule}\n{{}}\n{rule}\n" for name in ("Context", "Search context")
+    )
+    assert "beside" in notes(documents.format(HOURS) + results.format(TICKETS))
+    assert "beside" not in notes(documents.format(HOURS))

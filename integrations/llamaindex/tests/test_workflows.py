@@ -268,3 +268,38 @@ def test_what_a_prompt_tells_the_model_to_say_is_no_passage(receiver: Receiver) 
 
     asyncio.run(main())
     assert texts(receiver.record) == [PARIS]
+
+
+class MadeAnew(Workflow):
+    """Is made for each message, and looks up only what it has not answered before."""
+
+    def __init__(self, message: str, answered: dict[str, str]) -> None:
+        super().__init__()
+        self.message, self.answered = message, answered
+
+    @step
+    async def answer(self, ev: StartEvent) -> StopEvent:
+        if self.message not in self.answered:
+            nodes = await Fixed().aretrieve(self.message)
+            reply = str(await Scripted().acomplete(f"{nodes[0].text}\n{self.message}"))
+            self.answered[self.message] = reply
+        return StopEvent(result=self.answered[self.message])
+
+
+def test_a_workflow_that_is_started_with_nothing_was_made_with_its_question(receiver: Receiver) -> None:
+    answered: dict[str, str] = {}
+    run(MadeAnew(QUESTION, answered))
+    record = receiver.record
+    assert (record.question, record.answer, texts(record)) == (QUESTION, ANSWER, [PARIS])
+
+
+def test_a_workflow_that_looked_something_up_before_is_a_turn_where_it_did_not(receiver: Receiver) -> None:
+    run(MadeAnew("hello", {"hello": "Hello!"}))
+    assert not receiver.records
+    answered: dict[str, str] = {}
+    run(MadeAnew(QUESTION, answered))
+    run(MadeAnew(QUESTION, answered))
+    assert [(one.question, one.answer, len(one.contexts)) for one in receiver.records] == [
+        (QUESTION, ANSWER, 1),
+        (QUESTION, ANSWER, 0),
+    ]

@@ -197,9 +197,13 @@ def workflow(choices: Choices) -> Application:
     template = prompt_template(choices)
 
     class Flow(Workflow):
+        def __init__(self, asked: str) -> None:
+            super().__init__()
+            self.made_with = asked
+
         @step
         async def retrieve(self, ctx: Context, ev: StartEvent) -> Found:
-            turn, question = now(), getattr(ev, key)
+            turn, question = now(), getattr(self if key == "made_with" else ev, key)
             await ctx.store.set("asked", question)
             found = nodes(turn, turn.find(question)) if own else await look.aretrieve(question)
             for each in keep:
@@ -217,7 +221,8 @@ def workflow(choices: Choices) -> Application:
             return StopEvent(result=await synthesizer.asynthesize(question, ev.nodes))
 
     async def answer(turn: Turn) -> str:
-        return str(await Flow().run(start_event=StartEvent(**{key: turn.question})))
+        given = {} if key == "made_with" else {key: turn.question}
+        return str(await Flow(turn.question).run(start_event=StartEvent(**given)))
 
     return always(answer)
 

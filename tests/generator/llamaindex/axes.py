@@ -31,7 +31,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "history": ("none", "stored", "sent", "memory"),
         "outside": ("no", "yes"),
         "searching": ("here", "thread"),
-        "start_key": ("query", "question", "user_msg", "topic", "request"),
+        "start_key": ("query", "question", "user_msg", "topic", "request", "made_with"),
         "way": ("invoke", "ainvoke", "stream", "astream"),
         "together": ("one_thread", "gather", "pool"),
         "served": ("yes", "no"),

@@ -16,6 +16,7 @@ from generator.llamaindex.applications import (
     separate,
     workflow,
 )
+from generator.llamaindex.loops import registry
 from generator.llamaindex.nested import imagined, reasoning, sub_questions
 
 SHAPES: dict[str, Callable[[Choices], Application]] = {
@@ -30,6 +31,7 @@ SHAPES: dict[str, Callable[[Choices], Application]] = {
     "sub_questions": sub_questions,
     "imagined": imagined,
     "reasoning": reasoning,
+    "registry": registry,
 }
 
 

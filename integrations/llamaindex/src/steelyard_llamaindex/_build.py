@@ -225,27 +225,35 @@ def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: 
         return is_question(asked.question)
     if turn.is_alone:
         return _is_turn_alone(turn, steps, origin, asked, answer)
-    if turn.root.kind != "workflow":
+    if turn.root.kind != "workflow" or answer == NO_ANSWER or steps.elsewhere:
         return True
+    return _is_turn_of_workflow(turn, steps, sources, origin, asked)
+
+
+def _is_turn_of_workflow(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked) -> bool:
+    """Whether a workflow looked something up, or did so before and now answered without."""
     if sources.looked_up or sources.documents or (origin.contexts and asked.question):
+        turn.searching.add(turn.root.name)
         return True
-    return answer == NO_ANSWER or steps.elsewhere or _found_nothing(steps)
+    is_asked = bool(steps.answer and asked.question) and "question_guessed" not in asked.notes
+    return _found_nothing(steps) or (is_asked and turn.root.name in turn.searching)
 
 
 def _is_turn_alone(turn: Turn, steps: Steps, origin: Origin, asked: Asked, answer: str) -> bool:
     """Whether a call that nothing holds answered out of what was retrieved before it, or of its prompt."""
     if asks_of_reply(asked, steps):
         return False
-    if turn.loose or turn.taken:
+    if unused(turn) or turn.taken:
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
     is_answered = bool(origin.contexts and asked.question and answer)
     return is_answered and is_turn(steps.calls, answer=answer)
 
 
 def _found_nothing(steps: Steps) -> bool:
-    """Whether a step of a workflow looked something up by itself, and nothing came of it."""
-    passed = (step.returned for step in steps.steps if isinstance(step.returned, Mapping))
-    return any(value.get("nodes") == [] for value in passed)
+    """Whether a step of a workflow looked something up by itself, and nothing came of it, or it says so."""
+    passed = [step.returned for step in steps.steps] + [steps.returned]
+    fields = [value for value in passed if isinstance(value, Mapping)]
+    return any(value.get(name) == [] for value in fields for name in ("nodes", "source_nodes", "sources"))
 
 
 def _goes_on(steps: Steps, origin: Origin, answer: str) -> bool:

@@ -80,6 +80,7 @@ class OpenTurns:
         self._lock = ForkLock()
         # Tells this object's retrievals from those of another one in the same context.
         self._mark = object()
+        self._searching: set[str] = set()
         self._strays: deque[Step] = deque(maxlen=_MOST_STRAYS)
         self._replied: deque[Predecessor] = deque(maxlen=_MOST_STRAYS)
         self._warn_once = WarnOnce(_logger)
@@ -129,7 +130,7 @@ class OpenTurns:
         """Begin a turn."""
         self._evict()
         step = Step(id_, kind, None, name, asked, began=perf_counter())
-        turn = Turn(id_, step, RootSpan(id_), tags or {}, time.time())
+        turn = Turn(id_, step, RootSpan(id_), tags or {}, time.time(), searching=self._searching)
         turn.loose = () if kind == "retrieve" else self._loose()
         turn.steps.append(step)
         turn.open.add(id_)

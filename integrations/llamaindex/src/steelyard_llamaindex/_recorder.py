@@ -16,6 +16,7 @@ from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
+from steelyard_llamaindex._extract import fields_of
 from steelyard_llamaindex._kinds import kind_of
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._streams import break_off, hear
@@ -114,13 +115,22 @@ def _session(instance: Any, arguments: dict[str, Any]) -> str | None:
 def _asked(kind: str, instance: Any, arguments: dict[str, Any]) -> Any:
     """What a call is about: its first argument, with the exceptions that frameworks grow."""
     if kind in ("agent", "workflow"):
-        return arguments.get("start_event")
+        event = arguments.get("start_event")
+        # A workflow may be made anew for each message, and be started with nothing.
+        is_empty = kind == "workflow" and event is not None and not fields_of(event)
+        return _texts_kept(instance) if is_empty else event
     if kind == "writer":
         # A writer is the response itself, so that its passages are all that is asked of it.
         return instance.source_nodes
     if kind in ("llm", "tool"):
         return None
     return next(iter(arguments.values()), None)
+
+
+def _texts_kept(instance: Any) -> dict[str, str]:
+    """The texts that an object was made with, by name."""
+    kept = vars(instance).items()
+    return {name: value for name, value in kept if isinstance(value, str) and not name.startswith("_")}
 
 
 class Events(BaseEventHandler):

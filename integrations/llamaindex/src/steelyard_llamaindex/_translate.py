@@ -10,7 +10,7 @@ from typing import Any, cast
 from steelyard.record import Context, text_of
 from steelyard.recording.building import Step, StepKind, is_telling, shown_instead
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import ModelCall, find_passages, plain, word_count
+from steelyard.recording.provenance import ModelCall, find_passages, is_history, plain, word_count
 from steelyard.recording.reading import asked_in, attribute, messages_in, number_of
 from steelyard_llamaindex._extract import answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
 from steelyard_llamaindex._kinds import is_memory
@@ -220,7 +220,11 @@ def _passed(at: float, value: Any, is_variables: bool) -> Step:
 
 def _given(asked: Any) -> Any:
     """What the root was called with; of an event, its fields."""
-    if asked is None or isinstance(asked, (str, Mapping, list, tuple)) or messages_in(asked):
+    if isinstance(asked, Mapping):
+        return {
+            name: text for name, text in asked.items() if not (isinstance(text, str) and is_history(text))
+        }
+    if asked is None or isinstance(asked, (str, list, tuple)) or messages_in(asked):
         return asked
     query = attribute(asked, "query_str")
     if isinstance(query, str):
@@ -300,7 +304,7 @@ def _tool(span: Span, parent: Step | None, read: Nodes) -> Step:
         contexts=read.contexts(nodes) or None,
         at=span.began,
         ended=_ended(span),
-        failed=attribute(output, "is_error") is True,
+        failed=output is None or attribute(output, "is_error") is True,
     )
 
 

@@ -172,6 +172,8 @@ class Turn:
     """Those of them that it is built upon, if no run holds it."""
     replied: tuple[Predecessor, ...] = ()
     """What the latest runs that had ended when it did asked a model last, in whatever thread."""
+    searching: set[str] = field(default_factory=set)
+    """The workflows that looked something up before: a run of theirs that did not is a turn, too."""
     checks: bool = False
     """Whether an evaluator asks it about an answer, or to make up questions: not a user's turn."""
     predecessors: tuple[Predecessor, ...] = ()

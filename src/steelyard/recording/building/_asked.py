@@ -167,8 +167,10 @@ def _typed(turn: Turn) -> list[str]:
 def _only(texts: Sequence[str], turn: Turn) -> str:
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
-    asked = plain(texts[0])
-    return texts[0] if any(asked in plain(text) for call in turn.calls for text in call.prompts) else ""
+    prompts = [text for call in turn.calls for text in call.prompts]
+    is_there = any(plain(texts[0]) in plain(text) for text in prompts)
+    # An object that it was read into is printed in another way.
+    return texts[0] if is_there or find_passages(texts, prompts)[0].seen >= _WHOLLY else ""
 
 
 def _said_by_user(texts: Sequence[str], turn: Turn) -> list[str]:
@@ -207,9 +209,12 @@ def _guessed(turn: Turn) -> str:
     """The question that the prompt of the answer names, if the root was given nothing that could say it."""
     said = (text for at in calls_behind(turn.calls, turn.answer).made for text in turn.calls[at].prompts)
     named = (guessed_question(text) for text in reversed(list(said)))
-    return next(
+    guessed = next(
         (one for one in named if one and not any(one in r for c in turn.calls for r in c.replies)), ""
     )
+    # What a template was filled in with stands behind its label.
+    filled = [step.given for step in turn.steps if step.kind == "prompt"]
+    return next((text for _, text in strings_in(filled) if text and guessed.endswith(text)), guessed)
 
 
 def _cut_out(turn: Turn, sources: Sources, own: str) -> Asked | None:

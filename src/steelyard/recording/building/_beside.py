@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from steelyard.recording.building._steps import Turn
+from steelyard.recording.building._steps import Turn, is_telling
 from steelyard.recording.provenance import (
     guessed_passages,
     is_spaceless,
@@ -44,11 +44,21 @@ def prompts_with_room(texts: Sequence[str], prompts: Sequence[str]) -> list[str]
 
 
 def is_widened(texts: Sequence[str], roomy: Sequence[str], turn: Turn, question: str) -> bool:
-    """Whether prompts hold much beside the known passages: between them, or in a part with their name."""
+    """Whether prompts hold much beside the known passages: between them, or in parts with their name."""
     known = [*map(plain, texts), *_replied(turn)]
-    named = (part for one in roomy for part in guessed_passages(one, question))
+    named = [part for one in roomy for part in guessed_passages(one, question)]
     parts = (*_around(roomy, texts, question), *named)
-    return any(surrounds(plain(part), known) for part in parts)
+    return any(surrounds(plain(part), known) for part in parts) or _has_more_behind(named, known)
+
+
+def _has_more_behind(named: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether behind the parts with a name for passages that hold known ones another says something else.
+
+    What stands before them may be a template's example.
+    """
+    held = [any(one in plain(part) or plain(part) in one for one in known) for part in named]
+    last = max((at for at, is_held in enumerate(held) if is_held), default=len(named))
+    return any(map(is_telling, named[last + 1 :]))
 
 
 def surrounds(text: str, known: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ from steelyard.recording.building._beside import (
     prompts_with_room,
     surrounds,
 )
+from steelyard.recording.building._one_by_one import asked_one_by_one
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Turn, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._templates import TEMPLATES
@@ -55,7 +56,8 @@ _MOST_STATED = 12
 def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Origin:
     """Which passages the answer rests on.
 
-    Knowledge ends the search: a guess is made only if nothing was looked up, given or made.
+    Knowledge ends the search: a guess is made only if nothing was looked up, given or made, or if none of
+    that was shown and a model was asked about other texts one by one.
 
     Args:
         turn: The turn.
@@ -79,9 +81,11 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
         notes += _doubts(origin, turn, sources, prompts, question)
         origin = replace(origin, notes=tuple(dict.fromkeys((*origin.notes, *notes))))
         return _without_statements(_without_copies(origin, sources), turn)
+    nothing = trace(())
+    if parts := asked_one_by_one(turn.calls, nothing.calls, question):
+        return _guessed(replace(nothing, retrieved=unique(sources.found)), dict.fromkeys(parts))
     if (brought := _brought(trace)) is not None:
         return brought
-    nothing = trace(())
     if sources.looked_up:
         return replace(nothing, notes=(*nothing.notes, *notes))
     texts, _ = shown_texts(
@@ -314,7 +318,22 @@ def _unsaid(cut: Iterable[str], origin: Origin, turn: Turn) -> Iterator[str]:
 
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:
-    return [one for prompt in prompts for one in guessed_passages(prompt, question)]
+    blocks = (block for prompt in prompts for block in guessed_passages(prompt, question))
+    return [one for block in blocks for one in _numbered(block)]
+
+
+def _numbered(block: str) -> list[str]:
+    """The parts of a block that are numbered from 1 on in brackets, without their numbers; else itself."""
+    parts: list[list[str]] = []
+    for line in block.split("\n"):
+        mark = f"[{len(parts) + 1}]"
+        if line.startswith(mark):
+            parts.append([line.removeprefix(mark)])
+        elif not parts:
+            return [block]
+        else:
+            parts[-1].append(line)
+    return ["\n".join(lines).strip() for lines in parts]
 
 
 def _guessed(origin: Origin, texts: Iterable[str]) -> Origin:

@@ -63,8 +63,7 @@ def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
             _add(made, step, list(step.contexts or ()), query)
         elif step.kind == "tool" and not (_serves_another(turn, step) or _is_hand_over(step)):
             _add_tool(made, turn, step, tool_contexts)
-    if not any(_has_ended(step) for step in turn.steps if step.kind == "tool"):
-        _add_told(made, turn, tool_contexts)
+    _add_told(made, turn, tool_contexts)
     made.found = _without_joined(made)
     made.stages = tuple(_stages(turn))
     return made
@@ -109,10 +108,6 @@ def _stages(turn: Turn) -> Iterator[Stage]:
     for step in turn.steps:
         if step.kind == "retrieval" and step not in turn.retrievals:
             yield Stage(name=text_of(step.name), query=text_of(step.given), contexts=step.contexts or ())
-
-
-def _has_ended(tool: Step) -> bool:
-    return tool.failed or tool.returned is not None
 
 
 def _add(made: LookUps, step: Step, contexts: Sequence[Context], query: str | None) -> None:
@@ -273,15 +268,34 @@ def _argument(given: Any) -> str | None:
 def _add_told(made: LookUps, turn: Turn, named: Collection[str]) -> None:
     """What tools returned that nobody saw run, out of what a model was told after the user's last words."""
     known = {context.text for context in made.found}
-    told = [message for step in turn.models for message in since_last_asked(step.messages)]
-    for message in told:
-        if not _is_told(message, named):
-            continue
+    for message in _told_unseen(turn, named):
         fresh = [one for one in _brought(message) if one.text not in known]
         known.update(one.text for one in fresh)
         made.any = True
         made.source = "tool" if fresh and not turn.retrievals else made.source
         made.found += fresh
+
+
+def _told_unseen(turn: Turn, named: Collection[str]) -> Iterator[Message]:
+    """What was told after the user's last words of tools that count and that nobody saw run."""
+    ran = [step for step in turn.steps if step.kind == "tool" and _has_ended(step)]
+    # A message without a name may tell of any that failed.
+    names = {step.name for step in ran} | {"" for step in ran if step.failed}
+    shown = [text_of(step.returned) for step in ran]
+    told = (message for step in turn.models for message in since_last_asked(step.messages))
+    left = (one for one in told if one.tool not in names and _is_told(one, named))
+    return (one for one in left if not _is_in(one.text, shown))
+
+
+def _has_ended(tool: Step) -> bool:
+    return tool.failed or tool.returned is not None
+
+
+def _is_in(text: str, returned: Sequence[str]) -> bool:
+    """Whether a message only shows what a tool returned that was seen to run."""
+    return any(plain(text) in plain(one) for one in returned) or any(
+        one.seen >= WHOLLY for one in find_passages([text], returned)
+    )
 
 
 def _is_told(message: Message, named: Collection[str]) -> bool:

@@ -92,11 +92,18 @@ class _Shown:
         """Whether a text is made of known passages, or a part of one."""
         return any(other in text or text in other for other in self.known)
 
-    def joins(self, text: str) -> bool:
-        """Whether a text has a known passage and another one, each between blank lines."""
+    def joined(self, text: str) -> tuple[list[str], bool]:
+        """What stands behind known passages in a text; and whether it has more, all between blank lines.
+
+        What is right above a passage may be its head: what framework and code tell about it.
+        """
         blocks = text.split("\n\n")
         others = [one for one in blocks if is_telling(one) and not self.knows(plain(one))]
-        return bool(others) and any(plain(one) in self.known for one in blocks)
+        whole = [one.text.strip() for one in self._sources.documents if one.text.strip() in text]
+        end = max((text.rindex(one) + len(one) for one in whole), default=len(text))
+        behind = [one for one in text[end:].split("\n\n")[1:] if one in others]
+        is_mixed = bool(others) and any(plain(one) in self.known for one in blocks)
+        return [one for one in behind if not self.says(plain(one), is_put_in=False)], is_mixed
 
 
 def shown_texts(
@@ -188,11 +195,14 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
     has_more = False
     for one in texts:
         text = plain(one.text)
-        if shown.says(text, is_put_in=one.name == PUT_IN):
+        if shown.says(text, is_put_in=one.name == PUT_IN) or is_history(one.text):
             continue
         if not shown.knows(text):
-            able += [] if is_history(one.text) else [one]
-        elif (surrounds(text, shown.known) or shown.joins(one.text)) and not is_history(one.text):
+            able.append(one)
+            continue
+        behind, is_mixed = shown.joined(one.text)
+        able += (replace(one, text=block, name="") for block in behind if not is_history(block))
+        if is_mixed or surrounds(text, shown.known):
             has_more = has_more or any(text in prompt for prompt in shown.prompts)
     return able, has_more
 

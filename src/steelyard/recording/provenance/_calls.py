@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from steelyard.recording.provenance._find import find_passages
@@ -246,7 +247,15 @@ def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, 
         return ((serious or same)[-1],)
     able = [at for at in order if not views[at].helps]
     telling = [at for at in able if _holds(row, views[at].rows) or _is_part_of(views[at].texts, row, answer)]
-    return tuple(telling)
+    return tuple(telling or [at for at in able if any(_shares_most(row, one) for one in views[at].rows)][-1:])
+
+
+def _shares_most(answer: tuple[str, ...], row: tuple[str, ...]) -> bool:
+    """Whether most of a short reply stands in the answer in a row: code made links of its citations."""
+    if len(row) >= 2 * _FED_LONG:
+        return False
+    run = SequenceMatcher(None, row, answer, autojunk=False).find_longest_match().size
+    return run >= max(_TELLING, len(row) / 2)
 
 
 def _holds(answer: tuple[str, ...], rows: list[tuple[str, ...]]) -> bool:

@@ -197,7 +197,7 @@ def _compatible(text: str) -> str:
 
 _LEAD = re.compile(r"(?:\d{1,3}\s{0,3}[.):]|[-*\N{BULLET}])\s{0,9}")
 _SPOKEN = re.compile(
-    r"(?im)^\W{0,9}(human|user|customer|you|ai|assistant|bot|chatbot|model|system)"
+    r"(?im)^\W{0,9}(?:MessageRole\.)?(human|user|customer|you|ai|assistant|bot|chatbot|model|system)"
     r"(?:[ \t]?\(\w{1,20}\))?[ \t]?[:\uff1a]"
 )
 _MODELS = frozenset(("ai", "assistant", "bot", "chatbot", "model"))
