@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import product
@@ -33,7 +33,7 @@ from report.parts import month, results
 from stats.session_parts import Array, Sampling, Traffic, Turns
 from stats.streams import Codes, Mask, Streams, alarm_places, fall_places, first_told, in_rows
 from steelyard.alarms import Alarm
-from steelyard.stats import Sample, _estimate, find_changes, pass_rate
+from steelyard.stats import Sample, _estimate, alike_by, find_changes, pass_rate
 
 KINDS = ((1, 0.0), (3, 0.1), (3, 0.3), (10, 0.0), (10, 0.2), (20, 0.3))
 COUNTS = (10, 20, 50, 100, 200, 500, 1_000, 2_000)
@@ -177,29 +177,32 @@ def learnt(rounds: int) -> None:
 def changes(rounds: int) -> None:
     """Periods of 14 days in which a change was told: none happened, or a fall of .1 on the tenth day."""
     print(f"\n14 days, 200 turns a day, a weekly swing of .03, {rounds} periods a cell")
-    print("| sessions, judged | nothing changed | fall of .1 | on its day |\n|---|---:|---:|---:|")
+    print("| sessions, judged | nothing changed | no turn says its session | fall of .1 | on its day |")
+    print("|---|---:|---:|---:|---:|")
     for kind, sample in product(kinds(), (_SAMPLINGS[0], _SAMPLINGS[2])):
         traffic = replace(kind, swing=0.03, sample=sample)
-        false = sum(bool(told_changes(traffic, number, day=14)) for number in range(rounds))
+        false, unknown = (
+            sum(bool(told_changes(traffic, number, day=14, told=told)) for number in range(rounds))
+            for told in (True, False)
+        )
         found = [told_changes(traffic, number, day=9) for number in range(rounds)]
         near = sum(any(abs(day - 9) <= 1 for day in days) for days in found)
-        cells = [share(false, rounds), share(sum(map(bool, found)), rounds), share(near, rounds)]
+        cells = [share(count, rounds) for count in (false, unknown, sum(map(bool, found)), near)]
         print(f"| {named(kind)}, {sample} | " + " | ".join(cells) + " |", flush=True)
 
 
-def told_changes(traffic: Traffic, seed: int, *, day: int) -> list[float]:
+def told_changes(traffic: Traffic, seed: int, *, day: int, told: bool = True) -> list[float]:
     """The days of the clear changes of a period in which a ninth of good answers goes wrong from a day on."""
     draw = np.random.default_rng(seed)
     turns = traffic.stream(draw, 14 * traffic.a_day)
     days = np.arange(len(turns.values)) / traffic.a_day
     values = np.where((days >= day) & (draw.random(len(days)) < 1 / 9), 0.0, turns.values)
     kept = np.flatnonzero(draw.random(len(days)) < turns.inclusion)
-    found = find_changes(
-        values[kept],
-        days[kept] * 86_400,
-        inclusion=turns.inclusion[kept],
-        sessions=turns.sessions[kept].tolist(),
-    )
+    values, inclusion, times = values[kept], turns.inclusion[kept], days[kept] * 86_400
+    sessions: Sequence[Hashable] | None = turns.sessions[kept].tolist()
+    if not told:
+        sessions = alike_by([None] * len(kept), values, inclusion, times=times)[1]
+    found = find_changes(values, times, inclusion=inclusion, sessions=sessions)
     return [change.since / 86_400 for change in found if change.difference.clear]
 
 
