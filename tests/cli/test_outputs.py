@@ -26,7 +26,7 @@ from filled import Makers, filled
 from report.parts import by_judge, results, screened_traffic, turn
 from steelyard.alarms import AlarmEvent
 from steelyard.cli.commands._demo import write_fortnight
-from steelyard.golden import Case, GoldenSet, Run, junit_xml, markdown_summary
+from steelyard.golden import Case, CaseResult, GoldenSet, MetricResult, Run, junit_xml, markdown_summary
 from steelyard.report import explain_verdict, print_figures, render_html
 from steelyard.report.figures import FindingFigure, MetricFigure, ReportFigures, WorstTurns
 from steelyard.report.lights import cause_words, change_words, deploy_words, what_words
@@ -82,6 +82,7 @@ COMMANDS = {
     "backfill": "backfill turns.jsonl --judge openai:gpt-4o-mini --plan",
     "labels": "labels export labels.csv",
     "golden_mine": "golden mine shop --n 12",
+    "compare": "compare a.json b.json",
     "test": "test cases.jsonl --app outputs_app:answer --gate faithfulness=0.9",
 }
 PAGES = ["/", "/?by=judge", "/turns", "/sessions?order=worst", "/turn?id=demo-0007", "/compare?by=version"]
@@ -106,9 +107,25 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     lines = [json.dumps({"id": f"r{number}", **one}) for number, one in enumerate(RECORDS)]
     (folder / "outputs_app.py").write_text(APP)
+    for seed, name in enumerate(("a.json", "b.json")):
+        run(Random(seed), better=0.4 * seed).save(folder / name)
     GoldenSet(name="cases", cases=CASES).save(folder / "cases.jsonl")
     (folder / "turns.jsonl").write_text("\n".join([*lines, "{half"]))
     return folder
+
+
+def run(draw: Random, better: float) -> Run:
+    """Twelve cases by three metrics, of which one is better; of one case each run has its own."""
+    cases = []
+    for number in range(12):
+        values = {"own": draw.random(), "faithfulness": 0.5 * draw.random() + better, "noise": 0.3}
+        metrics = {
+            name: MetricResult(values=(round(value, 3),), threshold=0.6, explanation="so")
+            for name, value in values.items()
+        }
+        name = f"c{number}" if number else f"only at {better}"
+        cases.append(CaseResult(id=name, question=f"Question {number}?", metrics=metrics, tags=("one",)))
+    return Run(golden="cases", version=str(better), app="app", judge="judge", cases=tuple(cases))
 
 
 def check(name: str, said: str) -> None:

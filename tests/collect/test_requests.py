@@ -120,8 +120,9 @@ def test_what_cannot_be_read_is_refused_by_name(
     reply = running.ask(body, headers, max_body=1_000_000)
     assert (reply.status_code, running.refused) == (status, {cause: 1})
     is_json = headers["content-type"] != PROTOBUF["content-type"]
-    said = reply.json()["message"] if is_json else Status.FromString(reply.content).message
-    assert said
+    said = reply.json() if is_json else Status.FromString(reply.content)
+    # Of `google.rpc.Code`: an argument that is invalid need not be sent again.
+    assert (said["code"] == 3 and said["message"]) if is_json else (said.code == 3 and said.message)
     assert len(running.journal) == 0
 
 
@@ -205,6 +206,7 @@ def test_a_full_journal_asks_senders_to_come_back_and_takes_them_later(tmp_path:
         replies = [running.ask(protobuf(turn_spans())) for _ in range(4)]
         assert [reply.status_code for reply in replies] == [200, 200, 503, 503]
         assert replies[-1].headers["retry-after"] == "5"
+        assert Status.FromString(replies[-1].content).code == 14
         running.collector.start()
         until(lambda: running.journal.bytes == 0)
         assert running.ask(body).status_code == 200

@@ -114,6 +114,15 @@ def test_an_answer_that_is_good_by_luck_comes_and_goes_for_nothing() -> None:
     assert made.cause == "passage_not_found"
 
 
+def test_a_wider_search_that_finds_nothing_new_is_not_answered_from() -> None:
+    (setting,) = settings("missing", 1, seed=3)
+    record, options, judge = langchain(setting), replays(setting), perfect(setting)
+    same = replace(options, retrieve=lambda _q, _k: [one.text for one in record.contexts])
+    for given, tried_wider in ((options, True), (same, False)):
+        made, _ = tried(record, given, judge)
+        assert ("wider search" in {trial.name for trial in made.trials}) is tried_wider
+
+
 def raising(error: BaseException) -> Any:
     def broken(*_: object) -> Any:
         raise error
