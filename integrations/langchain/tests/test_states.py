@@ -201,3 +201,24 @@ def test_a_search_for_rows_alone_is_no_turn(receiver: Receiver, config: Any) -> 
     search: Any = {"documents": Shelf(documents=[PARIS]) | rows | graded, "query": RunnablePassthrough()}
     (RunnablePassthrough() | search).invoke(QUESTION, config)
     assert not receiver.records
+
+
+def test_a_list_of_queries_as_json_is_no_turn(receiver: Receiver, config: Any) -> None:
+    prompt = ChatPromptTemplate.from_template("Generate 2 search queries as a JSON array.\nQuestion: {q}")
+    queries = json.dumps(["Tell me of the capital of France, please.", "What is the seat of its government?"])
+    (prompt | says(queries)).invoke({"q": QUESTION}, config)
+    assert not receiver.records
+
+
+def test_a_passage_with_the_names_of_a_form_that_repeats_it_is_one(receiver: Receiver, config: Any) -> None:
+    row = '{"name": "Paris", "text": "It is a capital.", "more": ["It has twenty districts, and the Seine."]}'
+
+    def find(state: Fields) -> Fields:
+        return {"rows": [{"title": "Page 1", "text": row}, {"title": "Page 2", "text": BERLIN.page_content}]}
+
+    def write(state: Fields) -> Fields:
+        prompt = "\n\n".join(one["text"] for one in state["rows"]) + f"\n\n{state['question']}"
+        return {"answer": says(row).invoke(prompt).text}
+
+    graph(find, write).invoke({"question": QUESTION}, config)
+    assert texts(receiver.record.contexts) == [row, BERLIN.page_content]

@@ -26,6 +26,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "history": ("none", *FORMS, "written", "stored"),
         "log": ("past", "all"),
         "rewrite": ("none", "new", "same"),
+        "planning": ("within", "apart"),
         "keeping": ("format", "rerank", "grade"),
         "routing": ("no", "yes"),
         "loop": ("no", "redraft", "again"),

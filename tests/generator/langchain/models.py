@@ -71,6 +71,7 @@ class Speaker(SpeakingModel):
             "rewrite": turn.rewritten,
             "same": turn.question,
             "queries": "\n".join((turn.rewritten, f"{turn.rewritten} again")),
+            "plan": json.dumps([turn.rewritten, f"{turn.rewritten} again"]),
             "route": "search",
             "guard": "yes",
             "title": "A short talk",

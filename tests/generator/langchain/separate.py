@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from langchain_classic.chains import ConversationalRetrievalChain, RetrievalQA, create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_classic.chains.history_aware_retriever import create_history_aware_retriever
 from langchain_core.chat_history import InMemoryChatMessageHistory
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from generator.choices import Choices
@@ -43,7 +45,8 @@ def separate(choices: Choices) -> Application:
     look = (
         {"documents": looked_up(choices), "query": RunnablePassthrough()} if is_state else looked_up(choices)
     )
-    searching = rewriter(choices, source) | look
+    apart = choices["planning"] == "apart"
+    searching = (RunnablePassthrough() if apart else rewriter(choices, source)) | look
     join = JOINERS[choices["joining"]]
 
     def found(turn: Turn, docs: Any) -> dict[str, Any]:
@@ -52,12 +55,22 @@ def separate(choices: Choices) -> Application:
             return filled(choices, turn, docs if turn.shown else "")
         return filled(choices, turn, turn.came(join(shown(docs, turn))))
 
+    def asked(turn: Turn, said: Any) -> str:
+        return str(json.loads(said)[0]) if apart else turn.question
+
     return Application(
         steps=(
-            Step(runnable=searching, given=lambda turn, _: turn.question),
+            *((Step(runnable=_planning(), given=lambda turn, _: turn.question),) if apart else ()),
+            Step(runnable=searching, given=asked),
             Step(runnable=answer(choices, history=True), given=found),
         ),
     )
+
+
+def _planning() -> Runnable[Any, str]:
+    """A chain that writes queries, for code to search for."""
+    told = "Generate 2 search queries for this question. Return only a JSON array of strings.\nQuestion: {}"
+    return RunnableLambda(told.format) | Speaker(role="plan") | StrOutputParser()
 
 
 def parts(choices: Choices) -> Application:

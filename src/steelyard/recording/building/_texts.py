@@ -146,10 +146,10 @@ def shown_texts(
 def _without_forms(texts: Sequence[Text], turn: Turn, *, has_documents: bool) -> list[Text]:
     """The texts without those that tell how to reply: they name each field of a form that a model filled in.
 
-    If there is nothing else, rows may have the same names as the form.
+    If there is nothing else, rows may have the same names as the form; and a reply may repeat a row.
     """
-    forms = [form for call in turn.calls if (form := form_of(call.reply))]
-    left = [one for one in texts if not any(_names_fields(one.text, form) for form in forms)]
+    forms = [(form, call.reply) for call in turn.calls if (form := form_of(call.reply))]
+    left = [t for t in texts if not any(_names_fields(t.text, form) and r not in t.text for form, r in forms)]
     return left if left or has_documents else list(texts)
 
 

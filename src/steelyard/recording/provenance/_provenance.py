@@ -13,6 +13,7 @@ from steelyard.recording.provenance._calls import (
     calls_behind,
     is_intermediate_output,
     is_score,
+    strip_code_fence,
 )
 from steelyard.recording.provenance._evidence import MOST_PASSAGES, MOST_PROMPT, UNDECIDED, PassageMatch
 from steelyard.recording.provenance._find import find_passages
@@ -361,11 +362,15 @@ def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str])
         asks = bool(lines) and all(map(is_question, lines)) and len(row) <= _LONG * len(lines)
         if tuple(row) in known or asks:
             continue
-        # Words to search for are few, and not a sentence.
-        if not (lines and all(map(_is_terms, lines))):
+        if not _may_be_terms(reply, lines):
             return False
         has_terms = True
     return _WRITING.search(prompt) is not None and (not has_terms or _QUERY.search(prompt) is not None)
+
+
+def _may_be_terms(reply: str, lines: Sequence[str]) -> bool:
+    """Whether a reply is a list as JSON; else words to search for are few, and not a sentence."""
+    return strip_code_fence(reply).startswith("[") or (bool(lines) and all(map(_is_terms, lines)))
 
 
 def _is_terms(line: str) -> bool:
