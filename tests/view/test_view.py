@@ -572,6 +572,8 @@ async def test_a_turn_links_to_its_trace_where_somebody_said_where_that_is(trace
         )
         assert link in (await http.get("/turn?id=r1")).text
         assert "traces.example" not in (await http.get("/turn?id=r2")).text
+        back = await http.get("/trace/4bf92f3577b34da6a3ce929d0e0e4736")
+        assert (back.status_code, back.headers["location"]) == (303, "/turn?id=r1")
     for wrong in ("javascript:alert({trace_id})", "https://traces.example/"):
         with pytest.raises(ConfigurationError, match="trace_url must be an address"):
             app(traced, trace_url=wrong)
