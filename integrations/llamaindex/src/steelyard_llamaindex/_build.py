@@ -243,7 +243,7 @@ def _is_turn_alone(turn: Turn, steps: Steps, origin: Origin, asked: Asked, answe
     """Whether a call that nothing holds answered out of what was retrieved before it, or of its prompt."""
     if asks_of_reply(asked, steps):
         return False
-    if unused(turn) or turn.taken:
+    if turn.loose or turn.taken:
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
     is_answered = bool(origin.contexts and asked.question and answer)
     return is_answered and is_turn(steps.calls, answer=answer)
