@@ -75,7 +75,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("queue", ["memory", "file", "nats"])
+@pytest.mark.parametrize(
+    "queue", ["memory", *(pytest.param(name, marks=pytest.mark.slow) for name in ("file", "nats"))]
+)
 def test_each_turn_is_written_once_whatever_failed_in_whatever_order(
     queue: str, seed: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
