@@ -115,3 +115,20 @@ def test_a_step_that_chose_among_passages_leaves_the_question_to_the_look_up_bef
         spans += trace.spans
     (record,) = read_spans(spans).records
     assert (record.question, texts(record)) == (asked, PASSAGES)
+
+
+def test_what_python_shows_of_a_conversation_is_no_record_of_a_step() -> None:
+    typed = f"Context: The saddle is made of leather.\n\nQuestion: {QUESTION}"
+    said = "".join(
+        f"ChatMessage(role=<MessageRole.{role.upper()}: {role!r}>, additional_kwargs={{}}, "
+        f"blocks=[TextBlock(block_type='text', text={text!r})]), "
+        for role, text in (("system", ROLE), ("user", typed))
+    )
+    event = f"AgentInput(input=[{said}], current_agent_name='Agent')"
+    trace = Trace("openinference.instrumentation.llama_index")
+    with trace.span("AgentWorkflow.run", oi("CHAIN", {"init_state": {"is_running": False}}, ANSWER)):
+        trace.leaf("AgentWorkflow.setup_agent", oi("CHAIN", {"ctx": "", "ev": event}, "AgentSetup(...)"))
+        trace.leaf("search", oi("TOOL", {"kwargs": {"query": "saddle"}}, list(PASSAGES)))
+        asked = [("system", ROLE), ("user", typed), ("tool", json.dumps(PASSAGES))]
+        trace.leaf("Chats.achat", oi_model(asked, ANSWER))
+    assert texts(one(trace)) == PASSAGES

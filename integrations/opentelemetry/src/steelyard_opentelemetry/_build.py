@@ -51,7 +51,7 @@ def record_of(turn: Turn, found: FoundPassages) -> Record:
     return Record(
         id=f"{span.trace_id}-{span.span_id}",
         question=turn.question,
-        standalone_question=turn.standalone or None,
+        standalone_question=turn.asked.standalone or None,
         contexts=traced.contexts,
         contexts_source=traced.contexts_source,
         retrieved=traced.retrieved,

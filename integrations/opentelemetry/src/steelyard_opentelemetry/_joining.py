@@ -73,14 +73,14 @@ class WaitingPieces:
     def add(self, piece: Turn) -> None:
         """Let a piece wait."""
         self._pieces[id(piece)] = piece
-        self.size += piece.size
+        self.size += _size(piece)
         for key in _keys(piece):
             self._by_key.setdefault(key, {})[id(piece)] = piece
 
     def take(self, piece: Turn) -> Turn:
         """Remove a piece, and return it."""
         if self._pieces.pop(id(piece), None) is not None:
-            self.size -= piece.size
+            self.size -= _size(piece)
         for key in _keys(piece) & self._by_key.keys():
             self._by_key[key].pop(id(piece), None)
             if not self._by_key[key]:
@@ -94,6 +94,11 @@ class WaitingPieces:
             found.update(islice(reversed(self._by_key[key].items()), _MOST_RELATED))
         alike = (piece for piece in found.values() if not _differ(piece, other))
         return sorted(alike, key=lambda piece: piece.root.span.start)
+
+
+def _size(piece: Turn) -> int:
+    told = (value for node in piece.nodes for value in node.span.attributes.values())
+    return sum(len(value) for value in told if isinstance(value, str))
 
 
 def session_of(piece: Turn) -> str | None:

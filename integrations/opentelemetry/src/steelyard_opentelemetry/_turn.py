@@ -113,12 +113,6 @@ class Turn:
         return [(node, parsed) for node, parsed in self.seen(kind) if kind not in self.above[id(node)]]
 
     @cached_property
-    def size(self) -> int:
-        """Characters of the texts on its spans."""
-        told = (value for node in self.nodes for value in node.span.attributes.values())
-        return sum(len(value) for value in told if isinstance(value, str))
-
-    @cached_property
     def agentic(self) -> bool:
         """Whether tools were called, so that what is below them has questions and answers of its own."""
         return bool(self.seen("tool"))
@@ -330,11 +324,6 @@ class Turn:
     def question(self) -> str:
         """The user's own words, as near to the root as they are told."""
         return self.asked.question
-
-    @property
-    def standalone(self) -> str:
-        """The question as a retriever was asked it, where a conversation was condensed."""
-        return self.asked.standalone or ""
 
     @cached_property
     def steps(self) -> Steps:

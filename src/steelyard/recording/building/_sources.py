@@ -386,7 +386,7 @@ def _are_words(value: Any) -> bool:
 
 def _is_record(value: Any, titles: set[str]) -> bool:
     state = {} if isinstance(value, (list, tuple)) else state_of(value)
-    if state is None or has_documents(value) or messages_in(value):
+    if state is None or has_documents(value) or any(map(messages_in, (value, *state.values()))):
         return False
     # A response that holds a stream reads it when it is printed, and the stream is the user's.
     if any(isinstance(one, (Iterator, AsyncIterator)) for one in state.values()):

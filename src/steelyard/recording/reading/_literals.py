@@ -17,7 +17,8 @@ _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
 _NAME = re.compile(r"[A-Za-z_][\w.]{0,200}+")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9_]{0,40}(?:\.[0-9]{0,40})?(?:[eE][-+]?[0-9]{1,4})?")
-_OPAQUE = re.compile(r"<[^<>]{0,2000}>")
+_OPAQUE = re.compile(r"<(?:[A-Z]\w{0,80}+\.\w{1,80}+: '(\w{1,80})'>|[^<>]{0,2000}>)")
+"""What shows no value, and a member of an enum, which shows its own."""
 _SPACE = re.compile(r"\s*+")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _CONSTANTS = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
@@ -36,6 +37,8 @@ def read_shown(text: str) -> Any:
     [{'id': 'd1', 'page_content': 'Rome.'}, 3]
     >>> read_shown("page_content='Rome.' metadata={}")
     {'page_content': 'Rome.', 'metadata': {}}
+    >>> read_shown("[ChatMessage(role=<MessageRole.USER: 'user'>, content='Rome?')]")
+    [{'role': 'user', 'content': 'Rome?'}]
     """
     reader = _Reader(text)
     try:
@@ -80,7 +83,7 @@ class _Reader:
             return _number(number[0])
         if opaque := _OPAQUE.match(self.text, self.at):
             self.at = opaque.end()
-            return None
+            return opaque[1]
         return self._named(depth)
 
     def _named(self, depth: int) -> Any:
