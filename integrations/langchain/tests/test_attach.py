@@ -7,10 +7,12 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, lcel, says, texts
 
@@ -115,6 +117,22 @@ def test_block_with_contexts_of_ones_own(receiver: Receiver) -> None:
         turn.contexts = ["Found by hand.", PARIS, Context(text="Ready made.", id="x")]
         turn.answer = "Paris."
     assert texts(receiver.record.contexts) == ["Found by hand.", PARIS.page_content, "Ready made."]
+
+
+@pytest.mark.parametrize(
+    ("returned", "answer"),
+    [
+        (AIMessage("Paris."), "Paris."),
+        ({"messages": [HumanMessage(QUESTION), AIMessage("Paris.")]}, "Paris."),
+        ({"input": QUESTION, "context": [PARIS], "answer": "Paris."}, "Paris."),
+        (Decimal("2.1"), "2.1"),
+    ],
+)
+def test_what_a_chain_returned_is_an_answer(receiver: Receiver, returned: object, answer: str) -> None:
+    with record(receiver, question=QUESTION) as turn:
+        turn.contexts = [PARIS]
+        turn.answer = returned
+    assert receiver.record.answer == answer
 
 
 def test_block_that_raises(receiver: Receiver) -> None:

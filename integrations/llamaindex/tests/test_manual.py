@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.response.schema import Response
 from llamaindex_parts import (
     ANSWER,
     FRANCE,
@@ -43,6 +44,14 @@ def test_answer_given(receiver: Receiver) -> None:
         Fixed("d1").retrieve(QUESTION)
         turn.answer = f"{Scripted().complete('x')} Really."
     assert receiver.record.answer == f"{ANSWER} Really."
+
+
+def test_what_an_engine_returned_is_an_answer(receiver: Receiver) -> None:
+    for returned in (Response(ANSWER), ChatMessage(role="assistant", content=ANSWER)):
+        with record(question=QUESTION) as turn:
+            Fixed("d1").retrieve(QUESTION)
+            turn.answer = returned
+        assert receiver.records[-1].answer == ANSWER
 
 
 def test_chat_model(receiver: Receiver) -> None:

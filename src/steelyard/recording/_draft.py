@@ -13,7 +13,7 @@ from uuid import uuid4
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_place
 from steelyard.errors import ConfigurationError
-from steelyard.record import Context, Record, TraceRef, to_json_value
+from steelyard.record import Context, Record, TraceRef, text_of, to_json_value
 from steelyard.recording._trace import is_unrecorded
 
 
@@ -200,8 +200,9 @@ class ManualTurn(ABC):
     ) -> None:
         self.id: str = ""
         """The id of the record that the block will make; for feedback."""
-        self.answer: str | None = None
-        """What the user was shown; set it, or what was answered last in the block is taken."""
+        self.answer: Any = None
+        """What the user was shown, as a text or as a chain, an engine or a model returned it; set it, or what
+        was answered last in the block is taken."""
         self.contexts: Iterable[Any] | None = None
         """Passages (texts, documents, Contexts) to judge by; set it where no retriever finds them."""
         self._given: dict[str, Any] = {"tags": tuple(tags), "metadata": metadata}
@@ -227,6 +228,18 @@ class ManualTurn(ABC):
     def _contexts_of(self, item: Any, rank: int) -> Iterable[Context]:
         """One text, or one of the framework's own documents, as a context; none where it has no text."""
 
+    @abstractmethod
+    def _answer_of(self, returned: Any) -> str:
+        """The answer in what the framework returned; empty where none is found."""
+
+    def _text_of(self, answer: Any) -> str:
+        if isinstance(answer, str):
+            return answer
+        try:
+            return self._answer_of(answer) or text_of(answer)
+        except Exception:  # noqa: BLE001 - an object of the application's own may raise anything
+            return text_of(answer)
+
     def __enter__(self) -> Self:
         self.id = str(uuid4())
         self._is_open = not is_unrecorded() and self._open(self._given)
@@ -238,7 +251,7 @@ class ManualTurn(ABC):
         if not self._is_open:
             return
         if self.answer is not None:
-            self._given["answer"] = self.answer
+            self._given["answer"] = self._text_of(self.answer)
         if self.contexts is not None:
             self._given["contexts"] = tuple(self._contexts(self.contexts))
         self._close(error)

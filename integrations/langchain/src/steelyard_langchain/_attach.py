@@ -22,6 +22,7 @@ from steelyard._internal.forks import ForkLock
 from steelyard.record import Context
 from steelyard.recording import ManualTurn, TurnTarget, is_unrecorded
 from steelyard.recording.reading import contexts_of
+from steelyard_langchain._extract import answer_of
 from steelyard_langchain._loose import Block, block_var, current_block
 from steelyard_langchain._recorder import CallbackHandler
 from steelyard_langchain._stores import record_outside
@@ -159,6 +160,9 @@ class LangChainManualTurn(ManualTurn):
 
     def _contexts_of(self, item: Any, rank: int) -> Iterable[Context]:
         return (replace(one, rank=rank) for one in contexts_of([item]))
+
+    def _answer_of(self, returned: Any) -> str:
+        return answer_of(returned, None, None)
 
 
 def _handler(monitor: TurnTarget | CallbackHandler | None) -> CallbackHandler:

@@ -13,6 +13,7 @@ from steelyard.record import Context
 from steelyard.recording import ManualTurn, OnRecord, TurnTarget, checked_target
 from steelyard.recording.reading import attribute
 from steelyard_llamaindex._build import LlamaIndexDraft, Options
+from steelyard_llamaindex._extract import answer_of
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._streams import defer
 from steelyard_llamaindex._translate import Nodes
@@ -195,6 +196,9 @@ class LlamaIndexManualTurn(ManualTurn):
             return [Context(text=item, rank=rank)] if item.strip() else []
         scored = item if attribute(item, "node") is not None else _Unscored(item)
         return Nodes().contexts([scored], start=rank)
+
+    def _answer_of(self, returned: Any) -> str:
+        return answer_of(returned)
 
 
 class _Unscored:
