@@ -38,6 +38,9 @@ class Stored:
     def made(self, _scope: Scope) -> list[Any]:
         return []
 
+    def screened(self, _scope: Scope, *, limit: int) -> dict[str, Any]:
+        return {}
+
 
 def findings(month: Month) -> Sequence[FindingFigure]:
     """What changed, the most harmful first."""
