@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from steelyard.record import Context
@@ -213,10 +213,9 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     inner step; what a template was filled with; or what the first model was sent. A model may have written
     what came after its call, and an application what the first of several calls was sent alone.
     """
-    words = _words(turn)
-    inputs = (_input(parsed, words) for parsed in _outermost(turn))
-    if outermost := next(filter(None, chain(inputs, map(_sent_by, turn.wrappers))), None):
-        return outermost, False
+    inputs = map(_input, _outermost(turn), repeat(_words(turn)))
+    if outermost := list(filter(None, chain(inputs, map(_sent_by, turn.wrappers)))):
+        return _unwritten(outermost, turn), False
     sent, filled = _sent(steps), _filled_in(steps)
     spoken_last = asked_in(sent)
     is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
@@ -229,6 +228,13 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     if inner := next(_within(turn, steps), None):
         return inner
     return (filled, False) if filled else (sent, is_alone) if sent else (_said_once(turn, steps), True)
+
+
+def _unwritten(inputs: Sequence[Any], turn: Turn) -> Any:
+    """The first that asks what no model wrote before the turn: a planner's query may stand beside it."""
+    replies = (reply for call in turn.earlier for reply in call.replies if len(inputs) > 1)
+    written = {"", *(text.strip() for reply in replies for text in json_strings(reply))}
+    return next((one for one in inputs if asked_in(one).strip() not in written), inputs[0])
 
 
 def _sent_by(parsed: ParsedSpan) -> list[dict[str, str]]:
