@@ -37,8 +37,8 @@ from steelyard.stats import Sample, _estimate, alike_by, find_changes, pass_rate
 
 KINDS = ((1, 0.0), (3, 0.1), (3, 0.3), (10, 0.0), (10, 0.2), (20, 0.3))
 COUNTS = (10, 20, 50, 100, 200, 500, 1_000, 2_000)
-_SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
-_SMALLEST = {"all": 1.0, "fifth": 0.2, "suspicion": 0.1, "halving": 0.2}
+_SAMPLINGS: tuple[Sampling, ...] = ("all", "fifth", "suspicion", "halving")
+_SMALLEST = {"all": 1.0, "fifth": 0.2, "suspicion": 0.1, "halving": 0.2, "two processes": 0.02}
 _TURNS = 10_000
 
 
@@ -259,6 +259,20 @@ def delays(rounds: int) -> None:
             alarm_places(streams, below=0.9, a_day=200, told=False),
         )
         print(f"| {before:,} | " + " | ".join(delay(one, before) for one in found) + " |", flush=True)
+    thinned(rounds)
+
+
+def thinned(rounds: int) -> None:
+    """The same after 3,000 healthy turns, by how turns are picked; one that is not told counts as 7,000."""
+    print("| picked | turns | judged of these |\n|---|---:|---:|")
+    draw, before = np.random.default_rng(4), 3_000
+    for sample in get_args(Sampling):
+        streams = in_rows(picked(Traffic(sample=sample), draw, before) for _ in range(rounds))
+        told = fall_places(streams, target=0.9)
+        last = np.where(told < 0, _TURNS, told)[:, None]
+        since = (streams.places >= before) & (streams.places <= last) & (streams.inclusion > 0)
+        judged = np.median(since.sum(axis=1)[last[:, 0] >= before])
+        print(f"| {sample} | {delay(told, before)} | {judged:.0f} |", flush=True)
 
 
 def delay(places: Codes, before: int) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
-Sampling = Literal["all", "fifth", "suspicion", "halving"]
-_PICKED = {"all": 1.0, "fifth": 0.2, "suspicion": 0.14, "halving": 0.3}
+Sampling = Literal["all", "fifth", "suspicion", "halving", "two processes"]
+_PICKED = {"all": 1.0, "fifth": 0.2, "suspicion": 0.14, "halving": 0.3, "two processes": 0.21}
 
 
 @dataclass(frozen=True)
@@ -72,5 +72,7 @@ class Traffic:
             return np.full_like(values, 0.2)
         if self.sample == "halving":
             return np.where(np.arange(len(values)) < len(values) / 3, 0.4, 0.2)
+        if self.sample == "two processes":
+            return np.where(draw.random(len(values)) < 0.5, 0.4, 0.02)
         noticed = draw.random(len(values)) < np.where(values < 0.5, 0.6, 0.05)
         return np.where(noticed, 1.0, 0.1)
