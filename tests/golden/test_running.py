@@ -181,6 +181,8 @@ def test_a_gate_that_cannot_know_how_the_application_wavers_says_so() -> None:
     assert "--repeat app" in gate.why
     again = run_golden(lamps(10), app_right(1.0, 1), gates=["faithfulness=0.8"], repeat="app")
     assert again.gates[0].chance == "app" and again.gates[0].low is not None
+    # A mean of shares is one, and so are the ends of its interval.
+    assert again.gates[0].high == 1.0
 
 
 def test_an_application_that_only_wavers_is_not_called_worse_than_itself() -> None:

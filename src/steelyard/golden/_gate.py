@@ -173,6 +173,7 @@ class GateCheck:
         self._repeat: Repeated = "nothing" if repeat == "judge" and known else repeat
         self._source = earlier.source
         self._knows_app = repeat == "app" or bool(known)
+        self._is_share = True
         self.test = GateTest(
             least=None if gate.least is None else self._sign * gate.least,
             fall=gate.fall,
@@ -188,6 +189,7 @@ class GateCheck:
         """Take a score into account; one of a case that the baseline does not have is passed over."""
         if case in self._cases:
             self.test.add(case, self._sign * value)
+            self._is_share &= 0 <= value <= 1
 
     @property
     def _has_enough(self) -> bool:
@@ -209,6 +211,8 @@ class GateCheck:
         if (interval := test.interval()) is not None and self._chance != "unknown":
             # The sign may have swapped the ends.
             low, high = sorted(sign * end for end in interval)
+            if self._is_share:
+                low, high = max(low, 0.0), min(high, 1.0)
         same = same_answers and self.gate.least is None
         decision: Outcome = "pass" if same else test.decision or "undecided"
         return GateResult(
