@@ -51,6 +51,10 @@ class Result:
     parked: dict[str, tuple[str | None, float]]
 
 
+def sink_of(held: Leased | Undelivered) -> str:
+    return held.sink if isinstance(held, Undelivered) else ""
+
+
 class Model:
     """The spool as a few dictionaries, and the real one beside it."""
 
@@ -123,9 +127,9 @@ class Model:
         one = self.turns[name] if name else None
         return one if one and one.state == "leased" and one.lease == leased.lease else None
 
-    def result_of(self, held: Undelivered) -> Result | None:
+    def result_of(self, held: Leased | Undelivered) -> Result | None:
         one = self.results.get(held.seq)
-        return one if one and one.parked.get(held.sink, (None, 0.0))[0] == held.lease else None
+        return one if one and one.parked.get(sink_of(held), (None, 0.0))[0] == held.lease else None
 
     # What can be done.
 
@@ -224,11 +228,10 @@ class Model:
         if held is None:
             return
         self.some().release([held])
-        if isinstance(held, Leased):
-            if one := self.turn_of(held):
-                one.give_back()
+        if isinstance(held, Leased) and (one := self.turn_of(held)):
+            one.give_back()
         elif of := self.result_of(held):
-            of.parked[held.sink] = (held.lease, 0.0)
+            of.parked[sink_of(held)] = (held.lease, 0.0)
 
     def renew(self) -> None:
         held, spool = self.pick(self.draw.choice([Leased, Undelivered])), self.some()

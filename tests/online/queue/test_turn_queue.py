@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,6 +186,42 @@ def test_what_comes_while_its_asker_is_cancelled_is_given_back(run: Runner, turn
         leased = held[0] if isinstance(held[0], list) else []
         await queue.release(leased)
         assert sorted(one.turn.record.id for one in await lease(queue)) == names
+
+    run(test)
+
+
+@pytest.mark.parametrize("call", ["finish", "postpone", "dead_letter", "delivered", "park"])
+def test_what_a_worker_breaks_off_at_its_end_waits_for_no_lease(run: Runner, call: str) -> None:
+    async def ends(queue: TurnQueue, held: Leased, moment: int) -> Leased | Undelivered:
+        """Begins a call, and is cancelled a little later than others."""
+        done = await queue.finish(held, result(held)) if call in ("delivered", "park") else None
+        calls: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+            "finish": lambda: queue.finish(held, result(held)),
+            "postpone": lambda: queue.postpone(held, 0.01),
+            "dead_letter": lambda: queue.dead_letter(held, "ValueError"),
+            "delivered": lambda: queue.delivered([done] if done else []),
+            "park": lambda: queue.park([(done, ["slow"])] if done else []),
+        }
+        task = asyncio.create_task(calls[call]())
+        for _ in range(moment):
+            await asyncio.sleep(0.001 if moment % 2 else 0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return done or held
+
+    async def test(queue: TurnQueue) -> None:
+        await queue.put([selected(f"{number}") for number in range(6)])
+        held = await lease(queue)
+        ended = await asyncio.gather(*(ends(queue, one, moment) for moment, one in enumerate(held)))
+        if not queue.durable:
+            return  # the process that judged them delivers them
+        await queue.release(ended)
+        async with asyncio.timeout(30):
+            while (counts := balanced(queue)).pending + counts.undelivered:
+                for again in await queue.lease(8) + await queue.parked("slow", 8):
+                    made = await queue.finish(again, result(again)) if isinstance(again, Leased) else again
+                    await queue.delivered([made] if made else [])
+                await count_anew(queue)
 
     run(test)
 

@@ -216,7 +216,8 @@ class Spool:
             for one in held:
                 if isinstance(one, Leased):
                     self._give_back(db, one)
-            _spool_file.release_results(db, [one for one in held if isinstance(one, Undelivered)])
+            # All of them: a process that stops may not have heard that a turn has its result.
+            _spool_file.release_results(db, held)
 
     def parked(self, sink: str, most: int) -> list[Undelivered]:
         """Lease the oldest results that are kept for a sink; for none: those that a process left behind."""

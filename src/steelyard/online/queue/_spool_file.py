@@ -299,15 +299,15 @@ def lease_results(
     return results
 
 
-def renew_results(db: sqlite3.Connection, results: Sequence[Undelivered], *, until: float) -> None:
+def renew_results(db: sqlite3.Connection, results: Sequence[Leased | Undelivered], *, until: float) -> None:
     """Hold on to leases."""
     db.executemany(
         "UPDATE parked SET lease_until = ? WHERE sink = ? AND seq = ? AND lease = ?",
-        [(until, one.sink, one.seq, one.lease) for one in results],
+        [(until, getattr(one, "sink", ""), one.seq, one.lease) for one in results],
     )
 
 
-def release_results(db: sqlite3.Connection, results: Sequence[Undelivered]) -> None:
+def release_results(db: sqlite3.Connection, results: Sequence[Leased | Undelivered]) -> None:
     """Give up leases; whoever comes next delivers these results."""
     renew_results(db, results, until=0)
 

@@ -13,9 +13,10 @@ import contextlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
@@ -57,12 +58,26 @@ from steelyard.online.queue.broker._broker import (
 )
 from steelyard.scores import Evaluation, evaluation_from_json
 
+_Args = ParamSpec("_Args")
+_Result = TypeVar("_Result")
 _log = SafeLogger("steelyard.online")
 _COMING = 5.0  # for what is just being leased or stored when a process stops
 _COUNTED = 1.0  # counting asks the broker, which must not become its main work
 _MOVING = 5.0  # without anything to move, after which all is taken to be moved
 _AT_ONCE = 256
 _MAX_ATTEMPTS = 5  # a turn that ends its worker each time must not end all of them one after the other
+
+
+def _whole(
+    method: Callable[_Args, Coroutine[Any, Any, _Result]],
+) -> Callable[_Args, Coroutine[Any, Any, _Result]]:
+    """Not broken off where its caller stops: what it has taken would be held until its lease ends."""
+
+    @wraps(method)
+    async def whole(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+        return await to_the_end(method(*args, **kwargs), seconds=_COMING)
+
+    return whole
 
 
 class BrokerQueue:
@@ -174,6 +189,7 @@ class BrokerQueue:
         messages += self._leasing[""].ready
         await self._connection.call(lambda: self._broker.extend(messages))
 
+    @_whole
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         message = self._take(leased)
         if message is None:
@@ -187,6 +203,7 @@ class BrokerQueue:
         self._results["", leased.seq] = message
         return Undelivered(leased.seq, leased.lease, evaluation)
 
+    @_whole
     async def postpone(self, leased: Leased, seconds: float) -> bool:
         message = self._take(leased)
         if message is None:
@@ -194,10 +211,12 @@ class BrokerQueue:
         screened = replace(message, seen=seen_of(leased.turn))
         return await self._connection.call(lambda: self._broker.give_back([screened], seconds, postpone=True))
 
+    @_whole
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         message = self._take(leased)
         return message is not None and await self._dead_letter(message, cause)
 
+    @_whole
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         through = await self._acknowledge(results)
         self._counted(undelivered=-sum(not message.sink for message in through))
@@ -209,11 +228,8 @@ class BrokerQueue:
             await self._connection.call(lambda: self._broker.acknowledge(through))
         return through
 
+    @_whole
     async def park(self, results: Sequence[Parking]) -> list[Parking]:
-        # Broken off in between, they would be kept a second time when this process gives back what it holds.
-        return await to_the_end(self._park(results), seconds=_COMING)
-
-    async def _park(self, results: Sequence[Parking]) -> list[Parking]:
         back = [message for one, _ in results if one.sink and (message := self._take(one)) is not None]
         if back:
             await self._connection.call(lambda: self._broker.give_back(back, 0, postpone=False))
@@ -287,11 +303,14 @@ class BrokerQueue:
         return letters
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
+        seen = {one.seq: seen_of(one.turn) for one in held if isinstance(one, Leased)}
+        # All of them, also those that nobody has heard of: their caller was cancelled.
         messages = [
-            replace(message, seen=seen_of(one.turn)) if isinstance(one, Leased) else message
-            for one in held
-            if (message := self._take(one)) is not None
+            replace(one, seen=seen.get(one.seq, one.seen))
+            for one in (*self._held.values(), *self._results.values())
         ]
+        self._held.clear()
+        self._results.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_COMING):
                 for leasing in self._leasing.values():
