@@ -18,7 +18,7 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import is_question
 from steelyard_opentelemetry._asked import asked_above
-from steelyard_opentelemetry._evidence import FoundPassages, evidence_of
+from steelyard_opentelemetry._evidence import FoundPassages, evidence_of, tells_search
 from steelyard_opentelemetry._joining import TENANT, USER, session_of
 from steelyard_opentelemetry._payload import loaded, squeezed
 from steelyard_opentelemetry._span import Node, Span
@@ -317,6 +317,13 @@ def is_judgeable(turn: Turn, found: FoundPassages) -> bool:
     if not found.contexts and (turn.found_nothing or turn.asks_engine or turn.answer == EMPTY):
         return True
     return bool(found.contexts or found.origin.retrieved) and not _is_step(turn, found)
+
+
+def is_untold(turn: Turn, found: FoundPassages) -> bool:
+    """Whether a question was answered, and what was looked up for it is on no span."""
+    if not (turn.question and turn.answer) or _only_searches(turn) or _is_step(turn, found):
+        return False
+    return turn.retrieves or tells_search(turn)
 
 
 def _is_step(turn: Turn, found: FoundPassages) -> bool:

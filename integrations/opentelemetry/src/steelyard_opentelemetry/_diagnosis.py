@@ -90,6 +90,8 @@ _WHAT: dict[Cause, str] = {
 }
 
 
+UNTOLD: frozenset[Cause] = frozenset({"documents_without_text", "no_documents", "no_retrieval"})
+"""Causes of a turn without passages; if it has a question and an answer, its record says so instead."""
 _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
 
 
@@ -110,8 +112,13 @@ class Diagnosis:
     also: tuple[str, ...] = ()
     """Other traces that hold parts of the same turn."""
 
+    @property
+    def reason(self) -> str:
+        """What is lacking, and what to do about it."""
+        return f"{_WHAT[self.cause]} ({self.span}); {self.advice}"
+
     def __str__(self) -> str:
-        return f"{self.trace_id}  {self.cause}: {_WHAT[self.cause]} ({self.span}); {self.advice}"
+        return f"{self.trace_id}  {self.cause}: {self.reason}"
 
 
 class DiagnosisTally:

@@ -23,7 +23,7 @@ from steelyard_opentelemetry._documents import documents_in
 from steelyard_opentelemetry._span import Node, ParsedSpan
 from steelyard_opentelemetry._translate import ranked
 from steelyard_opentelemetry._turn import EMPTY, Turn
-from steelyard_opentelemetry.dialects import own_texts
+from steelyard_opentelemetry.dialects import names_search, own_texts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,6 +161,21 @@ def with_own_look_ups(turn: Turn, tree: Node) -> Turn:
     # What is inside the turn already is there once.
     outside = [Turn.below(node) for node in made if node not in turn.nodes]
     return Turn.of(turn.root, [*outside, turn]) if made else turn
+
+
+def tells_search(turn: Turn) -> bool:
+    """Whether spans of the application's own say that something was looked up before the answer, and not what.
+
+    Of several model calls without a step around them the one after the look-up answers.
+    """
+    every = [] if turn.tree is None else [node for node in turn.tree.below() if node not in turn.nodes]
+    begun = min((turn.llms[at][0].span.start for at in turn.behind.made), default=turn.root.span.end)
+    if turn.root.parsed is not None and turn.root.parsed.kind == "llm":
+        later = [one for one in every if one.parsed is not None and one.parsed.kind == "llm"]
+        if any(one.span.end > begun for one in later):
+            return False
+    own = (one.span for one in (*every, *turn.nodes) if one.parsed is None or one.parsed.dialect == "generic")
+    return any(span.start <= begun and names_search(span) for span in own)
 
 
 def _is_known(found: FoundPassages) -> bool:

@@ -19,8 +19,8 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_place
 from steelyard.record import Record
-from steelyard_opentelemetry._build import is_judgeable, record_of
-from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
+from steelyard_opentelemetry._build import is_judgeable, is_untold, record_of
+from steelyard_opentelemetry._diagnosis import UNTOLD, Diagnosis, diagnose
 from steelyard_opentelemetry._evidence import evidence_of, follow
 from steelyard_opentelemetry._grouping import Candidates, candidates_in
 from steelyard_opentelemetry._joining import (
@@ -206,14 +206,17 @@ class TurnExtractor:
     def _settle(self, turn: Turn, reading: Extraction) -> None:
         """A record, or the reason why there is none."""
         found = evidence_of(turn)
-        if is_judgeable(turn, found):
-            record = record_of(turn, found)
-            notes = (*record.notes, *self._earlier.notes_on(turn, found))
-            reading.records.append(replace(record, notes=notes))
-            self._remember(turn)
-            self._told_before.remember(turn)
-        else:
-            reading.diagnoses.append(diagnose(turn, found))
+        reason = None if is_judgeable(turn, found) else diagnose(turn, found)
+        # What is lost may come with a switch; of what was never told the record says so.
+        if reason is not None and not (reason.cause in UNTOLD and is_untold(turn, found)):
+            reading.diagnoses.append(reason)
+            return
+        record = record_of(turn, found)
+        said = (reason.reason,) if reason is not None else ()
+        notes = (*record.notes, *said, *self._earlier.notes_on(turn, found))
+        reading.records.append(replace(record, notes=notes))
+        self._remember(turn)
+        self._told_before.remember(turn)
 
     def _leftover(self, turn: Turn, reading: Extraction) -> None:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""

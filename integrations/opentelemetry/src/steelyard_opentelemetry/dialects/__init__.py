@@ -14,6 +14,7 @@ from steelyard_opentelemetry._span import ParsedSpan, Span
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
+from steelyard_opentelemetry.dialects._generic import names_search as names_search
 from steelyard_opentelemetry.dialects._generic import own_questions as own_questions
 from steelyard_opentelemetry.dialects._generic import own_texts as own_texts
 from steelyard_opentelemetry.dialects._rules import fused
