@@ -157,6 +157,14 @@ def test_a_single_call_whose_reply_was_not_seen_is_assumed() -> None:
     assert (found.made, found.notes) == ((0,), ("answer_call_assumed",))
 
 
+def test_a_short_answer_is_found_as_a_line_of_a_reply_in_marks() -> None:
+    marked = ModelCall(
+        prompts=("[[ ## question ## ]]\nHow many?",), reply="[[ ## answer ## ]]\nSeven.\n\n[[ ## done ## ]]"
+    )
+    assert made([marked], "Seven.") == (0,)
+    assert made([marked], "Six.") == ()
+
+
 @given(st.lists(st.text(), max_size=5), st.text())
 def test_any_replies_are_taken_without_raising(replies: list[str], answer: str) -> None:
     found = calls_behind([ModelCall(prompts=(answer,), reply=reply) for reply in replies], answer)

@@ -115,10 +115,10 @@ class Diagnosis:
     @property
     def reason(self) -> str:
         """What is lacking, and what to do about it."""
-        return f"{_WHAT[self.cause]} ({self.span}); {self.advice}"
+        return f"{self.cause}: {_WHAT[self.cause]} ({self.span}); {self.advice}"
 
     def __str__(self) -> str:
-        return f"{self.trace_id}  {self.cause}: {self.reason}"
+        return f"{self.trace_id}  {self.reason}"
 
 
 class DiagnosisTally:

@@ -164,18 +164,25 @@ def with_own_look_ups(turn: Turn, tree: Node) -> Turn:
 
 
 def tells_search(turn: Turn) -> bool:
-    """Whether spans of the application's own say that something was looked up before the answer, and not what.
+    """Whether spans of the application's own say that something was looked up before the answer, not what.
 
     Of several model calls without a step around them the one after the look-up answers.
     """
-    every = [] if turn.tree is None else [node for node in turn.tree.below() if node not in turn.nodes]
+    others = [] if turn.tree is None else [node for node in turn.tree.below() if node not in turn.nodes]
     begun = min((turn.llms[at][0].span.start for at in turn.behind.made), default=turn.root.span.end)
-    if turn.root.parsed is not None and turn.root.parsed.kind == "llm":
-        later = [one for one in every if one.parsed is not None and one.parsed.kind == "llm"]
-        if any(one.span.end > begun for one in later):
-            return False
-    own = (one.span for one in (*every, *turn.nodes) if one.parsed is None or one.parsed.dialect == "generic")
-    return any(span.start <= begun and names_search(span) for span in own)
+    if _is_model(turn.root) and any(_is_model(node) and node.span.end > begun for node in others):
+        return False
+    before = (node for node in (*others, *turn.nodes) if node.span.start <= begun)
+    return any(names_search(node.span) for node in before if _is_own(node))
+
+
+def _is_model(node: Node) -> bool:
+    return node.parsed is not None and node.parsed.kind == "llm"
+
+
+def _is_own(node: Node) -> bool:
+    """Whether a span is written in no convention."""
+    return node.parsed is None or node.parsed.dialect == "generic"
 
 
 def _is_known(found: FoundPassages) -> bool:

@@ -246,7 +246,7 @@ def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, 
         serious = [at for at in same if not views[at].helps]
         return ((serious or same)[-1],)
     able = [at for at in order if not views[at].helps]
-    telling = [at for at in able if _holds(row, views[at].rows) or _is_part_of(views[at].texts, row, answer)]
+    telling = [at for at in able if _holds(row, views[at]) or _is_part_of(views[at].texts, row, answer)]
     return tuple(telling or [at for at in able if any(_shares_most(row, one) for one in views[at].rows)][-1:])
 
 
@@ -258,9 +258,11 @@ def _shares_most(answer: tuple[str, ...], row: tuple[str, ...]) -> bool:
     return run >= max(_TELLING, len(row) / 2)
 
 
-def _holds(answer: tuple[str, ...], rows: list[tuple[str, ...]]) -> bool:
-    """Whether the answer is a part of a reply: the text after "Final answer:", or a stream that was cut."""
-    return any(_is_part(answer, row) for row in rows if len(answer) <= len(row))
+def _holds(answer: tuple[str, ...], view: _View) -> bool:
+    """Whether an answer is a part of a reply: what follows "Final answer:", a line, a stream that was cut."""
+    if any(_is_part(answer, row) for row in view.rows if len(answer) <= len(row)):
+        return True
+    return any(tuple(words(line)) == answer for line in view.call.lines)
 
 
 def _is_part(answer: tuple[str, ...], row: tuple[str, ...]) -> bool:

@@ -249,6 +249,28 @@ def hit_in_a_semantic_cache() -> Trace:
     return trace
 
 
+@shape(Turn(contexts=(), note="no_documents"))
+def retriever_that_tells_addresses() -> Trace:
+    """A retriever's span tells where passages are from and how many, and no span has a text of theirs."""
+    trace = Trace(_SCOPE)
+    with trace.span("chat", oi("CHAIN", QUESTION, ANSWER)):
+        trace.leaf("find", {**oi("RETRIEVER", QUESTION), "urls": ["https://a.example/1"], "count": 1})
+        trace.leaf("write", oi("LLM", None, ANSWER))
+    return trace
+
+
+@shape(Turn(contexts=(), note="no_retrieval"))
+def numbers_of_the_look_up_alone() -> Trace:
+    """Own spans tell counts of what was found; the search's query was written by a model beside them."""
+    trace = Trace(_SCOPE)
+    with trace.span("POST /ask", _SERVER):
+        rewrite = [("system", "Write a search query. Output only the query."), ("user", QUESTION)]
+        trace.leaf("ChatCompletion", oi_model(rewrite, QUERY))
+        trace.leaf("docs.retrieve", {"docs.found": 0}, scope="app")
+        trace.leaf("ChatCompletion", oi_model([("system", "Be brief."), ("user", QUESTION)], ANSWER))
+    return trace
+
+
 @shape(Turn(one_text=True, contexts=PASSAGES[:2]))
 def graph_resumed_by_a_word() -> Trace:
     """A graph that waited for a person is resumed in a trace of its own: the person's word is no question."""

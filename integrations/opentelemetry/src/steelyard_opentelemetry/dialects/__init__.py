@@ -14,7 +14,7 @@ from steelyard_opentelemetry._span import ParsedSpan, Span
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
-from steelyard_opentelemetry.dialects._generic import names_search as names_search
+from steelyard_opentelemetry.dialects._generic import own_names
 from steelyard_opentelemetry.dialects._generic import own_questions as own_questions
 from steelyard_opentelemetry.dialects._generic import own_texts as own_texts
 from steelyard_opentelemetry.dialects._rules import fused
@@ -25,7 +25,8 @@ _SCOPE_NAMES = frozenset(scope for dialect in DIALECTS for scope in dialect.scop
 
 
 _RETRIEVAL = re.compile(
-    r"retriev|re_?rank|ranker|vector_?store|db\.(?:vector|query\.result)|^steelyard\.", re.IGNORECASE
+    r"retriev|re_?rank|ranker|vector_?store|db\.(?:vector|query\.result)|^steelyard\.|(?<![a-z])rag(?![a-z])",
+    re.IGNORECASE,
 )
 """What spans, attributes and events of a look-up or a ranking are called; marks by hand are as good."""
 _SHORT = 80
@@ -75,6 +76,11 @@ def retrieves(span: Any) -> bool:
     return any(
         map(_RETRIEVAL.search, (span.name, *attributes, *kinds, *(event.name for event in span.events)))
     )
+
+
+def names_search(span: Span) -> bool:
+    """Whether a span of the application's own is called a look-up, or one of its attributes is."""
+    return any(map(_RETRIEVAL.search, own_names(span)))
 
 
 def advice_of(names: Collection[str], cause: str) -> list[str]:

@@ -58,8 +58,6 @@ _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"\btool|\bfunction\b|function_call"), "tool"),
     (re.compile(r"agent"), "agent"),
 )
-_RAG = re.compile(r"(?<![a-z])rag(?![a-z])", re.IGNORECASE)
-"""What whole turns are called in which something is retrieved."""
 _ELSEWHERE = (
     *("http", "db", "url", "net", "rpc", "messaging", "graphql", "code", "exception", "server", "client"),
     *("network", "thread", "process", "telemetry", "otel", "k8s", "cloud", "aws", "faas", "gen_ai", "peer"),
@@ -140,12 +138,11 @@ def _spoken(came: object, found: Sequence[Context]) -> str:
     return "" if any(one.text in text or text in one.text for one in found) else text
 
 
-def names_search(span: Span) -> bool:
-    """Whether a span of the application's own is called a look-up, or one of its attributes is."""
-    own = (key for key in span.attributes if key.partition(".")[0] not in _ELSEWHERE)
-    return _FOREIGN.isdisjoint(span.attributes) and any(
-        _kind_of(word) in _SEARCHES or _RAG.search(word) for word in (span.name, *own)
-    )
+def own_names(span: Span) -> list[str]:
+    """What a span of the application's own and its attributes are called; nothing for HTTP and databases."""
+    if not _FOREIGN.isdisjoint(span.attributes):
+        return []
+    return [span.name, *(key for key in span.attributes if key.partition(".")[0] not in _ELSEWHERE)]
 
 
 def own_questions(span: Span) -> list[str]:
