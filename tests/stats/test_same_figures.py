@@ -165,6 +165,8 @@ def differences() -> Iterator[object]:
         first_sessions=TURNS.sessions,
         second_sessions=OTHERS.sessions,
     )
+    yield unpaired_difference(TURNS.values, OTHERS.values, first_sessions=TURNS.sessions)
+    yield unpaired_difference(TURNS.values, OTHERS.values, second_sessions=OTHERS.sessions)
     yield from (paired_difference(TURNS.values[:few], OTHERS.values[:few]) for few in (2, 4, 12))
     yield paired_difference(TURNS.values[:240], OTHERS.values, inclusion=OTHERS.inclusion)
     yield within_kinds(TURNS.sample, OTHERS.sample, (TURNS.language, OTHERS.language))
@@ -177,6 +179,10 @@ def where_and_since_when() -> Iterator[object]:
     yield find_slices(TURNS.sample, attributes)
     yield find_changes(TURNS.sample, TURNS.times)
     yield find_changes([0.9] * 30 + [0.6] * 30, [DAY / 10 * number for number in range(60)])
+    yield [
+        find_changes(TURNS.values[:count], [DAY * days * number / count for number in range(count)])
+        for count, days in ((60, 10), (120, 13), (240, 17), (240, 40))
+    ]
     yield find_incidents(TURNS.sample, TURNS.times, {"language": TURNS.language})
     yield find_deploys(TURNS.sample, np.asarray(TURNS.times), {"prompt": TURNS.prompt}, grown=False)
 
@@ -249,6 +255,7 @@ def gates() -> Iterator[object]:
         yield gate.mean, gate.bar, gate.standard_error, gate.interval(), gate.decision
     yield plan_gate(60, noise=0.2), plan_gate(40, noise=0.05, fall=0.1)
     yield plan_gate(30, noise=0.1, fall=0.1, passes=2, earlier=1)
+    yield plan_gate(30, noise=0.1, fall=0.1, passes=2)
 
 
 def alarms() -> Iterator[object]:
