@@ -26,6 +26,7 @@ from filled import Makers, filled
 from report.parts import by_judge, results, screened_traffic, turn
 from steelyard.alarms import AlarmEvent
 from steelyard.cli.commands._demo import write_fortnight
+from steelyard.engine import Results
 from steelyard.golden import Case, CaseResult, GoldenSet, MetricResult, Run, junit_xml, markdown_summary
 from steelyard.report import explain_verdict, print_figures, render_html
 from steelyard.report.figures import FindingFigure, MetricFigure, ReportFigures, WorstTurns
@@ -177,8 +178,8 @@ def worst(draw: Random) -> WorstTurns:
     return WorstTurns(metric="faithfulness", turns=turns)
 
 
-def on_a_terminal(figures: ReportFigures) -> str:
-    console = Console(file=io.StringIO(), width=110)
+def on_a_terminal(figures: ReportFigures, width: int = 110) -> str:
+    console = Console(file=io.StringIO(), width=width)
     print_figures(console, figures)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
@@ -223,6 +224,7 @@ MAKERS: Makers = {
 }
 TOLD: dict[str, tuple[type, int, Callable[[Any], str]]] = {
     "figures": (ReportFigures, 4, on_a_terminal),
+    "figures_narrow": (ReportFigures, 2, lambda one: on_a_terminal(one, 62)),
     "figures_page": (ReportFigures, 3, on_a_page),
     "findings": (FindingFigure, 16, lambda one: f"{what_words(one)} {cause_words(one)} {deploy_words(one)}"),
     "changes": (MetricFigure, 12, change_words),
@@ -238,3 +240,14 @@ TOLD: dict[str, tuple[type, int, Callable[[Any], str]]] = {
 def test_what_figures_of_any_kind_say_is_what_they_said(name: str) -> None:
     kind, count, said = TOLD[name]
     check(f"any_{name}", "\n".join(said(filled(kind, Random(seed), MAKERS)) for seed in range(count)))
+
+
+def test_results_say_what_they_said() -> None:
+    draw, shown = Random(1), list[str]()
+    for count in (0, 1, 30):
+        turns = [turn(number, draw.choice([None, round(draw.random(), 2)])) for number in range(count)]
+        scores = [replace(one.scores[0], metric="own", threshold=None, passed=None) for one in turns]
+        some = [one.replace(scores=(*one.scores, other)) for one, other in zip(turns, scores, strict=True)]
+        found = Results(some)
+        shown += [f"{count} turns", str(found), words_of(found._repr_html_())]
+    check("any_results", "\n".join(shown))

@@ -86,9 +86,19 @@ def test_two_recorders_of_one_turn_are_noticed_whatever_a_mask_makes_of_it(
         return record.replace(answer=record.answer.replace("Curie", f"person {next(numbers)}"))
 
     monitor = Monitor(metrics=[], sinks=[], mask=mask)
-    for name, framework in (("a", "langchain"), ("b", "opentelemetry")):
-        said = turn(name, answer="Marie Curie found it.").replace(trace=TraceRef(framework=framework))
-        finish(monitor, [said])
+    # What no framework recorded, or has no answer, is the same turn as none.
+    for name, framework, answer in (
+        *(
+            ("1", "", "So."),
+            ("2", "opentelemetry", "So."),
+            ("3", "langchain", ""),
+            ("4", "opentelemetry", ""),
+        ),
+        ("a", "langchain", "Marie Curie found it."),
+        ("b", "opentelemetry", "Marie Curie found it."),
+    ):
+        assert "scored twice" not in caplog.text
+        finish(monitor, [turn(name, answer=answer).replace(trace=TraceRef(framework=framework))])
     assert "by the recorder for langchain, and is scored twice" in caplog.text
     assert "Curie" not in caplog.text
 

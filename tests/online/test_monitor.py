@@ -177,6 +177,14 @@ def test_flush_says_what_is_left_and_close_gives_it_up(caplog: pytest.LogCapture
     assert "given up because time ran out at the end: 5; raise exit_timeout" in caplog.text
 
 
+def test_a_monitor_that_is_closed_starts_no_thread_again() -> None:
+    monitor = Monitor(metrics=[], sinks=[])
+    monitor.close()
+    before = set(threading.enumerate())
+    monitor.start()
+    assert set(threading.enumerate()) <= before
+
+
 def test_a_turn_is_judged_if_one_metric_has_what_it_needs() -> None:
     sink = MemorySink()
     metrics = [*FAITHFUL, AnswerRelevancy()]

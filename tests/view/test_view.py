@@ -258,9 +258,10 @@ def hardly_any(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, lis
 
 
 async def test_of_hardly_anything_every_page_says_what_there_is(
-    hardly_any: tuple[str, list[Evaluation]],
+    hardly_any: tuple[str, list[Evaluation]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db, turns = hardly_any
+    monkeypatch.setattr("steelyard.view._overview._A_CLOSER_LOOK", 900.0)  # who waits is told at once
     async with client(db) as http:
         first = (await http.get("/")).text
         scored = any(score.value is not None for one in turns for score in one.scores)
@@ -454,6 +455,9 @@ async def test_new_turns_are_given_after_a_key(db: str) -> None:
         assert found["count"] == 1 and found["id"] == "r9" and "<img" not in found["rows"]
         again = await http.get("/api/new", params={"time": found["time"], "id": found["id"]})
         assert again.json()["count"] == 0
+        # Without a key, or with one that is none: the turns after none.
+        for key in ({}, {"time": "x", "id": "r8"}):
+            assert (await http.get("/api/new", params={**key, "tag": "none"})).json()["count"] == 0
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

@@ -16,7 +16,7 @@ _Array = npt.NDArray[np.float64]
 _STEPS = 1 << 12
 """Sums of unequal changes are counted on a grid of so many steps: fine enough for two digits of a p-value."""
 _MOST_COUNTED = 100
-"""Of more unequal changes, or five times as many equal ones, the sum is as good as normal."""
+"""Of more changes the sum is as good as normal."""
 _SAME = 1e-9
 
 
@@ -226,8 +226,7 @@ def sign_flip_p(changes: npt.ArrayLike) -> float:
     if not len(given):
         return 1.0
     sizes = np.abs(given)
-    equal = float(np.ptp(sizes)) <= _SAME
-    if len(given) > _MOST_COUNTED * (5 if equal else 1):
+    if len(given) > _MOST_COUNTED:
         return two_sided_p(float(given.sum()) / math.sqrt(float(given @ given)))
     steps = _whole(sizes)
     reach = int(steps.sum())
