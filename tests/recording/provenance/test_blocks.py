@@ -326,3 +326,12 @@ def test_an_empty_place_for_passages_is_told(place: str, shown: str, order: str)
 @given(st.text(alphabet="<|>/s[INST]user_ \n", max_size=400))
 def test_speeches_lose_only_marks(text: str) -> None:
     assert "".join(split_chat_template(text)) == "" or all(part in text for part in split_chat_template(text))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_elements_side_by_side_are_parts_of_their_own(count: int) -> None:
+    parts = [f"{PAGES} Part {at}." for at in range(count)]
+    block = "\n".join(f'<document id="{at}">\n{part}\n</document>' for at, part in enumerate(parts))
+    assert guessed_passages(f"Context:\n{block}\n\nQuestion: When?", "When?") == parts
+    nested = f"<document>\n<document>{parts[0]}</document>\n</document>\n\nQuestion: When?"
+    assert len(guessed_passages(nested, "When?")) == 1

@@ -193,8 +193,12 @@ def _of_speech(text: str, *, is_last: bool) -> Iterator[Section]:
     for tag in tags:
         if tag[1]:
             closing.setdefault(tag[2], []).append(tag)
+    opening = Counter(tag[2] for tag in tags if not tag[1])
     for tag in tags:
-        end = None if tag[1] or tag.start() < at else _end_of(tag, text, closing.get(tag[2], []))
+        ends = closing.get(tag[2], [])
+        # As many as begin end: they stand side by side, or in each other.
+        is_listed = len(ends) == opening[tag[2]] > 1
+        end = None if tag[1] or tag.start() < at else _end_of(tag, text, ends, is_listed=is_listed)
         if end is not None:
             yield from _by_lines(text[at : tag.start()])
             yield Section(tag[2], text[tag.end() : end.start()].strip(), "tag")
@@ -202,13 +206,17 @@ def _of_speech(text: str, *, is_last: bool) -> Iterator[Section]:
     yield from _by_lines(text[at:], is_last=is_last)
 
 
-def _end_of(tag: re.Match[str], text: str, closing: Sequence[re.Match[str]]) -> re.Match[str] | None:
+def _end_of(
+    tag: re.Match[str], text: str, closing: Sequence[re.Match[str]], *, is_listed: bool
+) -> re.Match[str] | None:
     """The tag that ends a section; None if it never ends.
 
     A passage may hold the end of its own tag, so the last one counts. But where a question is named right
     behind one, what follows is the user's, who may type tags as well.
     """
     after = bisect_left(closing, tag.end(), key=lambda one: one.start())
+    if is_listed and after < len(closing) and f"<{tag[2]}" not in text[tag.end() : closing[after].start()]:
+        return closing[after]
     for end in closing[after:-1]:
         below = _BELOW.match(text, end.start())
         if below and asks(below["label"]):
