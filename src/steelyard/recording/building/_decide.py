@@ -31,6 +31,7 @@ from steelyard.recording.provenance import (
     is_history,
     is_intermediate_output,
     may_find_nothing,
+    numbered_parts,
     plain,
     sentence,
     trace_provenance,
@@ -319,21 +320,7 @@ def _unsaid(cut: Iterable[str], origin: Origin, turn: Turn) -> Iterator[str]:
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:
     blocks = (block for prompt in prompts for block in guessed_passages(prompt, question))
-    return [one for block in blocks for one in _numbered(block)]
-
-
-def _numbered(block: str) -> list[str]:
-    """The parts of a block that are numbered from 1 on in brackets, without their numbers; else itself."""
-    parts: list[list[str]] = []
-    for line in block.split("\n"):
-        mark = f"[{len(parts) + 1}]"
-        if line.startswith(mark):
-            parts.append([line.removeprefix(mark)])
-        elif not parts:
-            return [block]
-        else:
-            parts[-1].append(line)
-    return ["\n".join(lines).strip() for lines in parts]
+    return [one for block in blocks for one in numbered_parts(block)]
 
 
 def _guessed(origin: Origin, texts: Iterable[str]) -> Origin:

@@ -240,3 +240,51 @@ def _above_instruction(text: str) -> str:
     above, asked, rest = text.partition(f"\n{ASKED}\n")
     above = above.strip()
     return above if asked and speaks_of_material(rest) and word_count(above) >= _TELLING else ""
+
+
+_OPENING, _CLOSING = "[(<{\u3010", "])>}\u3011"
+_MOST_BEFORE = 24  # characters before a part's number
+_MOST_HEAD = 8  # words of a line that stands above a passage
+
+
+def numbered_parts(block: str) -> list[str]:
+    r"""The parts of a block that begin alike, but for a number that counts, without what is above each.
+
+    >>> numbered_parts("[Source 1: law.pdf]\nRome.\n\n[Source 2: map.pdf]\nParis.\n\nUse these only.")
+    ['Rome.', 'Paris.']
+    """
+    lines = block.split("\n")
+    before, first, _ = _marked(lines[0])
+    parts: list[list[str]] = []
+    for line in lines if first in (0, 1) else ():
+        begins, number, rest = _marked(line)
+        if begins == before and number == first + len(parts):
+            parts.append([rest])
+        else:
+            parts[-1].append(line)
+    texts = [_below_head(part[0], "\n".join(part[1:]).strip(), before) for part in parts]
+    if len(texts) > 1 and not any("\n\n" in text for text in texts[:-1]):
+        texts[-1] = texts[-1].partition("\n\n")[0]  # what follows a list of paragraphs is the template's
+    return texts or [block]
+
+
+def _marked(line: str) -> tuple[str, int, str]:
+    """What stands before the number of a line that begins a part, the number, and the rest; -1 of others."""
+    at = next((at for at, one in enumerate(line[:_MOST_BEFORE]) if "0" <= one <= "9"), 0)
+    number = "".join(itertools.takewhile(str.isdecimal, line[at : at + 4]))
+    before, rest = line[:at].lstrip(), line[at + len(number) :]
+    is_mark = before[:2].strip() not in ("", *_BULLETS) and (
+        not rest.strip() or rest.lstrip()[0] in ":.-*|([])>\u3011"
+    )
+    return (before, int(number), rest) if is_mark and number else ("", -1, "")
+
+
+def _below_head(head: str, text: str, before: str) -> str:
+    """A part without its mark, and without a title, a source or a score that stands behind that."""
+    if open_ := [one for one in before if one in _OPENING]:
+        head = head.partition(_CLOSING[_OPENING.index(open_[-1])])[2]
+    head = head.lstrip(" \t:.-*|])>\u3011")
+    if head.startswith("(") and word_count(head.partition(")")[0]) <= _MOST_HEAD:
+        head = head.partition(")")[2].lstrip(" :")
+    is_title = word_count(head) <= _MOST_HEAD and head.rstrip()[-1:] not in (".", "!", "?", "\u3002")
+    return text if text and is_title else f"{head}\n{text}".strip()

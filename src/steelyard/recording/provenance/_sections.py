@@ -122,11 +122,13 @@ class Section:
         text, asked, _ = self.text.partition(ASKED)
         *above, last = re.split(r"\n[ \t]{0,20}\n", text.strip())
         size = word_count(last)
-        if asked or not self.is_last or self.form in ENDED or size >= _REMARK:
+        named = _MATERIAL.search(self.label)
+        refers = named is not None and named[0].lower() in last.lower()
+        if asked or not self.is_last or self.form in ENDED or size >= (2 if refers else 1) * _REMARK:
             return text.strip()
         if not above:
             return "" if self.is_apart else text.strip()
-        is_remark = 2 * size < min(map(word_count, above))
+        is_remark = refers or 2 * size < min(map(word_count, above))
         return "\n\n".join(above) if is_remark else text.strip()
 
 
