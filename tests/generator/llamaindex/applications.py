@@ -14,7 +14,12 @@ from llama_index.core.chat_engine import (
 )
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.query_engine import CitationQueryEngine, CustomQueryEngine, RouterQueryEngine
+from llama_index.core.query_engine import (
+    CitationQueryEngine,
+    CustomQueryEngine,
+    RetrieverQueryEngine,
+    RouterQueryEngine,
+)
 from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.selectors import LLMSingleSelector
@@ -25,6 +30,7 @@ from generator.choices import Choices
 from generator.conversing import Answer, Application
 from generator.llamaindex.models import Chats, Completes, now
 from generator.llamaindex.parts import (
+    Shelf,
     Sources,
     engine,
     kept,
@@ -229,6 +235,8 @@ def workflow(choices: Choices) -> Application:
 
 def separate(choices: Choices) -> Application:
     """A retriever, then a synthesizer, a model or an engine that is sent a prompt, called by plain code."""
+    if choices["asking"] == "in_parts":
+        return in_parts(choices)
     look, keep, join = retriever(choices), kept(choices), JOINERS[choices["joining"]]
     template = prompt_template(choices)
 
@@ -246,9 +254,29 @@ def separate(choices: Choices) -> Application:
         filled = template.format(context_str=text, query_str=turn.question)
         if choices["outside"] == "yes":
             return str(await SimpleChatEngine.from_defaults(llm=Chats()).achat(filled))
+        if choices["asking"] == "again":  # what was found is kept, and the first answer thrown away
+            await completed(speaker(choices, "tried"), choices["way"], filled)
         return await completed(speaker(choices), choices["way"], filled)
 
     return always(answer)
+
+
+def in_parts(choices: Choices) -> Application:
+    """An engine for each file answers the question, then a model is sent what they answered."""
+    files = [Shelf(hop=hop) for hop in (0, 1)]
+
+    async def answer(turn: Turn) -> str:
+        if not all(turn.found):
+            only = RetrieverQueryEngine.from_args(files[bool(turn.found[1])], llm=Completes())
+            return str(await only.aquery(turn.question))
+        made = [RetrieverQueryEngine.from_args(one, llm=Completes(role="accumulate")) for one in files]
+        parts = [str(await one.aquery(turn.question)) for one in made]
+        turn.relayed.append(turn.prompt)
+        told = "\n".join(f"File {at}: {text}" for at, text in enumerate(parts))
+        filled = f"Make one answer of these of several files.\n\n{told}\n\nQuestion: {turn.question}\nAnswer:"
+        return await completed(speaker(choices), choices["way"], filled)
+
+    return Application(answer=lambda: answer, hops=2, everything=True)
 
 
 async def completed(model: Any, way: str, prompt: str) -> str:

@@ -31,6 +31,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "history": ("none", "stored", "sent", "memory"),
         "outside": ("no", "yes"),
         "searching": ("here", "thread"),
+        "asking": ("once", "again", "in_parts"),
+        "tools": ("given", "found"),
         "start_key": ("query", "question", "user_msg", "topic", "request", "made_with"),
         "way": ("invoke", "ainvoke", "stream", "astream"),
         "together": ("one_thread", "gather", "pool"),

@@ -30,6 +30,9 @@ def say(role: str, prompt: str) -> str:
     if role == "relay":
         turn.relayed.append(prompt)
         return turn.draft
+    if role == "tried":
+        turn.relayed.append(prompt)
+        return f"{turn.draft} (1)"
     if role == "rewrite":
         return turn.rewritten
     if role in ("answer", "accumulate"):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
+from llama_index.core.objects import ObjectIndex
 from llama_index.core.query_engine import SubQuestionQueryEngine, TransformQueryEngine
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.schema import QueryBundle
@@ -58,12 +60,16 @@ def imagined(choices: Choices) -> Application:
 
 
 def reasoning(choices: Choices) -> Application:
-    """The ReAct agent: calls and answers are lines of text."""
+    """The ReAct agent: calls and answers are lines of text; its tools may be found in an index of them."""
     one = tool(choices.replace(tool="function"))
     hops = choices.number("hops")
 
     def begin() -> Answer:
-        made = ReActAgent(tools=[one], llm=Reasons(tool=one.metadata.name, hops=hops), streaming=False)
+        given: dict[str, Any] = {"tools": [one]}
+        if choices["tools"] == "found":
+            every = ObjectIndex.from_objects([one], index_cls=VectorStoreIndex, embed_model=MockEmbedding(8))
+            given = {"tool_retriever": every.as_retriever()}
+        made = ReActAgent(**given, llm=Reasons(tool=one.metadata.name, hops=hops), streaming=False)
 
         async def answer(turn: Turn) -> str:
             return str(await made.run(user_msg=turn.question))

@@ -31,13 +31,14 @@ TOOL_RESULTS = (*TEXTUAL, "nodes")
 class Shelf(BaseRetriever):
     """Finds what the turn says; what is not to be shown has a low score."""
 
-    def __init__(self, metadata: dict[str, Any] | None = None) -> None:
+    def __init__(self, metadata: dict[str, Any] | None = None, hop: int | None = None) -> None:
         super().__init__()
-        self.noted = metadata or {}
+        self.noted, self.hop = metadata or {}, hop
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         turn = now()
-        return nodes(turn, turn.find(query_bundle.query_str), self.noted)
+        found = turn.find(query_bundle.query_str) if self.hop is None else turn.found[self.hop]
+        return nodes(turn, found, self.noted)
 
 
 def nodes(turn: Turn, texts: Sequence[str], metadata: dict[str, Any] | None = None) -> list[NodeWithScore]:

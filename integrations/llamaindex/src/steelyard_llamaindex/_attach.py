@@ -13,10 +13,9 @@ from steelyard.record import Context
 from steelyard.recording import ManualTurn, OnRecord, TurnTarget, checked_target
 from steelyard.recording.reading import attribute
 from steelyard_llamaindex._build import LlamaIndexDraft, Options
-from steelyard_llamaindex._extract import answer_of
+from steelyard_llamaindex._extract import Nodes, answer_of
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._streams import defer
-from steelyard_llamaindex._translate import Nodes
 from steelyard_llamaindex._turn import Place, Turn, current_place
 
 _lock = ForkLock()

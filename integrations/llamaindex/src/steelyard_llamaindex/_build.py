@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
@@ -271,9 +272,11 @@ def _consume(turn: Turn, steps: Steps, origin: Origin) -> None:
     shown = [any(one.text in texts for step in run for one in step.contexts or ()) for run in steps.before]
     last = max((at for at, used in enumerate(shown) if used), default=-1)
     # Before what other threads retrieved may stand what another turn's answer waits for.
-    taken = [step for step, used in zip(turn.taken, shown, strict=True) if used] if turn.taken else []
-    for step in taken or unused(turn)[: last + 1]:
+    used = list(compress(turn.taken, shown)) or unused(turn)[: last + 1]
+    for step in used:
         step.used_by = turn.id
+    for own in turn.predecessors[-1:]:
+        own.found = own.found or tuple(used)
 
 
 def _is_asked(steps: Steps) -> bool:

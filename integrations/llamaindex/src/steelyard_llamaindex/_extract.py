@@ -7,11 +7,14 @@ here, so nothing is taken for granted.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from steelyard.record import text_of, to_json_value
-from steelyard.recording.reading import attribute
+from steelyard.record import Context, text_of, to_json_value
+from steelyard.recording.building import shown_instead
+from steelyard.recording.provenance import find_passages, plain
+from steelyard.recording.reading import attribute, number_of
 
 _ANSWERED = ("response", "answer", "result", "output", "text", "content", "message")
 NO_ANSWER = "Empty Response"
@@ -121,3 +124,71 @@ def _first(fields: Mapping[Any, Any], names: Sequence[str], text: Any) -> str:
         if (value := fields.get(name)) is not None and (found := text(value)):
             return str(found)
     return ""
+
+
+_WHOLLY = 0.9
+
+
+class Nodes:
+    """Reads nodes, which have two texts: with the metadata that LlamaIndex shows a model, and without.
+
+    Args:
+        prompts: What the turn's models were sent. A node whose text stands there without its metadata has
+            that text, since code of the application's own may have put it there.
+    """
+
+    def __init__(self, prompts: Sequence[str] = ()) -> None:
+        self._prompts = prompts
+
+    def contexts(self, nodes: Iterable[Any], *, start: int = 0) -> tuple[Context, ...]:
+        """The nodes in order, without those that have no text, such as images."""
+        contexts = (
+            Context(
+                text=self._text(each.node),
+                id=_text_or_none(attribute(each.node, "node_id")),
+                score=number_of(attribute(each, "score")),
+                rank=rank,
+            )
+            for rank, each in enumerate(nodes, start)
+        )
+        return tuple(context for context in contexts if context.text)
+
+    def _text(self, node: Any) -> str:
+        try:
+            from llama_index.core.schema import MetadataMode
+
+            whole = text_of(node.get_content(metadata_mode=MetadataMode.LLM)).strip()
+            bare = text_of(node.get_content(metadata_mode=MetadataMode.NONE)).strip()
+        except Exception:  # noqa: BLE001 - nodes may be anybody's
+            return text_of(attribute(node, "text")).strip()
+        return whole if self.holds(whole) else self._shown(node, whole, bare)
+
+    def _shown(self, node: Any, whole: str, bare: str) -> str:
+        """What prompts show of a node that they do not show whole."""
+        head = whole.removesuffix(bare).strip()
+        has_head = bool(head) and self.holds(head)
+        is_there = self.holds(bare) or any(one.found for one in find_passages([bare], self._prompts))
+        if has_head and not is_there:
+            return head  # what it was found by, and not what it says
+        shown = shown_instead(bare, attribute(node, "metadata"), self.holds)
+        if shown != bare or bare == whole:
+            return shown
+        # In other words of the application, without LlamaIndex's head.
+        return bare if self.holds(bare) or (is_there and not has_head) else whole
+
+    def holds(self, text: str) -> bool:
+        """Whether a prompt of the turn holds a text."""
+        form = plain(text)
+        return any(text in prompt for prompt in self._prompts) or any(form in one for one in self._plain)
+
+    def shows(self, text: str) -> bool:
+        """The same, whatever the prompt did to the text: escaped, say."""
+        return self.holds(text) or any(one.seen >= _WHOLLY for one in find_passages([text], self._prompts))
+
+    @cached_property
+    def _plain(self) -> list[str]:
+        return [plain(prompt) for prompt in self._prompts]
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else text_of(value)

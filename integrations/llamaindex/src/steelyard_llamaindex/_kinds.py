@@ -16,6 +16,21 @@ _MOST_FRAMES = 60
 _EVALUATORS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset.generator")
 
 
+_PASSED_ON = ("steelyard_llamaindex", "llama_index_instrumentation", "wrapt")
+_NO_PASSAGES = frozenset({"BaseToolNodeMapping", "SQLTableNodeMapping"})
+
+
+def finds_no_passages() -> bool:
+    """Whether a retriever is asked by one of objects, which finds the tools of an agent, or tables."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_PASSED_ON):
+        frame = frame.f_back
+    caller = None if frame is None else frame.f_locals.get("self")
+    # Looked up in its fields, since asking the object could run code of the application's.
+    mapping = (getattr(caller, "__dict__", None) or {}).get("_object_node_mapping")
+    return any(base.__name__ in _NO_PASSAGES for base in type(mapping).__mro__)
+
+
 def is_asked_by_evaluator() -> bool:
     """Whether the caller is one of LlamaIndex's own evaluators or makers of test questions.
 

@@ -17,6 +17,7 @@ from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_place
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, is_unrecorded
+from steelyard_llamaindex._extract import texts_of
 from steelyard_llamaindex._kinds import Kind, is_asked_by_evaluator, passes, stream_of
 from steelyard_llamaindex._turn import (
     Call,
@@ -287,7 +288,8 @@ class OpenTurns:
         turn.open.discard(id_)
         if step.id == id_:
             _ask(turn, step)
-        if turn.failure is None and error is not None:
+        # A step that waits for a person is ended so, and runs anew with what they said.
+        if turn.failure is None and error is not None and type(error).__name__ != "WaitingForEvent":
             turn.failure = _shown(error)
         if step.id != id_:
             return
@@ -384,10 +386,12 @@ def _ask(turn: Turn, step: Step) -> None:
 
 
 def _is_same(asked: Any, prompt: Any) -> bool:
-    """Whether two prompts are one: events copy the list of messages, not the messages."""
-    # Messages are compared as objects: comparing their texts takes too long on this thread.
+    """Whether two prompts are one: events copy the list of messages, and a model may write them down."""
     if asked is prompt or isinstance(asked, str):
         return bool(asked == prompt)
+    if isinstance(prompt, str):
+        return any(texts := texts_of(asked)) and all(text in prompt for text in texts)
+    # Messages are compared as objects: comparing their texts takes too long on this thread.
     return len(asked) == len(prompt) and all(one is other for one, other in zip(asked, prompt, strict=True))
 
 

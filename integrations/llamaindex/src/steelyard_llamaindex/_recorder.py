@@ -17,7 +17,7 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
 from steelyard_llamaindex._extract import fields_of
-from steelyard_llamaindex._kinds import kind_of
+from steelyard_llamaindex._kinds import finds_no_passages, kind_of
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._streams import break_off, hear
 
@@ -50,7 +50,7 @@ class Spans(BaseSpanHandler[BaseSpan]):
             # By the class, since looking at the object could run code of the application's.
             cls: Any = type(instance)
             kind = kind_of(id_, cls)
-            if kind is None:
+            if kind is None or (kind == "retrieve" and finds_no_passages()):
                 self.turns.follow(id_, parent_id)
                 return
             asked = _asked(kind, instance, bound_args.arguments)

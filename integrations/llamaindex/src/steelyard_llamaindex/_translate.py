@@ -2,92 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, cast
 
 from steelyard.record import Context, text_of
-from steelyard.recording.building import Step, StepKind, is_telling, shown_instead
+from steelyard.recording.building import Step, StepKind, is_telling
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import ModelCall, find_passages, is_history, plain, word_count
-from steelyard.recording.reading import asked_in, attribute, messages_in, number_of
-from steelyard_llamaindex._extract import answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
+from steelyard.recording.provenance import ModelCall, is_history, unescaped, word_count
+from steelyard.recording.reading import asked_in, attribute, messages_in, since_last_asked
+from steelyard_llamaindex._extract import Nodes, answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
 from steelyard_llamaindex._kinds import is_memory
-from steelyard_llamaindex._turn import Call, Turn, unused
+from steelyard_llamaindex._turn import Call, Predecessor, Turn, unused
 from steelyard_llamaindex._turn import Step as Span
 
-
-class Nodes:
-    """Reads nodes, which have two texts: with the metadata that LlamaIndex shows a model, and without.
-
-    Args:
-        prompts: What the turn's models were sent. A node whose text stands there without its metadata has
-            that text, since code of the application's own may have put it there.
-    """
-
-    def __init__(self, prompts: Sequence[str] = ()) -> None:
-        self._prompts = prompts
-
-    def contexts(self, nodes: Iterable[Any], *, start: int = 0) -> tuple[Context, ...]:
-        """The nodes in order, without those that have no text, such as images."""
-        contexts = (
-            Context(
-                text=self._text(each.node),
-                id=_text_or_none(attribute(each.node, "node_id")),
-                score=number_of(attribute(each, "score")),
-                rank=rank,
-            )
-            for rank, each in enumerate(nodes, start)
-        )
-        return tuple(context for context in contexts if context.text)
-
-    def _text(self, node: Any) -> str:
-        try:
-            from llama_index.core.schema import MetadataMode
-
-            whole = text_of(node.get_content(metadata_mode=MetadataMode.LLM)).strip()
-            bare = text_of(node.get_content(metadata_mode=MetadataMode.NONE)).strip()
-        except Exception:  # noqa: BLE001 - nodes may be anybody's
-            return text_of(attribute(node, "text")).strip()
-        if self.holds(whole):
-            return whole
-        shown = shown_instead(bare, attribute(node, "metadata"), self.holds)
-        if shown != bare or bare == whole:
-            return shown
-        return bare if self.holds(bare) or self._is_rewritten(whole, bare) else whole
-
-    def _is_rewritten(self, whole: str, bare: str) -> bool:
-        """Whether prompts show a node's text in other words of the application, without LlamaIndex's head."""
-        if self.holds(whole.removesuffix(bare)):
-            return False
-        return any(one.found for one in find_passages([bare], self._prompts))
-
-    def holds(self, text: str) -> bool:
-        """Whether a prompt of the turn holds a text."""
-        form = plain(text)
-        return any(text in prompt for prompt in self._prompts) or any(form in one for one in self._plain)
-
-    def shows(self, text: str) -> bool:
-        """The same, whatever the prompt did to the text: escaped, say."""
-        return self.holds(text) or any(one.seen >= _WHOLLY for one in find_passages([text], self._prompts))
-
-    @cached_property
-    def _plain(self) -> list[str]:
-        return [plain(prompt) for prompt in self._prompts]
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else text_of(value)
-
-
-_WHOLLY = 0.9
 _MOST_ASKED = 20
 """Words of a question; a longer one may be a prompt."""
 _TELLING = 8
 """Words that stand in two prompts only if both were given the same passage."""
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
 """What engines over tables tell in a response's metadata: the query that a model wrote, and its rows."""
+_Taken = tuple[tuple[Span, ...], list[list[Step]]]
 _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
 """An engine returns what its postprocessors left of what it retrieved, so that it stands for a reranker."""
 
@@ -96,11 +33,13 @@ def turn_of(turn: Turn) -> Steps:
     """The turn as steps."""
     read = _nodes(turn)
     before = _before(turn, read)
-    is_searched = any(before) or any(span.kind == "retrieve" for span in turn.steps)
-    steps = [*_steps(turn, read), *([] if is_searched else _strays(turn, read))]
+    parts, asked = _answered_in_parts(turn, read)
+    is_searched = bool(parts) or any(before) or any(span.kind == "retrieve" for span in turn.steps)
+    steps = [*_steps(turn, read), *parts, *([] if is_searched else _strays(turn, read))]
     replied = [] if turn.is_alone or is_searched else list(_replied_elsewhere(turn, read))
     return Steps(
-        given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
+        given=asked
+        or _given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
         returned=result_of(turn.root.result),
         steps=sorted(steps, key=lambda step: step.at),
         before=before,
@@ -130,28 +69,26 @@ def _nodes(turn: Turn) -> Nodes:
 
 def _before(turn: Turn, read: Nodes) -> list[list[Step]]:
     """What was retrieved before the turn, by run: in its own task or thread, else in others."""
-    before = [list(_retrieved_before(turn, span, read)) for span in unused(turn)]
-    if any(_holds_one(run, read) for run in before):
-        return before
+    found = [_retrieval(span, read) for span in unused(turn)]
+    shown = [any(read.holds(one.text) for one in step.contexts or ()) for step in found]
+    # A run that may search by itself is judged by that, unless its prompts hold what was found before.
+    before = [
+        [step] if turn.is_alone or is_shown else [] for step, is_shown in zip(found, shown, strict=True)
+    ]
+    if not any(shown):
+        turn.taken, before = _found_elsewhere(turn, read) or ((), before)
+    return before
+
+
+def _found_elsewhere(turn: Turn, read: Nodes) -> _Taken | None:
+    """What other tasks and threads retrieved before the turn, or what it kept, if its prompts hold that."""
     if turn.root.kind in ("query", "chat"):
         # What is in the prompts may be an earlier turn's; what the engine was given is not.
         asked = asked_in(turn.root.asked)
         read = Nodes([asked] if word_count(asked) > _MOST_ASKED else [])
     elif turn.root.kind not in ("llm", "synthesis"):
-        return before
-    turn.taken, before = _strays_before(turn, read) or ((), before)
-    return before
-
-
-def _retrieved_before(turn: Turn, span: Span, read: Nodes) -> Iterator[Step]:
-    """What was retrieved before the turn; of a run that may search by itself, if its prompts hold it."""
-    step = _retrieval(span, read)
-    if turn.is_alone or any(read.holds(one.text) for one in step.contexts or ()):
-        yield step
-
-
-def _holds_one(run: Iterable[Step], read: Nodes) -> bool:
-    return any(read.holds(one.text) for step in run for one in step.contexts or ())
+        return None
+    return _strays_before(turn, read, _unclaimed(turn)) or _kept_before(turn)
 
 
 def _strays(turn: Turn, read: Nodes) -> Iterator[Step]:
@@ -164,14 +101,14 @@ def _strays(turn: Turn, read: Nodes) -> Iterator[Step]:
             yield replace(step, given=None)
 
 
-def _strays_before(turn: Turn, read: Nodes) -> tuple[tuple[Span, ...], list[list[Step]]] | None:
+def _strays_before(turn: Turn, read: Nodes, spans: Iterable[Span]) -> _Taken | None:
     """The same of a call that no run holds, before it: an event loop has a thread search for it.
 
     Only what is too long to stand in its prompt by chance; of several that found the same the latest counts.
     """
     taken: dict[Span, Step] = {}
     known: set[str] = set()
-    for span in reversed(list(_unclaimed(turn))):
+    for span in reversed(list(spans)):
         ended = _ended(span)
         step = _stray(span, read) if ended is not None and ended <= turn.root.began else None
         texts = {one.text for one in step.contexts or ()} if step else set[str]()
@@ -180,6 +117,62 @@ def _strays_before(turn: Turn, read: Nodes) -> tuple[tuple[Span, ...], list[list
             taken[span] = step
     runs = [[step] for step in reversed(taken.values())]
     return (tuple(reversed(taken)), runs) if runs else None
+
+
+def _kept_before(turn: Turn) -> _Taken | None:
+    """What was found for an earlier call that no run holds, if code kept it and fills the same template anew.
+
+    What stands in the conversation is that call's own.
+    """
+    if turn.root.kind != "llm" or not turn.calls:
+        return None
+    asked = turn.calls[0].asked
+    messages = messages_in(asked) if isinstance(asked, (list, tuple)) else ()
+    own = [one.text for one in (*messages[:1], *since_last_asked(messages))] or texts_of(asked)
+    before = [one for one in (*turn.predecessors, *turn.replied) if 0 < one.ended <= turn.root.began]
+    spans = {span for one in before if _is_filled_anew(one, texts_of(asked)) for span in one.found}
+    return _strays_before(turn, Nodes(own), sorted(spans, key=lambda span: span.began))
+
+
+def _is_filled_anew(run: Predecessor, prompts: tuple[str, ...]) -> bool:
+    """Whether prompts have every line and label of an earlier one's, beside what it asked and was shown."""
+    steps = [_retrieval(span, Nodes(run.prompts)) for span in run.found]
+    filled = [one.text for step in steps for one in step.contexts or ()] + [
+        step.given or "" for step in steps
+    ]
+    template = _pieces(run.prompts, filled)
+    return template <= _pieces(prompts, filled) if template else prompts == run.prompts
+
+
+def _pieces(prompts: Iterable[str], filled: Iterable[str]) -> set[str]:
+    """The lines and labels of prompts, without what they are filled in with and without signs."""
+    text = unescaped("\n".join(prompts))
+    for one in sorted(map(unescaped, filled), key=len, reverse=True):
+        text = text.replace(one or "\n", "\n")
+    parts = (re.findall(r"\w+", part) for line in text.split("\n") for part in line.split(":"))
+    return {" ".join(words) for words in parts if words}
+
+
+def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
+    """What earlier runs looked up and replied, if a call that no run holds was shown what several replied.
+
+    Each searched for the same question, which this call asks as well: of files, of chapters, of indexes.
+    """
+    told = [one for one in turn.predecessors if turn.is_alone and _is_told(one, turn, read)]
+    counts = Counter(query for one in told for query in {asked_in(span.asked) for span in one.found})
+    asked = next((query for query, count in counts.items() if count > 1 and read.holds(query)), "")
+    return [step for one in told if asked for step in _part(one, asked, read)], asked
+
+
+def _is_told(run: Predecessor, turn: Turn, read: Nodes) -> bool:
+    reply = reply_of(run.reply)[0]
+    return 0 < run.ended <= turn.root.began and is_telling(reply) and read.holds(reply)
+
+
+def _part(run: Predecessor, asked: str, read: Nodes) -> Iterator[Step]:
+    yield from (_retrieval(span, read) for span in run.found if asked_in(span.asked) == asked)
+    call = ModelCall(prompts=run.prompts, reply=reply_of(run.reply)[0], started=run.ended)
+    yield Step(kind="model", call=call, at=run.ended, ended=run.ended)
 
 
 def _unclaimed(turn: Turn) -> Iterator[Span]:

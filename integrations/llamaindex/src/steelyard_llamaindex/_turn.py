@@ -107,7 +107,7 @@ class Call:
 class Predecessor:
     """A run that began before a turn in the same task or thread, whose reply the turn may be built upon.
 
-    It holds on to nothing else of that run.
+    It holds on to nothing else of that run but what it looked up.
     """
 
     prompts: tuple[str, ...] = ()
@@ -116,6 +116,8 @@ class Predecessor:
     """What the model replied."""
     ended: float = 0.0
     """When it ended, by the performance counter."""
+    found: tuple[Step, ...] = ()
+    """What it looked up; of a call that no run holds what it used, once that is known."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -243,3 +245,4 @@ def precede(turn: Turn) -> None:
     if reply is not None and sum(map(len, prompts)) <= _MOST_PROMPT:
         own = turn.predecessors[-1]
         own.prompts, own.reply, own.ended = prompts, reply, perf_counter()
+        own.found = tuple(step for step in turn.steps if step.kind == "retrieve")

@@ -40,6 +40,7 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import (
     earlier_messages,
     has_documents,
+    is_question,
     passages_of,
     since_last_asked,
     strings_in,
@@ -294,12 +295,23 @@ def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
     if shows_nothing(turn, origin.calls.made, question=question):
         return origin
     prompts = list(_asked_last(origin, turn))
+    question = _as_shown(question, origin, turn, prompts)
     # What stands beside the question, and only if there is nothing, what stands in another message, or in
     # what a call was sent whose statement the answer's prompt holds: an answer to a part of the question.
     beside = [prompt for prompt in prompts if question and question in prompt]
     cut = _cut(beside, question) or _cut(prompts, question) or _cut(_of_parts(origin, turn), question)
     texts = dict.fromkeys(_unsaid(cut, origin, turn))
     return _guessed(origin, texts) if texts else origin
+
+
+def _as_shown(question: str, origin: Origin, turn: Turn, prompts: Sequence[str]) -> str:
+    """The question, or what a model asks in its place in a prompt that does not hold it."""
+    before = turn.calls[: min(origin.calls.made, default=0)]
+    told = (
+        question,
+        *(reply.strip() for call in reversed(before) for reply in call.replies if is_question(reply)),
+    )
+    return next((one for one in told if any(one in prompt for prompt in prompts)), question)
 
 
 def _of_parts(origin: Origin, turn: Turn) -> Iterator[str]:

@@ -21,19 +21,21 @@ def asked_one_by_one(calls: Sequence[ModelCall], behind: AnswerCalls, question: 
 
     Args:
         calls: The calls of a turn.
-        behind: Which of them made the answer, and whose replies those put together.
+        behind: Which of them made the answer, and whose replies those put together; if they did with none,
+            code may have chosen one of several.
         question: What was asked.
     """
-    size = len(calls[behind.fed[0]].prompts) if behind.fed and question else 0
-    others = [one.prompts for at, one in enumerate(calls) if at not in behind.made]
+    used = behind.fed or behind.made
+    size = len(calls[used[0]].prompts) if used and question else 0
+    last = {*behind.made}.difference(used)
+    others = [one.prompts for at, one in enumerate(calls) if at not in last]
     asked = [one for one in others if len(one) == size and question in "\n".join(one)]
     place = _place_that_differs(asked)
     if place is None:
         return []
     texts = list(dict.fromkeys(prompts[place] for prompts in asked))
     slots = dict(zip(texts, _between(texts, question), strict=False))
-    fed = (calls[at].prompts for at in behind.fed)
-    found = [slots.get(prompts[place], "") for prompts in fed if len(prompts) == size]
+    found = [slots.get(text, "") for at in used for text in calls[at].prompts[place : place + 1]]
     return found if all(map(is_telling, found)) else []
 
 

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from steelyard.recording.provenance._find import is_printed
 from steelyard.recording.provenance._sections import (
     ASKED,
     ENDED,
@@ -145,8 +146,8 @@ def names_question_within(text: str) -> bool:
     >>> names_question_within("Today is Monday.\nQuestion: How many hills?")
     True
     """
-    found = sections(text) if "\n" in text else ()
-    return len(found) > 1 and found[-1].names_question and bool(found[-1].text) and bool(found[0].text)
+    found = [one.names_question for one in sections(text) if one.text] if "\n" in text else ()
+    return any(found) and not all(found)
 
 
 def has_empty_place(prompt: str, question: str) -> bool:
@@ -225,7 +226,8 @@ def _beside_question(found: Sequence[Section]) -> list[str]:
     # A list of lines is mostly one of instructions.
     longest = max(alike, key=lambda one: (not _is_list(one.material), len(one.material)), default=asked)
     same = [one.material for one in alike if without_number(one.label) == without_number(longest.label)]
-    return same if longest is not asked and word_count(longest.material) >= _TELLING else []
+    least = _LEAST if is_printed(longest.material) else _TELLING
+    return same if longest is not asked and word_count(longest.material) >= least else []
 
 
 def _below_instruction(text: str) -> str:
