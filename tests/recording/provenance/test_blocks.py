@@ -14,6 +14,7 @@ from steelyard.recording.provenance import (
     guessed_passages,
     guessed_question,
     has_empty_place,
+    numbered_parts,
     passages_of,
     split_chat_template,
 )
@@ -335,3 +336,40 @@ def test_elements_side_by_side_are_parts_of_their_own(count: int) -> None:
     assert guessed_passages(f"Context:\n{block}\n\nQuestion: When?", "When?") == parts
     nested = f"<document>\n<document>{parts[0]}</document>\n</document>\n\nQuestion: When?"
     assert len(guessed_passages(nested, "When?")) == 1
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "[{}] {}",
+        "[{}] (source: law.pdf)\n{}",
+        "[{}] Tides, a chapter\n{}",
+        "Document {}: {}",
+        "[Source {}: law.pdf, p. 3]\n{}",
+        "### Document {}\n{}",
+        "**Source {}**: {}",
+        "--- Document {} (law.pdf) ---\n{}",
+        "(Page {}) {}",
+        "[{}] (score: 0.81) {}",
+    ],
+)
+def test_parts_that_count_are_passages_without_what_is_above_them(mark: str) -> None:
+    parts = ["Boats leave at nine.\nOn Sundays at ten.", "Dogs are free."]
+    block = "\n\n".join(mark.format(at, part) for at, part in enumerate(parts, 1))
+    assert numbered_parts(block) == parts
+    assert numbered_parts(f"{block}\n\nUse these sources only.") == parts
+    assert numbered_parts(mark.format(1, parts[0])) == parts[:1]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "1. Boil it.\n2. Salt it.",
+        "- [1] A title of a document",
+        "Section 1 of the act holds.",
+        "Page 4: Rome.",
+        "",
+    ],
+)
+def test_other_numbers_divide_nothing(block: str) -> None:
+    assert numbered_parts(block) == [block]

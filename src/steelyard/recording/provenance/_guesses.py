@@ -264,7 +264,7 @@ def numbered_parts(block: str) -> list[str]:
             parts.append([rest])
         else:
             parts[-1].append(line)
-    texts = [_below_head(part[0], "\n".join(part[1:]).strip(), before) for part in parts]
+    texts = [_below_head(part[0], "\n".join(part[1:]).rstrip(), before) for part in parts]
     if len(texts) > 1 and not any("\n\n" in text for text in texts[:-1]):
         texts[-1] = texts[-1].partition("\n\n")[0]  # what follows a list of paragraphs is the template's
     return texts or [block]
@@ -289,4 +289,5 @@ def _below_head(head: str, text: str, before: str) -> str:
     if head.startswith("(") and word_count(head.partition(")")[0]) <= _MOST_HEAD:
         head = head.partition(")")[2].lstrip(" :")
     is_title = word_count(head) <= _MOST_HEAD and head.rstrip()[-1:] not in (".", "!", "?", "\u3002")
-    return text if text and is_title else f"{head}\n{text}".strip()
+    is_above = bool(text) and not (head and text.startswith("\n"))
+    return (text if is_title and is_above else f"{head}\n{text}").strip()
