@@ -165,6 +165,12 @@ def test_a_question_that_looks_like_a_whole_prompt_says_so() -> None:
     assert asked_of(plain, sources_of(plain)).notes == ()
 
 
+def test_a_prompt_with_places_that_nothing_was_put_into_says_so() -> None:
+    own = f"Answer by the rows.\nQuestion: {QUESTION}\nSQLResult: \nAnswer:"
+    turn = Turn(given=own, steps=(call(own, "There is nothing.", at=1),), answer="There is nothing.")
+    assert asked_of(turn, sources_of(turn)).notes == ("question_whole_prompt",)
+
+
 def test_a_question_within_words_of_the_application_says_so_although_it_was_looked_up() -> None:
     own = f"Today is Monday.\nUse this for words like 'tomorrow'.\n\nQuestion: {QUESTION}"
     search = Step(kind="retrieval", given=own, contexts=(Context(text=HOURS, id="1"),), at=1, ended=2)

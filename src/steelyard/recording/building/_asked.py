@@ -96,12 +96,11 @@ def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
     if is_prompt or _held(own, _before(sources)):
         cut = _cut_out(turn, sources, own)
         return _as_before(cut, turn) if cut else Asked(question=own, notes=("question_whole_prompt",))
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = ("question_whole_prompt",) if names_question_within(own) else ()
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
-        notes = ("question_whole_prompt",) if names_question_within(own) else ()
         return Asked(question=own, standalone=_standalone(turn, own), notes=notes)
-    looks_filled = "\n" in own and _looks_filled("\n".join(split_chat_template(own)))
-    notes = ("question_whole_prompt",) if looks_filled else ()
+    if "\n" in own and _looks_filled("\n".join(split_chat_template(own))):
+        notes = ("question_whole_prompt",)
     cut = _cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None
     return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
 
