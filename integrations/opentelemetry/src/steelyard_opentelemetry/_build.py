@@ -219,12 +219,10 @@ def _notes(turn: Turn, found: FoundPassages, dropped: int) -> Iterable[str]:
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"
     yield from _losses(turn, dropped)
-    if turn.root.is_orphan and turn.root.parsed and turn.root.parsed.kind == "llm":
-        yield "the span above this turn never ended or was not seen"
 
 
 def _losses(turn: Turn, dropped: int) -> Iterable[str]:
-    """What of the spans' content did not come through."""
+    """What of the spans and their content did not come through."""
     if dropped:
         yield (
             f"the SDK dropped {dropped} attributes or events, so documents may be missing; "
@@ -238,6 +236,9 @@ def _losses(turn: Turn, dropped: int) -> Iterable[str]:
     broken = sorted({parsed.broken for _, parsed in turn.parsed if parsed.broken})
     if broken:
         yield f"some attributes could not be read: {', '.join(broken)}"
+    root = turn.root
+    if root.is_one_of_several or (root.is_orphan and root.parsed and root.parsed.kind == "llm"):
+        yield "the span above this turn never ended or was not seen"
 
 
 _GIVEN = "SummaryIndexRetriever"

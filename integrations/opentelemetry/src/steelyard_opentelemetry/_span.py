@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -213,6 +213,8 @@ class Node:
     """In order of their start."""
     is_orphan: bool = False
     """Whether the span above it is not among the spans of the trace."""
+    is_one_of_several: bool = False
+    """Whether others lost the same span, so that it may be a part of what they are parts of."""
 
     def below(self) -> Iterator[Node]:
         """This span and everything below it, in order of start, parents before children."""
@@ -292,6 +294,9 @@ def _adopted(roots: list[Node], nodes: dict[str, Node]) -> list[Node]:
         kept.append(root)
         if root.parsed and (outer is None or root.span.end >= outer.span.end):
             outer = root
+    lost_by = Counter(root.span.parent_id for root in kept if root.is_orphan)
+    for root in kept:
+        root.is_one_of_several = lost_by[root.span.parent_id] > 1
     return kept
 
 

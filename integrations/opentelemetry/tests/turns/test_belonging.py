@@ -77,6 +77,13 @@ def test_a_turn_whose_root_never_ended() -> None:
     assert any("never ended" in note for note in record.notes)
 
 
+def test_turns_that_lost_the_same_span_may_be_parts_of_one_and_say_so() -> None:
+    parts = [rag_turn(question=f"Who is number {n}?", at=5 * n, parent="00000000000000aa") for n in range(2)]
+    records = read_spans([span for part in parts for span in part]).records
+    assert [any("never ended" in note for note in record.notes) for record in records] == [True, True]
+    assert not any("never ended" in note for note in one(parts[0]).notes), "a server's, more likely"
+
+
 def test_a_lost_span_in_the_middle_makes_no_second_turn() -> None:
     root = span("agent", at=(0, 9), attributes=oi("AGENT", input__value=QUESTION, output__value=ANSWER))
     inner = rag_turn(question="capital of France", parent="00000000000000cc", at=1)
