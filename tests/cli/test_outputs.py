@@ -27,7 +27,19 @@ from report.parts import by_judge, results, screened_traffic, turn
 from steelyard.alarms import AlarmEvent
 from steelyard.cli.commands._demo import write_fortnight
 from steelyard.engine import Results
-from steelyard.golden import Case, CaseResult, GoldenSet, MetricResult, Run, junit_xml, markdown_summary
+from steelyard.golden import (
+    Case,
+    CaseResult,
+    EarlierScores,
+    Gate,
+    GoldenSet,
+    MetricResult,
+    Run,
+    junit_xml,
+    markdown_summary,
+)
+from steelyard.golden._gate import GateCheck, Repeated
+from steelyard.metrics import Faithfulness, Hallucination
 from steelyard.report import explain_verdict, print_figures, render_html
 from steelyard.report.figures import FindingFigure, MetricFigure, ReportFigures, WorstTurns
 from steelyard.report.lights import cause_words, change_words, deploy_words, what_words
@@ -240,6 +252,39 @@ TOLD: dict[str, tuple[type, int, Callable[[Any], str]]] = {
 def test_what_figures_of_any_kind_say_is_what_they_said(name: str) -> None:
     kind, count, said = TOLD[name]
     check(f"any_{name}", "\n".join(said(filled(kind, Random(seed), MAKERS)) for seed in range(count)))
+
+
+def gate(draw: Random) -> str:
+    """What becomes of a gate over some cases, with scores of earlier runs or without."""
+    metric, bar = draw.choice([(Faithfulness(), 0.7), (Hallucination(), 0.3)])
+    middle = draw.choice([0.3, 0.68, 0.9])
+    cases = [f"c{number}" for number in range(draw.choice([5, 30, 200]))]
+
+    def some(most: int) -> dict[str, list[float]]:
+        return {one: [min(1.0, middle + 0.3 * (draw.random() - 0.5)) for _ in range(most)] for one in cases}
+
+    earlier = {one: {metric.name: values} for one, values in some(draw.choice([1, 3])).items()}
+    known = EarlierScores(scores=earlier if draw.random() < 0.5 else {})
+    least = draw.choice([bar, None]) if known.scores else bar
+    repeat: Repeated = draw.choice(["app", "judge", "nothing"])
+    has = draw.choice([0.6, 0.97, 0.97])
+    found = GateCheck(
+        Gate(metric=metric.name, least=least),
+        metric,
+        weights=dict.fromkeys(cases, 1.0),
+        repeat=repeat,
+        earlier=known,
+    )
+    for one, values in some(1 if repeat == "nothing" else 3).items():
+        for value in values if draw.random() < has else []:
+            found.add(one, value)
+    result = found.result(same_answers=draw.random() < 0.1)
+    ends = [None if end is None else round(end, 3) for end in (result.mean, result.low, result.high)]
+    return f"{result.gate}: {result.outcome} {ends} {result.chance} {found.is_open} {result.why}"
+
+
+def test_gates_say_what_they_said() -> None:
+    check("any_gates", "\n".join(gate(Random(seed)) for seed in range(50)))
 
 
 def test_results_say_what_they_said() -> None:

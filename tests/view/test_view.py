@@ -263,13 +263,13 @@ async def test_of_hardly_anything_every_page_says_what_there_is(
     db, turns = hardly_any
     monkeypatch.setattr("steelyard.view._overview._A_CLOSER_LOOK", 900.0)  # who waits is told at once
     async with client(db) as http:
+        assert (await http.get("/api/closer")).status_code == 200
         first = (await http.get("/")).text
         scored = any(score.value is not None for one in turns for score in one.scores)
         assert ("Too few turns to tell yet" if scored else "Nothing has been scored yet") in first
         listed = (await http.get("/turns")).text
         assert ("No turn has been judged yet" in listed) == (not turns)
         assert "No turn fits all of this" in (await http.get("/turns?tag=none")).text
-        assert (await http.get("/api/closer")).status_code == 200
         assert len((await http.get("/turns.csv")).text.splitlines()) == len(turns) + 1
 
 

@@ -175,6 +175,7 @@ def test_prices_by_name() -> None:
     assert 0 < (price.cached or 0) < price.input < price.output
     tokens = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
     assert price.of(tokens) == pytest.approx(price.input + price.output)
+    assert Price.named("mistral-small-latest", base_url="https://api.mistral.ai/v1") != price
     with pytest.raises(ConfigurationError, match="no price is known for 'nobody-9'"):
         Price.named("nobody-9")
 
