@@ -47,6 +47,8 @@ def forms(text: str) -> list[str]:
         repr(escaped)[1:-1],
         repr(json.dumps(text, ensure_ascii=False)[1:-1])[1:-1],
     ]
+    # Python escapes one kind of quotes where a text around it has both kinds.
+    made += [one.replace("'", "\\'") for one in (repr(text)[1:-1], repr(repr(text)[1:-1])[1:-1])]
     return [squeezed(each) for each in made]
 
 

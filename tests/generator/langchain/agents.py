@@ -120,6 +120,29 @@ def collected(choices: Choices) -> Application:
     return single(built.compile(checkpointer=saver), given(choices), hops=hops, shows=all_found)
 
 
+def printed(choices: Choices) -> Application:
+    """A graph whose only prompt has all messages as Python prints them, what tools told among them."""
+    hops, one = choices.number("hops"), tool(choices)
+    written = ChatPromptTemplate.from_template("messages: {messages}\n\nRules:\n- Say no more than is asked.")
+
+    def think(state: MessagesState) -> Any:
+        messages = state["messages"]
+        asked = max(at for at, message in enumerate(messages) if message.type == "human")
+        looked = sum(message.type == "tool" for message in messages[asked:])
+        model = Speaker(role="agent", tool=one.name, hops=hops, told=-looked)
+        return {"messages": [(written | model).invoke({"messages": messages})]}
+
+    built = StateGraph(MessagesState)
+    built.add_node("think", think)
+    built.add_node("tools", ToolNode([one]))
+    built.add_edge(START, "think")
+    built.add_conditional_edges("think", tools_condition, ["tools", END])
+    built.add_edge("tools", "think")
+    return single(
+        built.compile(checkpointer=remembering(choices)), given(choices), hops=hops, shows=all_found
+    )
+
+
 def scratch(choices: Choices) -> Application:
     """A graph that keeps its tool messages apart, and what tools found in fields of the state."""
     hops, fill, join = choices.number("hops"), prompted(choices, history=False), JOINERS[choices["joining"]]
@@ -291,6 +314,7 @@ AGENTS: dict[str, Callable[[Choices], Application]] = {
     "framework": framework,
     "nodes": of_nodes,
     "collected": collected,
+    "printed": printed,
     "scratch": scratch,
     "put_in": put_in,
     "prompt": with_prompt,

@@ -30,6 +30,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "keeping": ("format", "rerank", "grade"),
         "routing": ("no", "yes"),
         "loop": ("no", "redraft", "again"),
+        "judging": ("words", "reasons", "critique"),
+        "opening": ("given", "fetched"),
         "graph_state": ("fields", "messages", "exchanges", "cited"),
         "saying": ("model", "system", "words"),
         "found_as": ("list", "state"),

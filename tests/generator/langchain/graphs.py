@@ -25,12 +25,17 @@ def graph(choices: Choices) -> Application:
     nodes = Nodes(choices)
     built: Any = StateGraph(nodes.state())
     order = ["rewrite", "retrieve", "generate"]
+    first = START
+    if nodes.fetches:
+        first = "fetch"
+        built.add_node("fetch", nodes.fetch)
+        built.add_edge(START, "fetch")
     if choices["routing"] == "yes":
         built.add_node("route", nodes.route)
-        built.add_edge(START, "route")
+        built.add_edge(first, "route")
         built.add_conditional_edges("route", lambda _: "rewrite", ["rewrite"])
     else:
-        built.add_edge(START, "rewrite")
+        built.add_edge(first, "rewrite")
     for name in order:
         built.add_node(name, getattr(nodes, name))
     built.add_edge("rewrite", "retrieve")
@@ -46,7 +51,16 @@ def graph(choices: Choices) -> Application:
         built.add_edge("generate", end)
     else:
         back = "generate" if loop == "redraft" else "retrieve"
-        built.add_conditional_edges("generate", nodes.checked, {"no": back, "yes": end})
+        last = "generate"
+        if nodes.judges:
+            last = "judge"
+            built.add_node("judge", nodes.judge)
+            built.add_edge("generate", "judge")
+            if choices["judging"] == "reasons":
+                end = "report"
+                built.add_node("report", nodes.report)
+                built.add_edge("report", END)
+        built.add_conditional_edges(last, nodes.checked, {"no": back, "yes": end})
     saver = InMemorySaver() if nodes.remembers else None
     again = loop == "again"
     return single(
@@ -83,6 +97,11 @@ class Nodes:
         self.forms = self.forms and not again and choices["after"] == "no"
         plain = choices if self.forms else plain
         made = cited(choices, drafts=again) if self.cites else answer(plain, history=True, drafts=again)
+        self.judges = (
+            again and not (self.speaks or self.cites or self.remembers) and choices["judging"] != "words"
+        )
+        self.fetches = choices["opening"] == "fetched" and choices["history"] in ("none", "stored")
+        self.fetches = self.fetches and not self.speaks
         self.answering = made
         self.rewriting, self.looking = rewriter(choices, self.source), looked_up(choices)
         self.writing, self.filling = context(choices), variables(self.source)
@@ -104,12 +123,18 @@ class Nodes:
             fields["decision"] = Any
         if self.cites:
             fields |= {"synthesis": str, "citations": list, "analysis": dict}
+        if self.judges:
+            fields |= {"critique": str, "judgements": Annotated[list[dict[str, Any]], operator.add]}
         if self.keeps:
             fields["turns"] = Annotated[list[dict[str, str]], operator.add]
         return TypedDict("State", fields, total=False)  # type: ignore[operator]
 
     def given(self, turn: Turn) -> Any:
-        return self.source.given(turn)
+        return {"tries": 0} if self.fetches else self.source.given(turn)
+
+    def fetch(self, state: Any) -> Any:
+        """What was asked, out of an inbox."""
+        return {self.source.key: now().question, "account": {"sender": "clerk@example.org"}}
 
     def route(self, state: Any) -> Any:
         asked = self.source.question(state)
@@ -194,6 +219,25 @@ class Nodes:
         asked = self.source.question(state)
         return {"extra": Speaker(role=self.choices["after"]).invoke(f"{asked}\n\n{said}\n\n{AFTER}").text}
 
+    def judge(self, state: Any) -> Any:
+        """What a model thinks of the answer: a verdict with reasons, or a critique that is kept."""
+        said, turn = self.said(state), now()
+        if self.choices["judging"] == "critique":
+            return {"critique": Speaker(role="review").invoke(f"What does it lack?\n\n{said}").text}
+        found = self.writing.invoke(state["documents"])
+        told = Speaker(role="judge").invoke(f"Judge this answer.\n\n{said}\n\nContext: {found}").text
+        return {"judgements": [json.loads(told)], "tries": turn.tries}
+
+    def report(self, state: Any) -> Any:
+        """The answer with the reasons of the judge below it, as it is shown."""
+        log = "\n".join(f"- {one['pass']}: {one['reasons']}" for one in state["judgements"])
+        now().answer = f"{self.said(state)}\n\n### Log\n{log}"
+        return {"generation": now().answer}
+
     def checked(self, state: Any) -> str:
+        if self.judges and self.choices["judging"] == "reasons":
+            return "yes" if state["judgements"][-1]["pass"] else "no"
+        if self.judges:
+            return "yes" if now().tries > 1 else "no"
         said = self.said(state)
         return Speaker(role="check", drafts=True).invoke(f"Is this grounded?\n\n{said}\n\nyes or no").text

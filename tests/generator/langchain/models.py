@@ -67,6 +67,11 @@ class Speaker(SpeakingModel):
             return "yes" if any(place(text, prompt) >= 0 for text in turn.shown) else "no"
         if self.role == "check":
             return "yes" if turn.tries > 1 or not self.drafts else "no"
+        if self.role == "judge":
+            passed = turn.tries > 1
+            reasons = f"It misses rule {turn.id} and its exceptions."
+            reasons = f"It says all of rule {turn.id}." if passed else reasons
+            return json.dumps({"pass": passed, "reasons": reasons})
         return {
             "rewrite": turn.rewritten,
             "same": turn.question,

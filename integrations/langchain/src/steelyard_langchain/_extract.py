@@ -161,12 +161,15 @@ def _replied(messages: list[Any], calls: Sequence[ModelCall] = ()) -> str:
     """The last thing said to the user since they last spoke.
 
     A tool that returns to the user directly leaves its own message last; code may call an answer a system's.
+    What the last call was shown, it went on from.
     """
     if messages and _is_reply(messages[-1], calls):
         return message_text(messages[-1])
     turn = messages[last_human(messages) + 1 :]
     if turn and role_of(turn[-1]) in ("tool", "system"):
-        return message_text(turn[-1])
+        text = message_text(turn[-1])
+        is_used = bool(calls) and plain(text) in plain("\n".join(calls[-1].prompts))
+        return "" if is_used else text
     if turn and (form := _in_form(turn[-1])):
         return form
     return before_verdict(_said_in(turn), calls)

@@ -66,7 +66,9 @@ def is_material(text: str, beside: Iterable[Any], calls: Sequence[ModelCall]) ->
     """Whether a text that no model said was shown to the call that said one beside it: a query's result."""
     said = {value.strip() for value in beside if isinstance(value, str)} - {"", text.strip()}
     makers = [call for call in calls if call.reply.strip() in said] if text.strip() else ()
-    return any(_is_shown(text, call) for call in makers) and not calls_behind(calls, text).known
+    shown = [call for call in makers if _is_shown(text, call)]
+    # What a call was shown is not made of its reply, although that may repeat it.
+    return bool(shown) and not calls_behind([call for call in calls if call not in shown], text).known
 
 
 def _made_of_all(texts: Sequence[str]) -> str:
@@ -82,23 +84,35 @@ def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     most = max(sizes.values(), default=0)
     able = [text for text, size in sizes.items() if size > most * _MUCH_SHORTER]
     last = max(able, key=lambda text: made[text][-1].started, default="")
-    return last if last and _hang_together(last, texts, made) else ""
+    return last if last and _hang_together(last, texts, made, calls) else ""
 
 
-def _hang_together(last: str, texts: Sequence[str], made: Mapping[str, Sequence[ModelCall]]) -> bool:
+def _hang_together(
+    last: str, texts: Sequence[str], made: Mapping[str, Sequence[ModelCall]], calls: Sequence[ModelCall]
+) -> bool:
     """Whether each text that models said has to do with the one that was said last.
 
-    What code put between two calls came of the first one: the rows of a query.
+    What code put between two calls came of the first one: the rows of a query. What was written about an
+    earlier draft, which the same instructions asked for, led to the last one.
     """
     maker = made[last][-1]
+    before = (one for one in calls if one is not maker and one.reply.strip() not in texts)
+    drafts = [one for one in before if is_telling(one.reply) and _asks_alike(one, maker)]
     between = [text for text in texts if text not in made and _is_shown(text, maker)]
 
     def hangs(text: str, by: ModelCall) -> bool:
         is_linked = _is_shown(text, maker) or _is_shown(last, by)
+        is_linked = is_linked or any(_is_shown(one.reply, by) for one in drafts)
         return by is not maker and (is_linked or any(not _is_shown(one, by) for one in between))
 
     # What that call alone said beside it is another field of a form.
     return all(any(hangs(text, by) for by in made[text]) for text in made if text != last)
+
+
+def _asks_alike(one: ModelCall, other: ModelCall) -> bool:
+    """Whether two calls were sent the same first line: instructions."""
+    heads = [call.prompts[0].lstrip().split("\n", 1)[0] for call in (one, other) if call.prompts]
+    return len(heads) > 1 and heads[0] == heads[1] and is_telling(heads[0])
 
 
 def _said(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, list[ModelCall]]:

@@ -66,7 +66,7 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
         own = asked_in(told)
         return Asked(question=own, standalone=_standalone(turn, own) if own else None)
     own = _own_words(turn) or _only_text(turn) or _queried(turn.given, sources) or _remembered(turn)
-    if not own and (own := _only_words(turn)):
+    if not own and (own := _only_words(turn, sources)):
         return Asked(question=own, standalone=_standalone(turn, own), notes=("question_guessed",))
     if not own:
         guessed = "" if turn.given else _guessed(turn)
@@ -148,18 +148,35 @@ def _only_text(turn: Turn) -> str:
 
     Of several, the only one that says anything in a user's message beside a system's.
     """
-    texts = _typed(turn)
+    texts = _typed(turn.given)
     return _only(_said_by_user(texts, turn) if len(texts) > 1 else texts, turn)
 
 
-def _only_words(turn: Turn) -> str:
-    """The only text of the input that says something, beside names and codes, if a model was asked it."""
-    return _only([text for text in _typed(turn) if is_telling(text) or is_question(text)], turn)
+def _only_words(turn: Turn, sources: Sources) -> str:
+    """The only text of the input that says something, beside names and codes, if a model was asked it.
+
+    Of a run that was given none, of what its first steps brought: a mail that they fetched.
+    """
+    texts, known = _typed(turn.given) or _fetched(turn), {one.text.strip() for one in sources.documents}
+    return _only(
+        [text for text in texts if text not in known and (is_telling(text) or is_question(text))], turn
+    )
 
 
-def _typed(turn: Turn) -> list[str]:
-    said = set(earlier_messages(turn.given))
-    every = (one.text.strip() for one in leaves_in(turn.given) if not one.table and one.text not in said)
+def _fetched(turn: Turn) -> list[str]:
+    """The texts that steps returned before a model was asked or anything was looked up.
+
+    Without those that were made of others: prompts.
+    """
+    began = min((step.at for step in turn.steps if step.kind not in ("chain", "prompt")), default=0)
+    first = (step.returned for step in turn.steps if step.kind == "chain" and step.at < began)
+    texts = list(dict.fromkeys(text for value in first for text in _typed(value)))
+    return [text for text in texts if not any(one in text and one != text for one in texts)]
+
+
+def _typed(value: Any) -> list[str]:
+    said = set(earlier_messages(value))
+    every = (one.text.strip() for one in leaves_in(value) if not one.table and one.text not in said)
     return list(dict.fromkeys(filter(None, every)))
 
 

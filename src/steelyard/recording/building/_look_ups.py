@@ -9,7 +9,14 @@ from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.building._steps import WHOLLY, Step, Turn, is_telling, is_written, parts_of
-from steelyard.recording.provenance import ModelCall, find_passages, is_printed, names_passages, plain
+from steelyard.recording.provenance import (
+    ModelCall,
+    find_passages,
+    is_printed,
+    names_passages,
+    plain,
+    unescaped,
+)
 from steelyard.recording.reading import (
     Message,
     attribute,
@@ -323,7 +330,8 @@ def told_again(turn: Turn, tool_contexts: Collection[str]) -> list[Context]:
     if not found:
         return []
     own = (one for step in turn.models for one in (*step.messages[:1], *since_last_asked(step.messages)))
-    shown = [one.text for one in own if one.role in ("system", "user")]
+    exchanges = list(_exchanges(turn))
+    shown = [_without(exchanges, plain(unescaped(one.text))) for one in own if one.role in ("system", "user")]
     pairs = zip(found.values(), find_passages(list(found), shown), strict=True)
     # What the user typed may resemble a part of it.
     return [one for one, seen in pairs if seen.found and seen.seen >= WHOLLY]
@@ -333,6 +341,24 @@ def _told_before(turn: Turn) -> Iterator[Message]:
     """What stands before the user's last words, in what models were sent and in what the root returned."""
     for messages in (*(step.messages for step in turn.models), messages_in(turn.returned)):
         yield from messages[: len(messages) - len(since_last_asked(messages))]
+
+
+def _exchanges(turn: Turn) -> Iterator[tuple[str, str]]:
+    """What the user asked before, each with what was replied."""
+    asked = ""
+    for one in _told_before(turn):
+        asked = one.text if one.role == "user" else asked
+        if one.role == "assistant" and asked and is_telling(one.text):
+            yield plain(asked), plain(one.text)
+
+
+def _without(exchanges: Iterable[tuple[str, str]], text: str) -> str:
+    """A text without the exchanges of a conversation that is printed in it, with what tools told within."""
+    for asked, replied in exchanges:
+        end = text.find(replied)
+        at = text.rfind(asked, 0, end) if end > 0 else -1
+        text = text if at < 0 else text[:at] + text[end + len(replied) :]
+    return text
 
 
 def rows_named(turn: Turn) -> Iterator[Context]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from steelyard.record import Context, to_json_value
 from steelyard.recording.provenance import (
     ModelCall,
+    calls_behind,
     find_passages,
     finds_nothing,
     is_printed,
@@ -124,6 +125,13 @@ class Turn:
     def tools(self) -> list[Step]:
         """The outermost tools."""
         return [s for s in self.steps if s.kind == "tool" and not s.is_within("tool")]
+
+    @cached_property
+    def answered(self) -> set[str]:
+        """The answer as `plain` writes it, the fields of it, and those of the reply that code made it of."""
+        made = (self.calls[at] for at in calls_behind(self.calls, self.answer).made[-1:])
+        said = (self.answer, *(reply for call in made for reply in call.replies))
+        return {plain(text) for one in said for text in json_strings(one)}
 
     def inside(self, step: Step, *kinds: StepKind) -> bool:
         """Whether a step of one of these kinds ran in a given one; what tells a call ran a model."""

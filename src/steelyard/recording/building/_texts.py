@@ -330,14 +330,9 @@ def _is_extract(one: Text, whole: Iterable[str], turn: Turn, sources: Sources) -
 def _is_copied(one: Text, turn: Turn, sources: Sources) -> bool:
     """Whether a text stands in one that came from outside before it: a quote, which a model picked."""
     text = plain(one.text)
-    is_able = not _answers(text, turn) and is_telling(text)
+    is_able = text not in turn.answered and is_telling(text)
     whole = (other for other in sources.texts if other.at < one.at and text in plain(other.text) != text)
     return is_able and any(not is_written(other.text, _before(turn, other)) for other in whole)
-
-
-def _answers(text: str, turn: Turn) -> bool:
-    """Whether a text is the answer, or a field of it."""
-    return text in map(plain, json_strings(turn.answer))
 
 
 def _before(turn: Turn, one: Text) -> list[ModelCall]:
@@ -346,7 +341,7 @@ def _before(turn: Turn, one: Text) -> list[ModelCall]:
     And any but the answer's that said just this: spans tell a list as it is at last, with what was appended.
     """
     text = plain(one.text)
-    calls = [step.call for step in turn.models if step.call and not _answers(text, turn)]
+    calls = [step.call for step in turn.models if step.call and text not in turn.answered]
     same = (call for call in calls if text in map(plain, call.replies))
     return [*turn.earlier, *_replied_before(turn, one), *same]
 

@@ -246,8 +246,17 @@ def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, 
         serious = [at for at in same if not views[at].helps]
         return ((serious or same)[-1],)
     able = [at for at in order if not views[at].helps]
-    telling = [at for at in able if _holds(row, views[at]) or _is_part_of(views[at].texts, row, answer)]
+    said = [at for at in able if _holds(row, views[at]) or _is_part_of(views[at].texts, row, answer)]
+    telling = [at for at in said if not _judges(views[at], [views[one] for one in able])] or said
     return tuple(telling or [at for at in able if any(_shares_most(row, one) for one in views[at].rows)][-1:])
+
+
+def _judges(view: _View, others: Iterable[_View]) -> bool:
+    """Whether a call says true or false of what another one replied, which it was shown."""
+    if not any(isinstance(value, bool) for value in form_of(view.call.reply).values()):
+        return False
+    shown = plain("\n".join(view.call.prompts))
+    return any(plain(one.call.reply) in shown for one in others if one.call.reply.strip())
 
 
 def _shares_most(answer: tuple[str, ...], row: tuple[str, ...]) -> bool:
