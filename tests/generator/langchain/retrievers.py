@@ -41,9 +41,10 @@ class Shelf(BaseRetriever):
     """Finds what the turn says; one of two halves finds every other passage."""
 
     half: int | None = None
+    most: int | None = None
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        found = now(run_manager).find(query)
+        found = now(run_manager).find(query)[: self.most]
         return documents(found if self.half is None else found[self.half :: 2])
 
 

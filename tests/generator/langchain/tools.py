@@ -13,7 +13,7 @@ from generator.langchain.models import now
 from generator.langchain.retrievers import Shelf, documents
 from generator.results import RESULTS
 
-KINDS = ("retriever_tool", "artifact", "hits", "less", "documents", *RESULTS)
+KINDS = ("retriever_tool", "fused", "artifact", "hits", "less", "documents", *RESULTS)
 _BESIDE = {"artifact": documents, "hits": RESULTS["model"], "less": RESULTS["dict"]}
 """What a tool keeps as an artifact, beside what it shows the model."""
 
@@ -23,6 +23,11 @@ def tool(choices: Choices) -> BaseTool:
     name, kind = choices["tool_name"], choices["tool_result"]
     if kind == "retriever_tool":
         return create_retriever_tool(Shelf(), name, "Looks something up.")
+
+    def fused(query: str) -> str:
+        Shelf(most=1).invoke(query)
+        found = now().find(query)
+        return str(came("\n---\n".join(found) if found else now().nothing))
 
     def artifact(query: str) -> tuple[str, Any]:
         found = now().find(query)
@@ -34,7 +39,7 @@ def tool(choices: Choices) -> BaseTool:
         make = documents if kind == "documents" else RESULTS[kind]
         return came(make(found) if found else now().nothing)
 
-    made: Callable[..., Any] = artifact if kind in _BESIDE else plain
+    made: Callable[..., Any] = {"fused": fused}.get(kind, artifact if kind in _BESIDE else plain)
     return StructuredTool.from_function(
         made,
         name=name,

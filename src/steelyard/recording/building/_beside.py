@@ -11,12 +11,14 @@ from steelyard.recording.provenance import (
     json_strings,
     plain,
     word_count,
+    words,
 )
 
 _LONGEST = 100_000  # characters
 MUCH = 8
 """Words that no label has."""
-_MUCH_SHARE = 0.4
+MUCH_SHARE = 0.4
+"""From this share of what is known on, other words are much."""
 MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
 """Note of a prompt that shows more than the known passages: a window around them, a neighbour, a parent."""
 CUT = (
@@ -71,11 +73,11 @@ def surrounds(text: str, known: Sequence[str]) -> bool:
         known: The passages, as `plain` writes them.
     """
     inside, rest = _parted(text, known)
-    more = set(rest.split())
+    more = set(words(rest))
     if not inside or len(more) < MUCH:
         return False
-    told = {word for one in inside for word in one.split()}
-    return len(more - told) >= max(MUCH, _MUCH_SHARE * len(told))
+    told = {word for one in inside for word in words(one)}
+    return len(more - told) >= max(MUCH, MUCH_SHARE * len(told))
 
 
 def _parted(text: str, known: Sequence[str]) -> tuple[list[str], str]:

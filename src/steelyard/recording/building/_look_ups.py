@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
+from steelyard.recording.building._beside import MUCH, MUCH_SHARE
 from steelyard.recording.building._steps import WHOLLY, Step, Turn, is_telling, is_written, parts_of
 from steelyard.recording.provenance import (
     ModelCall,
@@ -16,6 +17,7 @@ from steelyard.recording.provenance import (
     names_passages,
     plain,
     unescaped,
+    word_count,
 )
 from steelyard.recording.reading import (
     Message,
@@ -96,17 +98,19 @@ def _hands_over(tool: str) -> bool:
 def _without_joined(made: LookUps) -> list[Context]:
     """What was found, without a tool's text that joins what a retriever brought: each would count twice.
 
-    Of a name and a text that tells about it the text counts.
+    Of a name and a text that tells about it the text counts, and of passages and a text that has more of
+    its own.
     """
     whole = made._whole
     if not whole:
         return made.found
     parts = [one.text for one in made.found if one.text not in whole and is_telling(one.text)]
+    wider = {text for text in whole if _says_more(text, parts)}
 
     def is_twice(text: str) -> bool:
         if text in whole:
-            return any(part in text for part in parts)
-        return not is_telling(text) and any(text in other for other in whole)
+            return text not in wider and any(part in text for part in parts)
+        return any(text in other for other in (wider if is_telling(text) else whole))
 
     return [one for one in made.found if not is_twice(one.text)]
 
@@ -242,7 +246,17 @@ def _is_told_inside(turn: Turn, tool: Step) -> bool:
     told = [one.contexts for one in inside if one.contexts is not None]
     found = [one.text for part in told for one in part]
     returned = " ".join(message.text for message in messages_in(tool.returned)) or text_of(tool.returned)
-    return bool(told) and not (_tells_of_names(found, returned) or _is_shown_instead(found, returned, turn))
+    is_own = _tells_of_names(found, returned) or _says_more(returned, found)
+    return bool(told) and not (is_own or _is_shown_instead(found, returned, turn))
+
+
+def _says_more(text: str, found: Sequence[str]) -> bool:
+    """Whether a text has much beside the passages in it, in lines that are longer than labels."""
+    inside = [one for one in found if one in text]
+    for one in inside:
+        text = text.replace(one, "\n")
+    more = sum(count for line in text.split("\n") if (count := word_count(line)) >= MUCH)
+    return bool(inside) and more >= max(MUCH, MUCH_SHARE * sum(map(word_count, inside)))
 
 
 def _is_shown_instead(found: Sequence[str], returned: str, turn: Turn) -> bool:

@@ -67,4 +67,5 @@ from steelyard.recording.provenance._words import plain as plain
 from steelyard.recording.provenance._words import plain_line as plain_line
 from steelyard.recording.provenance._words import unescaped as unescaped
 from steelyard.recording.provenance._words import word_count as word_count
+from steelyard.recording.provenance._words import words as words
 from steelyard.recording.reading._passages import passages_of as passages_of
