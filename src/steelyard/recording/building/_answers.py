@@ -96,13 +96,11 @@ def _hang_together(
     earlier draft, which the same instructions asked for, led to the last one.
     """
     maker = made[last][-1]
-    before = (one for one in calls if one is not maker and one.reply.strip() not in texts)
-    drafts = [one for one in before if is_telling(one.reply) and _asks_alike(one, maker)]
+    said = {last, *(one.reply for one in calls if one.reply.strip() not in texts and _asks_alike(one, maker))}
     between = [text for text in texts if text not in made and _is_shown(text, maker)]
 
     def hangs(text: str, by: ModelCall) -> bool:
-        is_linked = _is_shown(text, maker) or _is_shown(last, by)
-        is_linked = is_linked or any(_is_shown(one.reply, by) for one in drafts)
+        is_linked = _is_shown(text, maker) or any(_is_shown(one, by) for one in said)
         return by is not maker and (is_linked or any(not _is_shown(one, by) for one in between))
 
     # What that call alone said beside it is another field of a form.
@@ -110,9 +108,9 @@ def _hang_together(
 
 
 def _asks_alike(one: ModelCall, other: ModelCall) -> bool:
-    """Whether two calls were sent the same first line: instructions."""
-    heads = [call.prompts[0].lstrip().split("\n", 1)[0] for call in (one, other) if call.prompts]
-    return len(heads) > 1 and heads[0] == heads[1] and is_telling(heads[0])
+    """Whether two calls were sent the same first line of instructions, and the first answered."""
+    heads = {call.prompts[0].lstrip().split("\n", 1)[0] if call.prompts else "" for call in (one, other)}
+    return len(heads) == 1 and is_telling(heads.pop()) and is_telling(one.reply)
 
 
 def _said(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, list[ModelCall]]:

@@ -245,10 +245,14 @@ def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, 
     if same:
         serious = [at for at in same if not views[at].helps]
         return ((serious or same)[-1],)
-    able = [at for at in order if not views[at].helps]
-    said = [at for at in able if _holds(row, views[at]) or _is_part_of(views[at].texts, row, answer)]
-    telling = [at for at in said if not _judges(views[at], [views[one] for one in able])] or said
-    return tuple(telling or [at for at in able if any(_shares_most(row, one) for one in views[at].rows)][-1:])
+    return _put_together({at: views[at] for at in order if not views[at].helps}, row, answer)
+
+
+def _put_together(able: dict[int, _View], row: tuple[str, ...], answer: str) -> tuple[int, ...]:
+    """The calls whose replies stand in an answer, or hold it; verdicts on these only if nothing else does."""
+    said = [at for at, one in able.items() if _holds(row, one) or _is_part_of(one.texts, row, answer)]
+    said = said or [at for at, one in able.items() if any(_shares_most(row, part) for part in one.rows)][-1:]
+    return tuple([at for at in said if not _judges(able[at], able.values())] or said)
 
 
 def _judges(view: _View, others: Iterable[_View]) -> bool:
