@@ -212,13 +212,7 @@ def _remembered(turn: Turn) -> str:
     asked = [{"role": one.role, "content": one.text} for one in left]
     found = asked_in({**state, "messages": asked} if state is not None else asked)
     is_only = state is not None and len(state) == 1 and isinstance(next(iter(state.values())), str)
-    return "" if found in said or is_only else _without_label(found, turn.given)
-
-
-def _without_label(text: str, given: Any) -> str:
-    """The longest text of an input that stands in what code made of it; else that itself."""
-    told = (one.strip() for _, one in strings_in(given) if is_telling(one) or is_question(one))
-    return max((one for one in told if one in text), key=len, default=text)
+    return "" if found in said or is_only else found
 
 
 def _guessed(turn: Turn) -> str:

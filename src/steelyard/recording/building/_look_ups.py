@@ -246,8 +246,7 @@ def _is_told_inside(turn: Turn, tool: Step) -> bool:
     told = [one.contexts for one in inside if one.contexts is not None]
     found = [one.text for part in told for one in part]
     returned = " ".join(message.text for message in messages_in(tool.returned)) or text_of(tool.returned)
-    is_own = _tells_of_names(found, returned) or _says_more(returned, found)
-    return bool(told) and not (is_own or _is_shown_instead(found, returned, turn))
+    return bool(told) and not (_says_more(returned, found) or _is_shown_instead(found, returned, turn))
 
 
 def _says_more(text: str, found: Sequence[str]) -> bool:
@@ -265,15 +264,6 @@ def _is_shown_instead(found: Sequence[str], returned: str, turn: Turn) -> bool:
     if not (found and returned.strip()) or not any(returned.strip() in text for text in prompts):
         return False
     return not any(one.found for one in find_passages(found, prompts))
-
-
-def _tells_of_names(found: Sequence[str], returned: str) -> bool:
-    """Whether documents are mere names, and a tool tells about them: recipes by their titles, say."""
-    if not found or any(map(is_telling, found)):
-        return False
-    for name in sorted(found, key=len, reverse=True):
-        returned = returned.replace(name, " ")
-    return is_telling(" ".join(dict.fromkeys(returned.split())))
 
 
 def _argument(given: Any) -> str | None:
