@@ -16,6 +16,9 @@ JOINERS: dict[str, Callable[[Sequence[str]], str]] = {
     "blank": "\n\n".join,
     "line": "\n".join,
     "numbered": lambda texts: "\n\n".join(f"[{at}] {text}" for at, text in enumerate(texts, 1)),
+    "labelled": lambda texts: "\n\n".join(
+        f"[Source {at}: page-{at}.md]\n{text}" for at, text in enumerate(texts, 1)
+    ),
     "sources": lambda texts: "\n\n".join(
         f"Source: page-{at}.md\nContent: {text}" for at, text in enumerate(texts)
     ),

@@ -17,6 +17,7 @@ MOST = 30
 FORMS = {
     *("_trace:_TRACE_ID", "_trace:_SPAN_ID", "_templates:_LABEL", "_words:_LEAD", "_evidence:_PIECE"),
     "_provenance:_SCORES",
+    "_beside:_ENDS",
     *("_sections:_SPEAKER", "_sections:_BUFFER", "_sections:_TAG", "_sections:_HEADING", "_find:_PRINTED"),
     *("_sections:_NUMBER", "_guesses:_GAP", "_sections:_BELOW"),
     *("_words:_ESCAPE", "_words:_ENTITY", "_words:_TAG", "_words:_SURROGATE", "_words:_BEYOND_ASCII"),

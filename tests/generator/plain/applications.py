@@ -36,7 +36,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "way": ("invoke", "ainvoke", "stream"),
         "together": ("one_thread", "gather", "pool"),
         "served": ("yes", "no"),
-        "own_spans": ("none", "question", "look_up", "previews", "numbered"),
+        "own_spans": ("none", "question", "look_up", "previews", "numbered", "counts"),
         "asking": ("words", "rewritten"),
         "reply": ("words", "form"),
         "outer": ("none", "figures"),
@@ -111,7 +111,7 @@ def around(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
 def traced(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
     """The application's own spans: one around the turn with the question, and one of what it looked up.
 
-    Of a preview no span tells how it goes on.
+    Of a preview no span tells how it goes on, and of a count not what was found.
     """
     if (own := choices["own_spans"]) == "none":
         yield
@@ -120,6 +120,9 @@ def traced(choices: Choices, turn: Turn, spans: Spans) -> Iterator[None]:
     with tracer.start_as_current_span(
         "handle", attributes={"app.user_text": turn.question, "app.lang": "en"}
     ):
+        if own == "counts":
+            with tracer.start_as_current_span("docs.retrieve", attributes={"app.found": len(turn.shown)}):
+                pass
         if own in ("look_up", "previews", "numbered"):
             cut = PREVIEW if own == "previews" else None
             with tracer.start_as_current_span("find", attributes={"app.top_k": 5}) as span:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
+from steelyard_opentelemetry._asked import drop_followup_calls
 from steelyard_opentelemetry._build import is_judgeable, is_whole
 from steelyard_opentelemetry._documents import unwrapped
 from steelyard_opentelemetry._evidence import evidence_of, with_own_look_ups
@@ -35,6 +36,7 @@ from steelyard_opentelemetry.dialects import parse
 _MOST_STEPS = 64  # below a span that tells a question or an answer; more are an agent's work
 # Groups are compared with each other, so that very large traces stay one turn.
 _MOST_PIECES = 2000
+_FEWEST = 4  # words of a reply by which it is found again
 _LEAD = 40
 _MOSTLY = 0.5
 
@@ -90,6 +92,7 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
         return whole, pieces
     if apart := _told_apart(pieces):
         return apart, []
+    pieces = _with_drafts(pieces)
     together = Turn.of(tree, pieces)
     if len(pieces) > 1 and is_whole(together):
         return [together], []
@@ -111,6 +114,27 @@ def _finished(whole: Sequence[Turn], pieces: Sequence[Turn]) -> tuple[list[Turn]
             left.remove(last)
             turns.append(Turn.of(last.root, [turn, last]))
     return turns, left
+
+
+def _with_drafts(pieces: Sequence[Turn]) -> list[Turn]:
+    """The pieces, where a call that was asked the same and shown an earlier reply is one with that call."""
+    found: list[Turn] = []
+    for piece in sorted(pieces, key=lambda piece: piece.root.span.start)[:_MOST_STEPS]:
+        drafts = [one for one in found if _is_draft(one, piece)]
+        found = [one for one in found if one not in drafts]
+        found.append(Turn.of(piece.root, [*drafts, piece]) if drafts else piece)
+    return found if len(pieces) <= _MOST_STEPS else list(pieces)
+
+
+def _is_draft(piece: Turn, later: Turn) -> bool:
+    """Whether a call said what a later one was shown, which was asked the same, and not about the reply."""
+    told = [*piece.seen("llm")[-1:], *later.seen("llm")[-1:]]
+    if len(told) < 2 or piece.retrieves or later.retrieves or len(piece.answer.split()) < _FEWEST:
+        return False
+    if squeezed(piece.question) != squeezed(later.question) or _helps(later, set()):
+        return False
+    texts = (squeezed(one.text) for one in told[1][1].messages if one.role != "assistant")
+    return any(squeezed(piece.answer) in text for text in texts) and told[1] in drop_followup_calls(told)
 
 
 def _goes_on(turn: Turn, later: Turn) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
+from steelyard.record import Context
 from steelyard.recording.building._steps import Turn, is_telling
 from steelyard.recording.provenance import (
     guessed_passages,
@@ -24,8 +27,10 @@ MORE = "contexts: text beside the retrieved passages came from a place that was 
 CUT = (
     "contexts: a passage goes on in the prompt where the text that is known of it was cut; see turn.contexts"
 )
-"""Note of a passage of which only the beginning was told: a preview, say."""
+"""Note of a passage of which only the beginning was told, a preview: its line is taken from the prompt."""
 _ELLIPSES = ("...", "\u2026")
+_ENDS = re.compile(r"\n|</|\\n|[\"'](?=\s?[,}\]])")
+"""What ends the line of a passage in a prompt: a tag, or what ends a text in JSON."""
 _LAST = 40
 """Characters of a passage by whose end it is found again."""
 _MOST_BETWEEN = 32
@@ -128,21 +133,38 @@ def _on_its_line(rest: str, question: str) -> str:
 
 def cut_short(texts: Sequence[str], prompts: Sequence[str]) -> list[str]:
     """The note, if a prompt shows how one of the known passages goes on."""
-    return [CUT] * any(_goes_on(text, prompts) for text in texts[:_MOST_BETWEEN])
+    return [CUT] * any(_rest(text, prompts) is not None for text in texts[:_MOST_BETWEEN])
 
 
-def _goes_on(text: str, prompts: Sequence[str]) -> bool:
-    """Whether a prompt shows how a text goes on: where its mark says that it was cut, or within a word."""
-    text = text.rstrip()
-    mark = next((mark for mark in _ELLIPSES if text.endswith(mark)), "")
-    end = text[: len(text) - len(mark)][-_LAST:]
+def completed(contexts: Sequence[Context], prompts: Sequence[str]) -> tuple[Context, ...]:
+    """The passages with the rest of their line in a prompt, if they were surely told cut: a mark says so."""
+    some = (replace(one, text=_whole(one.text, prompts)) for one in contexts[:_MOST_BETWEEN])
+    return (*some, *contexts[_MOST_BETWEEN:])
+
+
+def _whole(text: str, prompts: Sequence[str]) -> str:
+    mark = _mark(text)
+    rest = _rest(text, prompts) if mark or text[-1:].isalnum() else None
+    is_cut = rest is not None and (mark or rest[:1].isalnum())
+    return f"{text.rstrip().removesuffix(mark)}{rest}" if is_cut else text
+
+
+def _mark(text: str) -> str:
+    return next((mark for mark in _ELLIPSES if text.rstrip().endswith(mark)), "")
+
+
+def _rest(text: str, prompts: Sequence[str]) -> str | None:
+    """How the line of a text goes on in a prompt: where its mark says that it was cut, or within a word."""
+    mark, text = _mark(text), text.rstrip()
+    end = text.removesuffix(mark)[-_LAST:]
     if not end.strip() or not (mark or (end[-1].isalnum() and not is_spaceless(end[-1]))):
-        return False
+        return None
     if mark and any(text in prompt for prompt in prompts):
-        return False
-    rests = (prompt.partition(end)[2][:_LAST] for prompt in prompts)
+        return None
+    rests = (prompt.partition(end)[2][:_MOST_BEHIND] for prompt in prompts)
     # A passage that was left without a stop may be followed by anything but the rest of its sentence.
-    return any(rest.strip() if mark else _goes_on_with(rest.lstrip(" ")) for rest in rests)
+    found = (rest for rest in rests if (rest.strip() if mark else _goes_on_with(rest.lstrip(" "))))
+    return next((_ENDS.split(rest, maxsplit=1)[0].rstrip() for rest in found), None)
 
 
 def _goes_on_with(rest: str) -> bool:

@@ -11,6 +11,7 @@ from steelyard.record import Context, ContextsSource, text_of
 from steelyard.recording.building._beside import (
     MORE,
     MUCH,
+    completed,
     cut_short,
     is_widened,
     prompts_with_room,
@@ -82,7 +83,8 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     if origin.contexts_source == "in_prompt":
         notes += _doubts(origin, turn, sources, prompts, question)
         origin = replace(origin, notes=tuple(dict.fromkeys((*origin.notes, *notes))))
-        return _without_statements(_without_copies(origin, sources), turn)
+        origin = _without_statements(_without_copies(origin, sources), turn)
+        return replace(origin, contexts=completed(origin.contexts, prompts))
     nothing = trace(())
     if parts := asked_one_by_one(turn.calls, nothing.calls, question):
         return _guessed(replace(nothing, retrieved=unique(sources.found)), dict.fromkeys(parts))

@@ -249,6 +249,17 @@ def hit_in_a_semantic_cache() -> Trace:
     return trace
 
 
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def draft_and_revision_below_a_server() -> Trace:
+    """A second call is shown the passages again, and what the first one replied to the same question."""
+    trace = Trace(_SCOPE)
+    with trace.span("POST /ask", _SERVER):
+        trace.leaf("ChatCompletion", oi_model([("user", prompt())], _OTHER_ANSWER))
+        shown = f"{prompt()}\n\nDraft:\n{_OTHER_ANSWER}"
+        trace.leaf("ChatCompletion", oi_model([("system", "Revise the draft."), ("user", shown)], ANSWER))
+    return trace
+
+
 @shape(Turn(contexts=(), note="no_documents"))
 def retriever_that_tells_addresses() -> Trace:
     """A retriever's span tells where passages are from and how many, and no span has a text of theirs."""

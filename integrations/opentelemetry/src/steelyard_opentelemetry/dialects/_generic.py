@@ -15,7 +15,7 @@ from typing import Any
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import passages_of
-from steelyard.recording.reading import Message, messages_in
+from steelyard.recording.reading import Message, messages_in, strings_in
 from steelyard_opentelemetry._documents import noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
@@ -86,12 +86,17 @@ def read(span: Span) -> ParsedSpan | None:
         parts = _look_up(kind, told, came, question, found)
     elif kind in _SEARCHES:
         is_told = broken or is_empty(came) or any(map(_kind_of, _types(told)))
-        parts = {"query": question, "empty": is_empty(came)} if is_told else {}
+        parts = {"query": question, "empty": is_empty(came), "noted": _noted(came)} if is_told else {}
     elif kind == "tool":
         parts = _tool(span.name, told, given, came)
     else:
         parts = _step(kind, told, given, came, question, broken)
     return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
+
+
+def _noted(came: Any) -> tuple[str, ...]:
+    """What else a look-up came to, under whatever names: it counts as far as a prompt shows it."""
+    return tuple(text for _, text in strings_in(came) if is_telling(text))
 
 
 def _look_up(
