@@ -117,6 +117,7 @@ def means() -> Iterator[object]:
     yield pass_rate(PASSED[:40])
     yield pass_rate(PASSED, TURNS.inclusion, sessions=TURNS.sessions)
     yield [turns_needed(0.05), turns_needed(0.01, mean=0.5, level=0.9, design_effect=2.5)]
+    yield [turns_needed(0.05, mean=mean) for mean in (0.0, 1.0)]
     kind, blocks = alike_by([None] * 300, sorted(TURNS.values[:300]), TURNS.inclusion[:300])
     yield kind, blocks and [list(blocks).count(one) for one in range(8)]
     sums = OpenSums()

@@ -89,8 +89,16 @@ def test_a_verdict_carries_its_reason() -> None:
     assert reply.answers == {"q1": YesNo(value=True, reason="as read")}
 
 
-def test_nonsense_is_named() -> None:
-    judge = LlamaIndexJudge(Scripted(say=lambda prompt: "I would rather not say."))
+class CallsTool(Caller):
+    """A chat model that says nothing."""
+
+    def replies(self, messages: Any) -> ChatResponse:
+        return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=None))
+
+
+@pytest.mark.parametrize("llm", [Scripted(say=lambda _: "I would rather not say."), CallsTool(script=[])])
+def test_nonsense_is_named(llm: Any) -> None:
+    judge = LlamaIndexJudge(llm)
     reply = asyncio.run(judge.answer(request(q1=Supported(claim="Paris is big."))))
     assert getattr(reply.answers["q1"], "cause", None) == "malformed_reply"
 

@@ -51,7 +51,7 @@ class _Entry:
             "signal": self.signal,
             "method": self.map.method,
             "map": asdict(self.map),
-            "made_from": dict(self.made_from),
+            "made_from": self.made_from,
         }
 
     @classmethod
