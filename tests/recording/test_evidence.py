@@ -65,10 +65,12 @@ def test_what_a_model_said_is_its_own_in_a_list_that_was_told_after_code_appende
     ("given", "returned", "is_noted"),
     [
         ({"title": "Hours", "notes": HOURS}, "Notes recorded.", True),
+        ({"notes": f"{HOURS} {TICKETS}"}, "Notes saved to state.", True),
         ({"notes": HOURS}, "[(5,)]", False),
         ({"q": QUESTION}, "Ten sharp", False),
+        ({"topic": "hours of the museum"}, "It is open on Sundays.", False),
     ],
-    ids=["told-a-statement", "returned-data", "asked-a-question"],
+    ids=["told-a-statement", "told-much", "returned-data", "asked-a-question", "told-as-much"],
 )
 def test_a_few_words_of_a_tool_that_was_told_more_are_noted(
     given: Any, returned: str, is_noted: bool

@@ -10,6 +10,7 @@ from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
+from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 from llamaindex_parts import (
     ANSWER,
     BERLIN,
@@ -193,3 +194,25 @@ def test_cancelled_run(receiver: Receiver) -> None:
     asyncio.run(main())
     assert (receiver.record.status, receiver.record.question) == ("cancelled", QUESTION)
     assert texts(receiver.record) == [PARIS]
+
+
+def test_a_tool_that_waits_for_a_person_did_not_fail(receiver: Receiver) -> None:
+    async def approve(ctx: Context) -> str:
+        """Asks whoever runs it."""
+        told = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent(**asks))
+        return f"{told.response}, the clerk approves of it."
+
+    approve.__annotations__["ctx"] = Context  # the framework does not read it as a text
+
+    said: dict[str, Any] = {"response": "yes"}
+    asks: dict[str, Any] = {"prefix": "May I?"}
+
+    async def main() -> None:
+        handler = FunctionAgent(tools=[approve], llm=Caller(script=[("approve", {}), ANSWER])).run(QUESTION)
+        async for event in handler.stream_events():
+            if isinstance(event, InputRequiredEvent):
+                handler.ctx.send_event(HumanResponseEvent(**said))
+        await handler
+
+    asyncio.run(main())
+    assert (receiver.record.answer, receiver.record.notes) == (ANSWER, ())

@@ -18,7 +18,7 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, texts
+from llamaindex_parts import ANSWER, FRANCE, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, texts
 
 from steelyard_llamaindex import record
 
@@ -191,3 +191,41 @@ def test_what_an_evaluator_sends_a_model_is_no_turn(receiver: Receiver) -> None:
     assert not receiver.records
     Scripted().complete(asked)
     assert receiver.record.answer == ANSWER
+
+
+KEPT = "Answer from these notes alone.\n\nNotes:\n{notes}\n\nQuestion: {question}\nAnswer:"
+
+
+@pytest.mark.parametrize(
+    ("later", "is_turn"),
+    [
+        (KEPT, True),
+        ("Suggest three questions.\n\nNotes:\n{notes}\n\nQuestion: {question}", False),
+        ("Notes:\n{notes}\n\nQuestion: {question}\nAnswer: {answer}\nIs that supported?", False),
+    ],
+    ids=["the same template", "another task", "a check"],
+)
+def test_what_code_kept_is_known_to_a_later_call_by_the_same_template(
+    receiver: Receiver, later: str, is_turn: bool
+) -> None:
+    notes = "\n".join(found.text for found in Fixed("d1", "d2").retrieve(QUESTION))
+    Scripted().complete(KEPT.format(notes=notes, question=QUESTION))
+    asked = "Which river runs through it?" if is_turn else QUESTION
+    Scripted().complete(later.format(notes=notes, question=asked, answer=ANSWER))
+    expected = [(asked, [PARIS, FRANCE])] * is_turn
+    assert [(turn.question, texts(turn)) for turn in receiver.records[1:]] == expected
+
+
+def test_files_that_engines_answered_from_are_what_their_answers_put_together_rest_on(
+    receiver: Receiver,
+) -> None:
+    said = iter(["The first file names the city of Paris.", "The second file tells of France alone."])
+    model = Scripted(say=lambda prompt: next(said))
+    parts = [
+        str(RetrieverQueryEngine.from_args(Fixed(key), llm=model).query(QUESTION)) for key in ("d1", "d2")
+    ]
+    Scripted().complete(
+        "Combine these answers.\n\n" + "\n".join(parts) + f"\n\nQuestion: {QUESTION}\nAnswer:"
+    )
+    whole = receiver.records[-1]
+    assert (whole.question, texts(whole), whole.answer) == (QUESTION, [PARIS, FRANCE], ANSWER)

@@ -14,9 +14,9 @@ from typing import Any
 from steelyard.record import Context, text_of, to_json_value
 from steelyard.recording.building import shown_instead
 from steelyard.recording.provenance import find_passages, plain
-from steelyard.recording.reading import attribute, number_of
+from steelyard.recording.reading import ANSWERS, attribute, number_of
 
-_ANSWERED = ("response", "answer", "result", "output", "text", "content", "message")
+_ANSWERED = (*ANSWERS, "text", "content", "message")
 NO_ANSWER = "Empty Response"
 """What LlamaIndex says where nothing was left to answer from; no model is asked then."""
 

@@ -28,7 +28,7 @@ def finds_no_passages() -> bool:
     caller = None if frame is None else frame.f_locals.get("self")
     # Looked up in its fields, since asking the object could run code of the application's.
     mapping = (getattr(caller, "__dict__", None) or {}).get("_object_node_mapping")
-    return any(base.__name__ in _NO_PASSAGES for base in type(mapping).__mro__)
+    return not _NO_PASSAGES.isdisjoint(bases_of(mapping))
 
 
 def is_asked_by_evaluator() -> bool:
@@ -93,24 +93,20 @@ def kind_of(span_id: str, cls: Any) -> Kind | None:
 
 @lru_cache(maxsize=2048)
 def _kind(cls: Any, method: str) -> Kind | None:
-    bases = {base.__name__ for base in cls.__mro__}
-    return next((kind for name, kind in _BY_METHOD[method] if name in bases), None)
+    return next((kind for name, kind in _BY_METHOD[method] if name in _bases(cls)), None)
 
 
-@lru_cache(maxsize=512)
-def stream_of(cls: Any) -> Stream | None:
-    """How the answer in an object of this class arrives; None where it is there at once."""
-    bases = {base.__name__ for base in cls.__mro__}
-    return next((stream for name, stream in _STREAMS if name in bases), None)
+@lru_cache(maxsize=2048)
+def _bases(cls: Any) -> frozenset[str]:
+    return frozenset(base.__name__ for base in cls.__mro__)
 
 
-@lru_cache(maxsize=512)
-def passes(cls: Any) -> bool:
-    """Whether an object of this class is what a step of a workflow passes on: an event."""
-    return any(base.__name__ == "Event" for base in cls.__mro__)
+def bases_of(value: Any) -> frozenset[str]:
+    """The names of an object's class and of all that it is made of."""
+    cls: Any = type(value)
+    return _bases(cls)
 
 
-@lru_cache(maxsize=512)
-def is_memory(cls: Any) -> bool:
-    """Whether an object of this class is the memory of a conversation."""
-    return any(base.__name__ == "BaseMemory" for base in cls.__mro__)
+def stream_of(value: Any) -> Stream | None:
+    """How the answer in an object arrives; None where it is there at once."""
+    return next((stream for name, stream in _STREAMS if name in bases_of(value)), None)

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 from steelyard._internal.forks import ForkLock
 from steelyard._internal.logs import SafeLogger, WarnOnce
@@ -18,7 +18,7 @@ from steelyard._internal.text import error_place
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, is_unrecorded
 from steelyard_llamaindex._extract import texts_of
-from steelyard_llamaindex._kinds import Kind, is_asked_by_evaluator, passes, stream_of
+from steelyard_llamaindex._kinds import Kind, bases_of, is_asked_by_evaluator, stream_of
 from steelyard_llamaindex._turn import (
     Call,
     Place,
@@ -162,7 +162,7 @@ class OpenTurns:
         if step.id == id_:
             _ask(turn, step)
             self._leave(turn, step, result)
-        elif passes(cast(Any, type(result))) and len(turn.passed) < _MOST_STEPS:
+        elif "Event" in bases_of(result) and len(turn.passed) < _MOST_STEPS:
             turn.passed.append((perf_counter(), result, False))
 
     def fill(self, span_id: str | None, variables: Any) -> None:
@@ -190,8 +190,7 @@ class OpenTurns:
             if turn.returned:
                 self.finish(turn)
         else:
-            cls: Any = type(result)
-            is_stream = step.kind in _ROOTS and stream_of(cls) is not None
+            is_stream = step.kind in _ROOTS and stream_of(result) is not None
             # A response may carry the very stream that will hold this turn: keep its nodes, not itself.
             step.result = getattr(result, "source_nodes", None) if is_stream else result
             if turn.root.kind == "manual" and step.kind in _ROOTS and not is_stream:

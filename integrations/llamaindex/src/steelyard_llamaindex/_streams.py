@@ -39,8 +39,7 @@ def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     response = (
         result if turn.root.kind in ("query", "chat", "synthesis") else getattr(result, "result", result)
     )
-    cls: Any = type(response)
-    stream = stream_of(cls)
+    stream = stream_of(response)
     if stream is None:
         return turn.root.kind == "workflow" and _defer_raw(turns, turn, result)
     turn.streaming = True

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from steelyard.record import Context, text_of
 from steelyard.recording.building import Step, StepKind, is_telling
@@ -14,7 +14,7 @@ from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, is_history, unescaped, word_count
 from steelyard.recording.reading import asked_in, attribute, messages_in, since_last_asked
 from steelyard_llamaindex._extract import Nodes, answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
-from steelyard_llamaindex._kinds import is_memory
+from steelyard_llamaindex._kinds import bases_of
 from steelyard_llamaindex._turn import Call, Predecessor, Turn, unused
 from steelyard_llamaindex._turn import Step as Span
 
@@ -161,7 +161,7 @@ def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
     told = [one for one in turn.predecessors if turn.is_alone and _is_told(one, turn, read)]
     counts = Counter(query for one in told for query in {asked_in(span.asked) for span in one.found})
     asked = next((query for query, count in counts.items() if count > 1 and read.holds(query)), "")
-    return [step for one in told if asked for step in _part(one, asked, read)], asked
+    return [step for one in told if asked for step in _part(one, asked)], asked
 
 
 def _is_told(run: Predecessor, turn: Turn, read: Nodes) -> bool:
@@ -169,7 +169,8 @@ def _is_told(run: Predecessor, turn: Turn, read: Nodes) -> bool:
     return 0 < run.ended <= turn.root.began and is_telling(reply) and read.holds(reply)
 
 
-def _part(run: Predecessor, asked: str, read: Nodes) -> Iterator[Step]:
+def _part(run: Predecessor, asked: str) -> Iterator[Step]:
+    read = Nodes(run.prompts)
     yield from (_retrieval(span, read) for span in run.found if asked_in(span.asked) == asked)
     call = ModelCall(prompts=run.prompts, reply=reply_of(run.reply)[0], started=run.ended)
     yield Step(kind="model", call=call, at=run.ended, ended=run.ended)
@@ -223,7 +224,7 @@ def _given(asked: Any) -> Any:
     if isinstance(query, str):
         return query
     # What a memory holds is the conversation, and what was set up before it.
-    fields = {name: one for name, one in fields_of(asked).items() if not is_memory(cast(Any, type(one)))}
+    fields = {name: one for name, one in fields_of(asked).items() if "BaseMemory" not in bases_of(one)}
     # An agent may be given its question as the last message of a conversation, which it then goes on with.
     history = None if fields.get("user_msg") else fields.get("chat_history")
     return {**fields, "messages": history} if history else fields

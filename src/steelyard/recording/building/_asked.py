@@ -8,6 +8,7 @@ from typing import Any
 
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Step, Turn, is_telling
+from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.provenance import (
     Note,
     calls_behind,
@@ -96,13 +97,18 @@ def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
     if is_prompt or _held(own, _before(sources)):
         cut = _cut_out(turn, sources, own)
         return _as_before(cut, turn) if cut else Asked(question=own, notes=("question_whole_prompt",))
-    notes: tuple[Note, ...] = ("question_whole_prompt",) if names_question_within(own) else ()
+    notes: tuple[Note, ...] = ("question_whole_prompt",) if _is_filled(own) else ()
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
         return Asked(question=own, standalone=_standalone(turn, own), notes=notes)
     if "\n" in own and _looks_filled("\n".join(split_chat_template(own))):
         notes = ("question_whole_prompt",)
     cut = _cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None
     return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
+
+
+def _is_filled(own: str) -> bool:
+    """Whether code put words of its own around the user's: another input has them, too, or they name it."""
+    return TEMPLATES.has_line_of(own) or names_question_within(own)
 
 
 def _as_before(cut: Asked, turn: Turn) -> Asked:

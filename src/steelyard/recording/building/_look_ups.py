@@ -175,10 +175,12 @@ def _parts_shown(message: Message) -> Iterable[Context]:
 
 
 def _may_be_receipt(text: str, given: Any) -> bool:
-    """Whether a tool was told a statement and returned a few words, which are no data."""
-    if is_telling(text) or is_printed(text) or any(map(str.isdigit, text)):
+    """Whether a tool was told a statement and returned a few words or much less, which is no data."""
+    if is_printed(text) or any(map(str.isdigit, text)):
         return False
-    return any(is_telling(told) and not is_question(told) for _, told in strings_in(given))
+    most = 2 * word_count(text) if is_telling(text) else 0
+    told = (told for _, told in strings_in(given) if is_telling(told) and not is_question(told))
+    return any(word_count(one) >= most for one in told)
 
 
 def _calls_inside(turn: Turn, tool: Step) -> Iterator[ModelCall]:

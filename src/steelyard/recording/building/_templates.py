@@ -22,6 +22,9 @@ _MOST_TEMPLATES = 256
 _MOST_PIECES = 500
 _MOST_KEPT = 64
 _MOST_CHARACTERS = 100_000
+_MOST_LINES = 2000
+_LEAST_REPEATED = 20
+"""Characters of a line that two texts do not share by chance."""
 _ASKED = 1
 """Stands for the question among the hashes of pieces."""
 _QUESTION = "\0"
@@ -72,6 +75,7 @@ class PromptTemplates:
     def __init__(self) -> None:
         self._templates: OrderedDict[int, _Template] = OrderedDict()
         self._by_end: dict[int, list[int]] = {}
+        self._lines: dict[int, int] = {}
         self._next = 0
         self._lock = ForkLock()
 
@@ -103,9 +107,25 @@ class PromptTemplates:
             return None
         return _between(pieces, hashes, fixed, repeated)
 
+    def has_line_of(self, text: str) -> bool:
+        """Whether another text of several lines had a line of this one, which is remembered, too.
+
+        Of what roots are given such a line is a template's of the application: a reminder above the question.
+        """
+        lines = [line.strip() for line in text[:_MOST_CHARACTERS].split("\n")]
+        told = [hash(line) for line in lines if len(line) >= _LEAST_REPEATED] if len(lines) > 1 else []
+        own = hash(text)
+        with self._lock:
+            is_known = any(self._lines.get(one, own) != own for one in told)
+            self._lines.update(dict.fromkeys(told, own))
+            for one in list(self._lines)[: max(0, len(self._lines) - _MOST_LINES)]:
+                del self._lines[one]
+        return is_known
+
     def forget(self) -> None:
         """Begin anew, as a new process does."""
         with self._lock:
+            self._lines.clear()
             self._templates.clear()
             self._by_end.clear()
 
