@@ -175,6 +175,14 @@ def test_deeply_nested_replies_are_taken_as_text() -> None:
     assert made([ModelCall(reply="[" * 100_000), WRITE], ANSWER) == (1,)
 
 
+def test_a_draft_that_shares_words_with_the_reply_in_the_answer_did_not_make_it() -> None:
+    shared = "Ask the office at the harbour if your scale is older than that."
+    draft = ModelCall(prompts=("Context: tides.",), reply=f"Nothing is known of it. {shared}", started=1)
+    last = ModelCall(prompts=("Context: a steelyard.",), reply=f"{ANSWER} {shared}", started=2)
+    assert made([draft, last], f"{last.reply}\n\nLog: written twice") == (1,)
+    assert made([draft, last], f"{draft.reply}\n\n{last.reply}") == (0, 1)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(" ab1", max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),

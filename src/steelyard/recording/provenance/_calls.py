@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from functools import cached_property
+from functools import cached_property, reduce
 
 from steelyard.recording.provenance._find import find_passages
 from steelyard.recording.provenance._notes import Note
@@ -250,9 +250,21 @@ def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, 
 
 def _put_together(able: dict[int, _View], row: tuple[str, ...], answer: str) -> tuple[int, ...]:
     """The calls whose replies stand in an answer, or hold it; verdicts on these only if nothing else does."""
-    said = [at for at, one in able.items() if _holds(row, one) or _is_part_of(one.texts, row, answer)]
+    # What an earlier draft shares with the reply that the answer is does not make the answer of both.
+    whole = [at for at, one in able.items() if _stands_in(answer, one)]
+    rest = reduce(lambda text, at: text.replace(able[at].call.reply.strip(), "\n"), whole, answer)
+    left = tuple(words(rest))
+    said = [
+        at
+        for at, one in able.items()
+        if at in whole or _holds(row, one) or _is_part_of(one.texts, left, rest)
+    ]
     said = said or [at for at, one in able.items() if any(_shares_most(row, part) for part in one.rows)][-1:]
     return tuple([at for at in said if not _judges(able[at], able.values())] or said)
+
+
+def _stands_in(answer: str, view: _View) -> bool:
+    return view.call.reply.strip() in answer and len(words(view.call.reply)) >= _FED_LONG
 
 
 def _judges(view: _View, others: Iterable[_View]) -> bool:
