@@ -39,7 +39,8 @@ NAMES = {
         "_frameworks:_CREW_INPUT",
         "_frameworks:_PLACE",
     ),
-    *("_table:_HAYSTACK", "_table:_LLAMAINDEX", "__init__:_RETRIEVAL", "_joining:_CONVERSATION"),
+    *("_table:_HAYSTACK", "_table:_LLAMAINDEX", "__init__:_RETRIEVAL", "__init__:_OBJECT"),
+    "_joining:_CONVERSATION",
 }
 """Names that frameworks and conventions give to things."""
 

@@ -27,7 +27,7 @@ from steelyard_opentelemetry._asked import drop_followup_calls
 from steelyard_opentelemetry._build import is_judgeable, is_whole
 from steelyard_opentelemetry._documents import unwrapped
 from steelyard_opentelemetry._evidence import evidence_of, with_own_look_ups
-from steelyard_opentelemetry._joining import used_by
+from steelyard_opentelemetry._joining import replied_to, used_by
 from steelyard_opentelemetry._payload import loaded, squeezed
 from steelyard_opentelemetry._span import Node, ParsedSpan, Span, grow
 from steelyard_opentelemetry._turn import Turn
@@ -113,7 +113,17 @@ def _finished(whole: Sequence[Turn], pieces: Sequence[Turn]) -> tuple[list[Turn]
         else:
             left.remove(last)
             turns.append(Turn.of(last.root, [turn, last]))
-    return turns, left
+    return _put_together(turns, left)
+
+
+def _put_together(turns: list[Turn], pieces: list[Turn]) -> tuple[list[Turn], list[Turn]]:
+    """The same, where a later call made one answer of what several turns replied to one question."""
+    for piece in list(pieces) if len(turns) > 1 else ():
+        before = [turn for turn in turns if turn.root.span.end <= piece.root.span.start]
+        if parts := replied_to(before, piece):
+            turns = [*(turn for turn in turns if turn not in parts), Turn.of(piece.root, [*parts, piece])]
+            pieces.remove(piece)
+    return turns, pieces
 
 
 def _with_drafts(pieces: Sequence[Turn]) -> list[Turn]:

@@ -35,6 +35,8 @@ _CACHE = re.compile(
     r"|(?:look_?up|check|search|query)[ _.-]?(?:the[ _.-]?)?(?:answer[ _.-]?)?cache",
     re.IGNORECASE,
 )
+_OBJECT = re.compile(r"Tool name: \S+\nTool description: |Schema of table \S+:\n")
+"""How LlamaIndex's indexes of objects begin the text of a tool or of a table."""
 
 
 def parse(span: Span) -> ParsedSpan | None:
@@ -46,10 +48,17 @@ def parse(span: Span) -> ParsedSpan | None:
         # Unknown, or a span in the conventions whose content stands under a vendor's own names.
         known.extend(filter(None, (_generic.read(span),)))
     found = fused(known)
-    if found is not None and found.kind in ("retrieval", "chain") and _CACHE.search(span.name):
+    return None if found is None else _as_look_up(found, span)
+
+
+def _as_look_up(found: ParsedSpan, span: Span) -> ParsedSpan:
+    """A span without what is no passage although it was looked up, and with what was searched for."""
+    if found.kind in ("retrieval", "chain") and _CACHE.search(span.name):
         # What a cache of answers finds is an earlier question, and no passage.
         return replace(found, kind="chain", documents=(), passing=(), empty=False)
-    if found is not None and found.kind == "retrieval" and not found.query:
+    if found.documents and all(_OBJECT.match(one.text) for one in found.documents):
+        return replace(found, documents=(), empty=True)
+    if found.kind == "retrieval" and not found.query:
         # Convention or not, what was searched for stands under the same few names.
         return replace(found, query=next(iter(own_questions(span)), ""))
     return found
