@@ -373,3 +373,15 @@ def test_parts_that_count_are_passages_without_what_is_above_them(mark: str) -> 
 )
 def test_other_numbers_divide_nothing(block: str) -> None:
     assert numbered_parts(block) == [block]
+
+
+def test_what_a_template_shows_how_it_is_done_with_is_no_passage() -> None:
+    shown = f"Context: {OSLO}\nQuestion: Where does Oslo lie?\nAnswer: On a fjord."
+    prompt = f"Answer by the context.\n\n{shown}\n\nContext: {ROME}\nQuestion: How many hills?\nAnswer:"
+    assert guessed_passages(prompt, "How many hills?") == [ROME]
+
+
+@pytest.mark.parametrize(("told", "empty"), [("\n", True), (f"\n{ROME}\n", False)])
+def test_tags_beside_those_of_the_question_are_the_place_for_passages(told: str, empty: bool) -> None:
+    prompt = f"Be brief.\n<findings>{told}</findings>\n<ask>How many hills?</ask>"
+    assert has_empty_place(prompt, "How many hills?") == empty

@@ -253,16 +253,6 @@ def _add_documents(made: Sources, turn: Turn, known: set[str]) -> None:
         made.made += _fresh(step.contexts or (), known, hop)
     made.kept = _fresh(documents_in(turn.returned, known=known), known, hop)
     made.kept += _fresh(rows_named(turn), known, hop)
-    if not made.found and not made.made:
-        for result in _told_at_last(turn):
-            made.made += _fresh(documents_in(result, known=known), known, hop)
-
-
-def _told_at_last(turn: Turn) -> Iterator[Any]:
-    """What tools returned after the user's last words, in the conversation that the root returned."""
-    messages = messages_in(turn.returned)
-    last = max((at for at, one in enumerate(messages) if one.role == "user"), default=-1)
-    return (one.result for one in messages[last + 1 :] if one.role == "tool")
 
 
 def _fresh(documents: Iterable[Context], known: set[str], hop: int | None = None) -> list[Context]:
