@@ -229,3 +229,13 @@ def test_files_that_engines_answered_from_are_what_their_answers_put_together_re
     )
     whole = receiver.records[-1]
     assert (whole.question, texts(whole), whole.answer) == (QUESTION, [PARIS, FRANCE], ANSWER)
+
+
+def test_a_refusal_that_every_prompt_asks_for_makes_no_parts_of_the_turns_before(receiver: Receiver) -> None:
+    refusal = "There is nothing on this in the documents."
+    for key in ("d1", "d2", "d1"):
+        found = Fixed(key).retrieve(QUESTION)
+        Scripted(say=lambda _: refusal).complete(
+            f"If nothing is there, say: {refusal}\n\nContext:\n{found[0].text}\n\nQuestion: {QUESTION}"
+        )
+    assert [texts(turn) for turn in receiver.records] == [[PARIS], [FRANCE], [PARIS]]

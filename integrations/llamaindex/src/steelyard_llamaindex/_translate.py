@@ -11,7 +11,7 @@ from typing import Any
 from steelyard.record import Context, text_of
 from steelyard.recording.building import Step, StepKind, is_telling
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import ModelCall, is_history, unescaped, word_count
+from steelyard.recording.provenance import ModelCall, is_history, plain, unescaped, word_count
 from steelyard.recording.reading import asked_in, attribute, messages_in, since_last_asked
 from steelyard_llamaindex._extract import Nodes, answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
 from steelyard_llamaindex._kinds import bases_of
@@ -156,12 +156,21 @@ def _pieces(prompts: Iterable[str], filled: Iterable[str]) -> set[str]:
 def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
     """What earlier runs looked up and replied, if a call that no run holds was shown what several replied.
 
-    Each searched for the same question, which this call asks as well: of files, of chapters, of indexes.
+    Each searched for the same question, which this call asks as well: of files, of chapters, of indexes. What
+    they replied differs: one refusal may stand in every prompt.
     """
-    told = [one for one in turn.predecessors if turn.is_alone and _is_told(one, turn, read)]
-    counts = Counter(query for one in told for query in {asked_in(span.asked) for span in one.found})
+    joins = turn.is_alone and not _in_conversation(turn.root.asked)
+    told = [one for one in turn.predecessors if joins and _is_told(one, turn, read)]
+    said = {(asked_in(span.asked), plain(reply_of(one.reply)[0])) for one in told for span in one.found}
+    counts = Counter(query for query, _ in said)
     asked = next((query for query, count in counts.items() if count > 1 and read.holds(query)), "")
     return [step for one in told if asked for step in _part(one, asked)], asked
+
+
+def _in_conversation(asked: Any) -> bool:
+    """Whether a prompt tells what was said before, whoever is asked now."""
+    messages = messages_in(asked) if isinstance(asked, (list, tuple)) else ()
+    return any(one.role == "assistant" for one in messages)
 
 
 def _is_told(run: Predecessor, turn: Turn, read: Nodes) -> bool:
