@@ -77,23 +77,6 @@ def test_a_turn_whose_root_never_ended() -> None:
     assert any("never ended" in note for note in record.notes)
 
 
-def test_engines_whose_replies_one_call_made_an_answer_of_are_one_turn() -> None:
-    server = span("POST /ask", at=(0, 30))
-    replies = [f"The file {n} says that it is Paris." for n in range(2)]
-    engines = [each for n in range(2) for each in rag_turn(answer=replies[n], at=5 * n, parent=server)]
-    asked = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": messages(("user", "\n".join(["Make one answer.", *replies, QUESTION]))),
-        "gen_ai.output.messages": messages(("assistant", ANSWER)),
-    }
-    last = span("chat", server, at=(20, 21), attributes=asked)
-    record = one([server, *engines, last])
-    assert (record.question, record.answer) == (QUESTION, ANSWER)
-    assert is_right(record)
-    untold = replace(last, attributes={**asked, "gen_ai.output.messages": messages(("assistant", ""))})
-    assert [each.answer for each in read_spans([server, *engines, untold]).records] in ([], [""])
-
-
 def test_turns_that_lost_the_same_span_may_be_parts_of_one_and_say_so() -> None:
     parts = [rag_turn(question=f"Who is number {n}?", at=5 * n, parent="00000000000000aa") for n in range(2)]
     records = read_spans([span for part in parts for span in part]).records
@@ -402,15 +385,3 @@ def test_patience_is_measured_on_the_spans() -> None:
     late = span("chat", at=(9000, 9001), trace=OTHER, attributes=said)
     record = one([half, late])
     assert record.timings is not None and record.timings.started_at == late.start / SECOND
-
-
-def test_tools_that_an_index_of_objects_finds_are_no_passages() -> None:
-    tool = (
-        "Tool name: crm\nTool description: crm(query: 'str') -> 'Any'\nLooks something up.\nTool schema: {}\n"
-    )
-    root = span("agent", at=(0, 9), attributes=oi("AGENT", input__value=QUESTION, output__value=ANSWER))
-    found = span(
-        "tools", root, at=(1, 2), attributes=oi("RETRIEVER", input__value=QUESTION, **documents((tool,)))
-    )
-    turn = rag_turn(at=3, parent=root)
-    assert is_right(one([root, found, *turn]))

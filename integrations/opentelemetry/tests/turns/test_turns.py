@@ -204,3 +204,32 @@ def test_a_call_that_joins_what_was_answered_of_parts_is_the_turn(answer: str, a
         assert [one.text for one in record.contexts or ()] == list(TEXTS[:2])
     else:
         assert not reading.records and causes(reading) == ["no_answer"]
+
+
+def test_tools_that_an_index_of_objects_finds_are_no_passages() -> None:
+    tool = (
+        "Tool name: crm\nTool description: crm(query: 'str') -> 'Any'\nLooks something up.\nTool schema: {}\n"
+    )
+    root = span("agent", at=(0, 9), attributes=oi("AGENT", input__value=QUESTION, output__value=ANSWER))
+    found = span(
+        "tools", root, at=(1, 2), attributes=oi("RETRIEVER", input__value=QUESTION, **documents((tool,)))
+    )
+    turn = rag_turn(at=3, parent=root)
+    assert is_right(one([root, found, *turn]))
+
+
+def test_engines_whose_replies_one_call_made_an_answer_of_are_one_turn() -> None:
+    server = span("POST /ask", at=(0, 30))
+    replies = [f"The file {n} says that it is Paris." for n in range(2)]
+    engines = [each for n in range(2) for each in rag_turn(answer=replies[n], at=5 * n, parent=server)]
+    asked = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": messages(("user", "\n".join(["Make one answer.", *replies, QUESTION]))),
+        "gen_ai.output.messages": messages(("assistant", ANSWER)),
+    }
+    last = span("chat", server, at=(20, 21), attributes=asked)
+    record = one([server, *engines, last])
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert is_right(record)
+    untold = replace(last, attributes={**asked, "gen_ai.output.messages": messages(("assistant", ""))})
+    assert [each.answer for each in read_spans([server, *engines, untold]).records] in ([], [""])

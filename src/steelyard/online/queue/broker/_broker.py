@@ -8,25 +8,36 @@ import json
 import re
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, Self, TypeVar
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.text import redacted_url
 from steelyard.errors import ConfigurationError, SteelyardError
-from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, QueueFailed, Stored
+from steelyard.online.queue._protocol import (
+    DeadLetter,
+    Decide,
+    QueueCounts,
+    QueueFailed,
+    Stored,
+    to_the_end,
+)
 from steelyard.online.queue._turns import Selected, result_to_json, seen_to_dict, turn_from_json
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json
 
 PATIENCE = 10.0
 """Seconds: long enough for a server that restarts."""
+COMING = 5.0
+"""Seconds for what is just being leased or stored when a process stops."""
 _log = SafeLogger("steelyard.online")
 # Between two attempts to connect: a server that restarts refuses connections at once.
 _PAUSE = 0.2
+_Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 NATS = frozenset({"nats", "tls"})
 AMQP = frozenset({"amqp", "amqps"})
@@ -36,6 +47,18 @@ _OF_TURN = b'{"record_of":"turn",'
 _PACKED_FROM = 64 * 1024  # below, compressing costs more than the bytes do
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _LARGEST = 64 * 1024 * 1024  # what unpacks to more is not ours, and may be an attack
+
+
+def whole(
+    method: Callable[_Args, Coroutine[Any, Any, _Result]],
+) -> Callable[_Args, Coroutine[Any, Any, _Result]]:
+    """Not broken off where its caller stops: what it has taken would be held until its lease ends."""
+
+    @wraps(method)
+    async def to_its_end(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+        return await to_the_end(method(*args, **kwargs), seconds=COMING)
+
+    return to_its_end
 
 
 def is_address(path: object) -> bool:

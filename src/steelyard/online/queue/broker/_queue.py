@@ -13,10 +13,9 @@ import contextlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from functools import partial
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
@@ -28,7 +27,6 @@ from steelyard.online.queue._protocol import (
     QueueCounts,
     QueueFailed,
     Stored,
-    to_the_end,
 )
 from steelyard.online.queue._turns import (
     Leased,
@@ -40,6 +38,7 @@ from steelyard.online.queue._turns import (
     turn_to_json,
 )
 from steelyard.online.queue.broker._broker import (
+    COMING,
     PATIENCE,
     Broker,
     BrokerConnection,
@@ -55,29 +54,15 @@ from steelyard.online.queue.broker._broker import (
     seen_of,
     token_of,
     unpacked,
+    whole,
 )
 from steelyard.scores import Evaluation, evaluation_from_json
 
-_Args = ParamSpec("_Args")
-_Result = TypeVar("_Result")
 _log = SafeLogger("steelyard.online")
-_COMING = 5.0  # for what is just being leased or stored when a process stops
 _COUNTED = 1.0  # counting asks the broker, which must not become its main work
 _MOVING = 5.0  # without anything to move, after which all is taken to be moved
 _AT_ONCE = 256
 _MAX_ATTEMPTS = 5  # a turn that ends its worker each time must not end all of them one after the other
-
-
-def _whole(
-    method: Callable[_Args, Coroutine[Any, Any, _Result]],
-) -> Callable[_Args, Coroutine[Any, Any, _Result]]:
-    """Not broken off where its caller stops: what it has taken would be held until its lease ends."""
-
-    @wraps(method)
-    async def whole(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
-        return await to_the_end(method(*args, **kwargs), seconds=_COMING)
-
-    return whole
 
 
 class BrokerQueue:
@@ -185,11 +170,10 @@ class BrokerQueue:
         return leased
 
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
-        messages = [message for one in held if (message := self._message(one)) is not None]
-        messages += self._leasing[""].ready
-        await self._connection.call(lambda: self._broker.extend(messages))
+        own = [message for one in held if (message := self._message(one)) is not None]
+        await self._connection.call(lambda: self._broker.extend(own + self._leasing[""].ready))
 
-    @_whole
+    @whole
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         message = self._take(leased)
         if message is None:
@@ -203,7 +187,7 @@ class BrokerQueue:
         self._results["", leased.seq] = message
         return Undelivered(leased.seq, leased.lease, evaluation)
 
-    @_whole
+    @whole
     async def postpone(self, leased: Leased, seconds: float) -> bool:
         message = self._take(leased)
         if message is None:
@@ -211,12 +195,12 @@ class BrokerQueue:
         screened = replace(message, seen=seen_of(leased.turn))
         return await self._connection.call(lambda: self._broker.give_back([screened], seconds, postpone=True))
 
-    @_whole
+    @whole
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         message = self._take(leased)
         return message is not None and await self._dead_letter(message, cause)
 
-    @_whole
+    @whole
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         through = await self._acknowledge(results)
         self._counted(undelivered=-sum(not message.sink for message in through))
@@ -228,13 +212,13 @@ class BrokerQueue:
             await self._connection.call(lambda: self._broker.acknowledge(through))
         return through
 
-    @_whole
+    @whole
     async def park(self, results: Sequence[Parking]) -> list[Parking]:
         back = [message for one, _ in results if one.sink and (message := self._take(one)) is not None]
         if back:
             await self._connection.call(lambda: self._broker.give_back(back, 0, postpone=False))
-        whole = [one for one in results if not one[0].sink and self._message(one[0]) is not None]
-        if not whole:
+        own = [one for one in results if not one[0].sink and self._message(one[0]) is not None]
+        if not own:
             return []
         parking = [
             Outgoing(
@@ -242,12 +226,12 @@ class BrokerQueue:
                 body=packed(result_to_json(result.evaluation)),
                 sinks=[self._token(sink) for sink in sinks],
             )
-            for result, sinks in whole
+            for result, sinks in own
         ]
         stored = await self._connection.call(lambda: self._broker.park(parking))
         # Acknowledged after they are stored: a crash in between delivers them twice, and not never.
-        await self._acknowledge([one for (one, _), kept in zip(whole, stored, strict=True) if kept])
-        return [one for one, kept in zip(whole, stored, strict=True) if not kept]
+        await self._acknowledge([one for (one, _), kept in zip(own, stored, strict=True) if kept])
+        return [one for one, kept in zip(own, stored, strict=True) if not kept]
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
         token, results = self._token(sink), list[Undelivered]()
@@ -289,8 +273,7 @@ class BrokerQueue:
                 continue
             until = time.monotonic() + _MOVING
             # NATS knows what it has stored by its key, and the numbers of turns are others.
-            sinks = [self._token(to)]
-            copies = [Outgoing(key=f"-{message.seq}", body=message.body, sinks=sinks) for message in messages]
+            copies = [Outgoing(key=f"-{one.seq}", body=one.body, sinks=[self._token(to)]) for one in messages]
             if to and not all(await self._connection.call(partial(self._broker.park, copies))):
                 await self._connection.call(partial(self._broker.give_back, messages, 0, postpone=False))
                 return moved
@@ -312,7 +295,7 @@ class BrokerQueue:
         self._held.clear()
         self._results.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_COMING):
+            async with asyncio.timeout(COMING):
                 for leasing in self._leasing.values():
                     messages += await leasing.left()
         if self._connection.works:
@@ -365,10 +348,8 @@ class BrokerQueue:
 
     def _message(self, one: Leased | Undelivered) -> LeasedMessage | None:
         """What this process holds of it; None where the lease was lost."""
-        if isinstance(one, Leased):
-            message = self._held.get(one.seq)
-        else:
-            message = self._results.get((one.sink, one.seq))
+        key = (one.sink, one.seq) if isinstance(one, Undelivered) else None
+        message = self._held.get(one.seq) if key is None else self._results.get(key)
         return message if message is not None and message.lease == one.lease else None
 
     def _take(self, one: Leased | Undelivered) -> LeasedMessage | None:
