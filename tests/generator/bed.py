@@ -6,14 +6,15 @@ import importlib
 import logging
 import warnings
 from collections.abc import Iterator
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from generator.choices import Axes, Choices, Framework, draw
-from generator.spans import DIALECTS, Spans
+from generator.spans import INSTRUMENTORS, Spans
 from generator.verdicts import Judgement, judge
 
 _OWN = ("langchain", "llamaindex")
-NAMES = (*_OWN, *(f"spans:{d}:{f}" for d in DIALECTS for f in get_args(Framework)))
+WRITTEN = "spans:written"
+NAMES = (*_OWN, *(f"spans:{dialect}:{framework}" for dialect, framework in INSTRUMENTORS), WRITTEN)
 """What applications can be run under: a framework's own recorder, or spans as a dialect writes them."""
 
 _LOUD = ("langchain_core", "steelyard", "opentelemetry", "openinference")
@@ -24,7 +25,7 @@ class Bed:
     """Applications of one framework under one recorder. Instrumentors stay: a process has one bed of spans.
 
     Args:
-        name: `langchain`, `llamaindex`, or `spans:<dialect>:<framework>`.
+        name: `langchain`, `llamaindex`, or `spans:<dialect>:<framework>` or `spans:written`.
         heldout: Whether prompts are made of the half of the corpus that is kept for evaluation.
     """
 
@@ -33,7 +34,7 @@ class Bed:
         self.framework = cast(Framework, framework)
         self.module: Any = importlib.import_module(f"generator.{framework}")
         self.axes: Axes = self.module.axes(heldout=heldout)
-        self.spans = Spans(dialect[0], framework) if dialect else None
+        self.spans = Spans("".join(dialect), framework) if name not in _OWN else None
         self.broken: list[str] = []
         """Applications that did not run, a line each: defects of the generator."""
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
-Framework = Literal["langchain", "llamaindex", "plain"]
+Framework = Literal["langchain", "llamaindex", "plain", "written"]
 Axes = Mapping[str, tuple[str, ...]]
 
 _SIMPLE = 0.45
 """How often an axis takes its simplest option: applications are not strange in every way at once."""
 
-EVENLY = frozenset({"shape", "template", "retriever", "tool_result", "tool_name"})
+EVENLY = frozenset(
+    {"shape", "template", "retriever", "tool_result", "tool_name", "steps", "client", "root", "search"}
+)
 """Axes of which every option is as likely as any other."""
 
 CONTENT: Axes = {

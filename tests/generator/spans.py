@@ -30,7 +30,6 @@ INSTRUMENTORS = {
     ("genai", "langchain"): ("opentelemetry.instrumentation.genai.langchain", "LangChainInstrumentor"),
     ("genai", "llamaindex"): ("opentelemetry.instrumentation.genai.llama_index", "LlamaIndexInstrumentor"),
 }
-DIALECTS = tuple(dict.fromkeys(dialect for dialect, _ in INSTRUMENTORS))
 _LONG = 3600.0
 """Turns are handed over when their application has ended, not by the clock."""
 
@@ -59,13 +58,20 @@ class Relay(SpanProcessor):
 
 
 class Spans:
-    """A process whose framework is instrumented; that is not taken back, so a process has one of them."""
+    """A process whose framework is instrumented; that is not taken back, so a process has one of them.
+
+    Args:
+        dialect: Who writes the spans; empty where applications do that themselves.
+        framework: What is instrumented.
+    """
 
     def __init__(self, dialect: str, framework: str) -> None:
         os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
         os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
         self.relay, self.provider = Relay(), TracerProvider()
         self.provider.add_span_processor(self.relay)
+        if not dialect:
+            return
         if (dialect, framework) == ("openllmetry", "llamaindex"):
             # It imports `llama_index.llms`, which any LLM package of LlamaIndex would bring.
             folder = tempfile.mkdtemp()

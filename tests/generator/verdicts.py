@@ -91,6 +91,8 @@ def _is_filled_in(run: Run) -> bool:
     """Whether a model was called alone, with a prompt that plain code had filled in."""
     if run.choices.framework == "plain":
         return run.choices["shape"] == "filled" and run.choices["own_spans"] not in ("look_up", "numbered")
+    if run.choices.framework == "written":
+        return run.choices["search"] in ("previews", "ids", "count", "nothing", "none")
     return run.choices["shape"] == "bare" and run.choices["prompting"] in ("fstring", "value")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.recording.building import is_telling
-from steelyard.recording.provenance import plain
+from steelyard.recording.provenance import json_strings, plain
 from steelyard.recording.reading import is_question, strings_in
 from steelyard_opentelemetry._payload import loaded
 from steelyard_opentelemetry._span import Node, ParsedSpan
@@ -81,6 +81,37 @@ def asked_on(node: Node) -> list[str]:
     # A server's span is no look-up, but it may tell what was asked.
     said = own_texts(node.span, anywhere=True)
     return [*said, *(text for value in values for _, text in strings_in(loaded(value)))]
+
+
+def read_answered(tree: Node) -> None:
+    """Read the outermost spans of the application's own that tell what was asked and what a model replied.
+
+    One text of such a span stands in what a model below it was sent, and another is a model's reply there.
+    """
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node.parsed is None:
+            node.parsed = _answered(node)
+            waiting.extend(node.children if node.parsed is None else ())
+
+
+def _answered(node: Node) -> ParsedSpan | None:
+    texts = asked_on(node)
+    calls = [one.parsed for one in node.below() if one.parsed and one.parsed.kind == "llm"] if texts else []
+    said = {plain(part): at for at, one in enumerate(calls) for part in json_strings(one.answer)}
+    answers = [text for text in texts if plain(text) in said and is_telling(text)]
+    if not answers:
+        return None
+    answer = max(answers, key=lambda text: said[plain(text)])
+    sent = [plain(text) for one in calls for text in one.texts]
+    told = [text for text in _sent_of(texts, sent) if text not in answers]
+    named = [text for text in _sent_of(own_questions(node.span), sent) if text not in answers]
+    asked = named or [text for text in told if is_question(text) or len(told) == 1]
+    if not asked or (len(asked) > 1 and not named):
+        return None
+    given = (asked[0], answer)
+    return ParsedSpan(dialect="generic", kind="chain", question=asked[0], answer=answer, passing=given)
 
 
 _ABOUT = re.compile(

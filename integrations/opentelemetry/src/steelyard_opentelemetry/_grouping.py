@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
-from steelyard_opentelemetry._asked import drop_followup_calls
+from steelyard_opentelemetry._asked import read_answered
 from steelyard_opentelemetry._build import is_judgeable, is_whole
 from steelyard_opentelemetry._documents import unwrapped
 from steelyard_opentelemetry._evidence import evidence_of, with_own_look_ups
@@ -78,11 +78,12 @@ def candidates_in(spans: Iterable[Span]) -> Candidates:
 
 def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     """The turns below a root, and the pieces that may belong to one."""
+    read_answered(tree)
     tops = [turn for top in tree.tops() for turn in _turns_of(top)]
     if not tops:
         return [], [Turn.below(tree)]
     if len(tops) <= _MOST_STEPS:
-        tops = [with_own_look_ups(turn, tree) for turn in tops]
+        tops = [with_own_look_ups(turn, tree) for turn in _asked_once(tops)]
     whole: list[Turn] = []
     pieces: list[Turn] = []
     for turn in tops:
@@ -92,7 +93,6 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
         return whole, pieces
     if apart := _told_apart(pieces):
         return apart, []
-    pieces = _with_drafts(pieces)
     together = Turn.of(tree, pieces)
     if len(pieces) > 1 and is_whole(together):
         return [together], []
@@ -126,25 +126,25 @@ def _put_together(turns: list[Turn], pieces: list[Turn]) -> tuple[list[Turn], li
     return turns, pieces
 
 
-def _with_drafts(pieces: Sequence[Turn]) -> list[Turn]:
-    """The pieces, where a call that was asked the same and shown an earlier reply is one with that call."""
+def _asked_once(tops: Sequence[Turn]) -> list[Turn]:
+    """The turns, where model calls side by side that were asked the same are one: grades, drafts, tries.
+
+    A later call may be asked the same with an earlier one's reply beside it.
+    """
     found: list[Turn] = []
-    for piece in sorted(pieces, key=lambda piece: piece.root.span.start)[:_MOST_STEPS]:
-        drafts = [one for one in found if _is_draft(one, piece)]
-        found = [one for one in found if one not in drafts]
-        found.append(Turn.of(piece.root, [*drafts, piece]) if drafts else piece)
-    return found if len(pieces) <= _MOST_STEPS else list(pieces)
+    for top in sorted(tops, key=lambda top: top.root.span.start):
+        same = next((one for one in found if _asks_once_more(top, one)), None)
+        if same is not None:
+            found.remove(same)
+        found.append(top if same is None else Turn.of(top.root, [same, top]))
+    return found
 
 
-def _is_draft(piece: Turn, later: Turn) -> bool:
-    """Whether a call said what a later one was shown, which was asked the same, and not about the reply."""
-    told = [*piece.seen("llm")[-1:], *later.seen("llm")[-1:]]
-    if len(told) < 2 or piece.retrieves or later.retrieves or len(piece.answer.split()) < _FEWEST:
+def _asks_once_more(call: Turn, earlier: Turn) -> bool:
+    if not all(one.root.parsed is not None and one.root.parsed.kind == "llm" for one in (call, earlier)):
         return False
-    if squeezed(piece.question) != squeezed(later.question) or _helps(later, set()):
-        return False
-    texts = (squeezed(one.text) for one in told[1][1].messages if one.role != "assistant")
-    return any(squeezed(piece.answer) in text for text in texts) and told[1] in drop_followup_calls(told)
+    asked, before, said = map(squeezed, (call.question, earlier.question, earlier.answer))
+    return bool(before) and (asked == before or (before in asked and said in asked and said != ""))
 
 
 def _goes_on(turn: Turn, later: Turn) -> bool:

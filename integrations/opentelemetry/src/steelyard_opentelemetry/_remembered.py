@@ -102,6 +102,11 @@ class EarlierCalls:
             found=found.texts,
             in_conversation=turn.in_conversation,
         )
+        if not told:
+            # Of what stands in another trace only the question is looked for.
+            told = notes_on_predecessors(
+                turn.question, turn.calls, self.of_service(turn), found=(), in_conversation=True
+            )
         return [_WRITTEN if note.startswith(_REWRITTEN) else _SHOWN for note in told]
 
 

@@ -230,7 +230,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
         return parts_of(value[0])
     is_said = isinstance(value, str)
     whole = text or _written(value)
-    if tells_nothing(whole):
+    if tells_nothing(whole) or _lists_nothing(value):
         return ()
     rows = _rows(whole if is_said else to_json_value(value))
     is_text = len(rows) == 1 and rows[0].id is None
@@ -241,6 +241,15 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     if _are_passages(rows, whole):
         return [one for one in rows if not finds_nothing(one.text)]
     return (Context(text=whole.strip(), rank=0),)
+
+
+def _lists_nothing(value: Any) -> bool:
+    """Whether a result has a list with nothing in it, and beside it only a status and figures."""
+    shown = read_shown(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
+    has_empty = isinstance(shown, Mapping) and any(
+        isinstance(one, list) and not one for one in shown.values()
+    )
+    return has_empty and not any(is_telling(text) for _, text in strings_in(shown))
 
 
 def _written(value: Any) -> str:
