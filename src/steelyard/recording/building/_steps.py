@@ -230,7 +230,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
         return parts_of(value[0])
     is_said = isinstance(value, str)
     whole = text or _written(value)
-    if tells_nothing(whole) or _lists_nothing(value):
+    if _has_nothing(value, whole):
         return ()
     rows = _rows(whole if is_said else to_json_value(value))
     is_text = len(rows) == 1 and rows[0].id is None
@@ -243,8 +243,10 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     return (Context(text=whole.strip(), rank=0),)
 
 
-def _lists_nothing(value: Any) -> bool:
-    """Whether a result has a list with nothing in it, and beside it only a status and figures."""
+def _has_nothing(value: Any, whole: str) -> bool:
+    """Whether a result says so, or has a list with nothing in it and beside it only a status and figures."""
+    if tells_nothing(whole):
+        return True
     shown = read_shown(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
     has_empty = isinstance(shown, Mapping) and any(
         isinstance(one, list) and not one for one in shown.values()
