@@ -104,14 +104,20 @@ def _answered(node: Node) -> ParsedSpan | None:
     if not answers:
         return None
     answer = max(answers, key=lambda text: said[plain(text)])
-    sent = [plain(text) for one in calls for text in one.texts]
-    told = [text for text in _sent_of(texts, sent) if text not in answers]
-    named = [text for text in _sent_of(own_questions(node.span), sent) if text not in answers]
-    asked = named or [text for text in told if is_question(text) or len(told) == 1]
-    if not asked or (len(asked) > 1 and not named):
-        return None
-    given = (asked[0], answer)
-    return ParsedSpan(dialect="generic", kind="chain", question=asked[0], answer=answer, passing=given)
+    asked = _asked_beside(answers, node, [plain(text) for one in calls for text in one.texts])
+    given = (asked, answer)
+    chain = ParsedSpan(dialect="generic", kind="chain", question=asked, answer=answer, passing=given)
+    return chain if asked else None
+
+
+def _asked_beside(answers: Sequence[str], node: Node, sent: Sequence[str]) -> str:
+    """What a span tells that models were sent: what it calls a question, else the only text or question."""
+    named, told = (
+        [text for text in _sent_of(every, sent) if text not in answers]
+        for every in (own_questions(node.span), asked_on(node))
+    )
+    asked = named[:1] or (told if len(told) == 1 else list(filter(is_question, told)))
+    return asked[0] if len(asked) == 1 else ""
 
 
 _ABOUT = re.compile(
