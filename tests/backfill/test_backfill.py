@@ -30,7 +30,7 @@ from steelyard.calibration import Calibration, Fit, Key, fit
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.online import Price
 from steelyard.questions import Question, Reply, Request, YesNo
-from steelyard.record import Context, Record, Timings
+from steelyard.record import Context, Record, Timings, TraceRef
 from steelyard.scores import Evaluation, Usage
 from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard.testing import MemorySink, ScriptedJudge
@@ -191,6 +191,68 @@ def test_period_conditions_and_sample_choose_turns(tmp_path: Path) -> None:
     assert {score.inclusion_probability for score in scores} == {0.3}
     wider, _, _ = filled(sources(path), tmp_path / "b.db", sample=0.6)
     assert wider.known == counts.judged
+
+
+@pytest.mark.parametrize(
+    "condition", ["tag=web", "id=own 1", "status=ok", "trace_id=t1", "team=search", "number=1", "tag=a=b"]
+)
+def test_a_condition_finds_the_turns_of_its_field_and_no_other(condition: str) -> None:
+    turn = Record(
+        id="own 1",
+        question="Who?",
+        answer="Ann.",
+        tags=("web", "a=b"),
+        trace=TraceRef(trace_id="t1"),
+        metadata={"team": "search", "number": 1},
+    )
+    other = Record(id="own 2", question="Who?", answer="Ann.", status="cancelled")
+    where = StoredTurnFilter.parse([f" {condition.partition('=')[0]} = {condition.partition('=')[2]}"])
+    meant = StoredTurnFilter(where=where)
+    assert (meant.leaves_out(turn), meant.leaves_out(other)) == (None, "other_value")
+    assert meant.leaves_out(turn.replace(trace=None, tags=(), metadata={}, status="error", id="")) is not None
+    # When a turn happened is not known, so that nobody can say whether it is meant.
+    assert StoredTurnFilter(until=NOON, where=where).leaves_out(turn) == "no_time"
+
+
+@pytest.mark.parametrize("condition", ["tag", "=web", " = "])
+def test_a_condition_without_a_field_is_refused(condition: str) -> None:
+    with pytest.raises(ConfigurationError, match="FIELD=VALUE"):
+        StoredTurnFilter.parse([condition])
+
+
+WRITTEN: dict[str, Any] = {
+    "lists": [{"text": "Ann lit it.", "id": "p1", "score": 0.5}, "A lamp."],
+    "text of a list": '[{"page_content": "Ann lit it.", "id": "p1", "score": 0.5, "rank": null}, "A lamp."]',
+}
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json", "t.jsonl.gz"])
+@pytest.mark.parametrize("contexts", WRITTEN.values(), ids=WRITTEN)
+@pytest.mark.parametrize("at", [NOON, NOON * 1000, "2026-09-21T14:13:20", "2026-09-21T16:13:20+02:00"])
+def test_however_a_turn_is_written_it_is_the_same(
+    name: str, contexts: object, at: object, tmp_path: Path
+) -> None:
+    row = {
+        "question": "Who?",
+        "answer": "Ann.",
+        "contexts": contexts,
+        "time": at,
+        "trace_id": 7,
+        "metadata": '{"team": {"size": [2, 3]}}',
+        "more": {"a": [1, None]},
+    }
+    written = json.dumps([row]) if name == "t.json" else f"{json.dumps(row)}\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(written.encode()) if name.endswith("gz") else written.encode())
+    [source] = sources(path, columns=Columns())
+    [turn] = source.records(lambda where, why: pytest.fail(why))
+    assert [(one.text, one.id, one.score) for one in turn.contexts] == [
+        ("Ann lit it.", "p1", 0.5),
+        ("A lamp.", None, None),
+    ]
+    assert turn.timings is not None and turn.timings.started_at == NOON
+    assert turn.trace == TraceRef(trace_id="7", framework="backfill")
+    assert turn.metadata == {"more": {"a": [1, None]}, "team": {"size": [2, 3]}}
 
 
 def stored(*found: Record) -> list[Source]:

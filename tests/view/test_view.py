@@ -13,7 +13,9 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -215,6 +217,52 @@ async def test_the_list_is_narrowed_by_links_and_given_as_a_file(db: str) -> Non
         assert (await http.get("/turns?in.%22=x")).status_code == 400
         odd = "&".join(f"in.{'.' * n}=x" for n in range(30))
         assert (await http.get(f"/turns?{odd}&metric=%00&page=-1&before=x&columns=no")).status_code == 200
+
+
+SORTS = ("time", "-time", "metric:faithfulness", "-metric:faithfulness", "-duration", "cost")
+
+
+def opened(page: str) -> list[str]:
+    """The links to the turns of a page of the list, in order."""
+    return [unescape(link) for link in re.findall('class="open" href="([^"]+)"', page)]
+
+
+def named(link: str) -> str:
+    return parse_qs(urlsplit(link).query)["id"][0]
+
+
+async def walked(http: httpx.AsyncClient, link: str, way: str) -> list[str]:
+    """The turns that one comes by from a turn's page, link by link."""
+    found = []
+    while link:
+        found.append(named(link))
+        following = re.search(f'href="([^"]+)" rel="{way}"', (await http.get(link)).text)
+        link = unescape(following[1]) if following else ""
+    return found
+
+
+@pytest.fixture
+def two_pages(tmp_path: Path) -> str:
+    turns = [turn(n, None if n % 9 == 4 else n * 7 % 60 / 60, at=NOON + n) for n in range(60)]
+    return str(results(tmp_path / "s.db", turns))
+
+
+@pytest.mark.parametrize("sort", SORTS)
+async def test_pages_of_the_list_its_file_and_the_turns_themselves_have_one_order(
+    two_pages: str, sort: str
+) -> None:
+    async with client(two_pages) as http:
+        page = (await http.get("/turns", params={"sort": sort})).text
+        older = re.search('id="older" class="button" href="([^"]+)"', page)
+        assert older is not None
+        links = opened(page) + opened((await http.get(unescape(older[1]))).text)
+        order = [named(link) for link in links]
+        # By a metric those that have a score.
+        assert sorted(order) == sorted(f"r{n}" for n in range(60) if "metric" not in sort or n % 9 != 4)
+        lines = (await http.get("/turns.jsonl", params={"sort": sort})).text.splitlines()
+        assert [json.loads(line)["record_id"] for line in lines] == order
+        assert await walked(http, links[45], "next") == order[45:]
+        assert await walked(http, links[51], "prev") == order[51::-1]
 
 
 LONG = "\u202eשלום <img src=x>" + "x" * 100_000

@@ -112,9 +112,7 @@ def _post(address: str, body: Mapping[str, Any]) -> None:
                 preload_content=False,
             )
             reply.close()
-        except urllib3.exceptions.HTTPError as error:
-            raise SinkError(f"not reached: {type(error).__name__}", cause="unreachable") from None
-        except (ValueError, OSError, UnicodeError) as error:
+        except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
             raise SinkError(f"not reached: {type(error).__name__}", cause="unreachable") from None
     if 300 <= reply.status < 400:
         raise SinkError(f"HTTP {reply.status}: redirects are not followed", cause="redirected")

@@ -245,7 +245,7 @@ def load_object(spec: str, *, what: str = "app") -> object:
 
 def _adapted(target: object, name: str) -> App:
     # A factory: a function that takes no question cannot be the application itself.
-    if inspect.isfunction(target) and not _parameters(target):
+    if inspect.isfunction(target) and not inspect.signature(target).parameters:
         made = target()
         if inspect.iscoroutine(made):
             made = asyncio.run(made)
@@ -261,21 +261,9 @@ def _adapted(target: object, name: str) -> App:
     )
 
 
-def _parameters(target: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(target).parameters.values())
-    # Builtins and C functions tell no signature; they are called with the question alone.
-    except (ValueError, TypeError):
-        return [inspect.Parameter("question", inspect.Parameter.POSITIONAL_ONLY)]
-
-
 def _function(target: Callable[..., Any], name: str) -> App:
-    parameters = _parameters(target)
-    named = [parameter.name for parameter in parameters]
+    named = list(inspect.signature(target).parameters)
     wanted = [parameter for parameter in named if parameter in _CONTEXT_NAMES]
-    # A first parameter of that name is where the question goes, whatever it is called.
-    if named and named[0] in _CONTEXT_NAMES and named[0] != "case":
-        wanted = []
     bare = getattr(target, "__call__", target)  # noqa: B004 - an object's own async __call__
     is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(bare)
 
@@ -359,7 +347,7 @@ def _chat(target: Any, name: str) -> App:
 
 def _workflow(target: Any, name: str) -> App:
     """A LlamaIndex agent (`user_msg`) or workflow (`query`, `question` or `input`)."""
-    names = {parameter.name for parameter in _parameters(target.run)}
+    names = set(inspect.signature(target.run).parameters)
     key = "user_msg" if "user_msg" in names else next((k for k in _QUESTION_KEYS if k in names), "query")
 
     call = partial(_awaited, lambda case: target.run(**{key: case.question}))

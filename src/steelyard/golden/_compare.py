@@ -37,11 +37,6 @@ class MetricComparison:
         """Whether the second run is worse beyond chance."""
         return self.clear and (self.difference.value < 0) == (self.direction == "higher")
 
-    @property
-    def better(self) -> bool:
-        """Whether the second run is better beyond chance."""
-        return self.clear and not self.worse
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangedCase:

@@ -65,8 +65,6 @@ def golden_to(cases: Iterable[Case], *, form: Form) -> list[dict[str, Any]]:
 def _rows(source: object) -> Sequence[Mapping[str, Any]]:
     if hasattr(source, "columns"):
         return list(source.to_dict("records"))  # type: ignore[attr-defined]  # a pandas frame
-    if hasattr(source, "to_list"):
-        return list(source.to_list())
     samples = getattr(source, "samples", None) or getattr(source, "test_cases", None) or source
     if not isinstance(samples, Iterable) or isinstance(samples, str | bytes | Mapping):
         raise InvalidGoldenSet(

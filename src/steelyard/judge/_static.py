@@ -47,11 +47,6 @@ def load() -> Vectors:
         return _vectors
 
 
-def loaded() -> bool:
-    """Whether `load` would return at once."""
-    return _vectors is not None
-
-
 def _folder() -> Path:
     spec = find_spec("wordllama")
     for place in (spec.submodule_search_locations or ()) if spec else ():

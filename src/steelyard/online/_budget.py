@@ -213,13 +213,11 @@ class Arrivals:
 
     def __init__(self, memory: float) -> None:
         self._memory = memory
-        self._first: float | None = None
-        self._last = 0.0
-        self._count = 0.0
+        self._first = self._last = self._count = 0.0
 
     def add(self, now: float) -> None:
         """One has come."""
-        if self._first is None:
+        if not self._count:
             self._first = self._last = now
         # Aged when the next one comes, so that nothing has to tick while none come.
         self._count = 1 + self._count * math.exp((self._last - now) / self._memory)
@@ -227,8 +225,6 @@ class Arrivals:
 
     def per_second(self, now: float) -> float:
         """The rate now; at first, before there is enough to go by, rather too low than too high."""
-        if self._first is None:
-            return 0.0
         # At least a quarter, for one turn alone would look like an endless stream.
         seen = 1 - math.exp(-max(0.25, (now - self._first) / self._memory))
         return self._count * math.exp((self._last - now) / self._memory) / (self._memory * seen)

@@ -195,8 +195,6 @@ class MonitorOptions(PlainOptions):
                 raise ConfigurationError(
                     f"metrics must be names or objects such as Faithfulness(), not {metric!r}"
                 )
-            if metric.judge is None and self.judge is None:
-                raise ConfigurationError(f"the metric {metric.name!r} has no judge; pass judge=")
         for sink in self.sinks:
             if not isinstance(sink, Sink):
                 raise ConfigurationError(

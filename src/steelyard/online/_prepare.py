@@ -280,8 +280,6 @@ class Baselines:
         return evaluation.replace(scores=tuple(scores))
 
     async def _held(self, known: KnowsEarlierScores, score: Score) -> Score:
-        if score.value is None:
-            return score
         key = (score.metric, score.options, score.provenance)
         due, bar = self._bars.get(key, (0.0, None))
         if time.monotonic() >= due:

@@ -211,14 +211,8 @@ class Suspicion:
 
 
 def _words(texts: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    left = _READ
-    for text in texts:
-        found.update(word.lower() for word in _WORDS.findall(text[:left]))
-        left -= len(text)
-        if left <= 0:
-            break
-    return found
+    together = " ".join(text[:_READ] for text in texts)[:_READ]
+    return set(_WORDS.findall(together.lower()))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -176,12 +176,8 @@ class SinkWriter:
         """
         if self._thread is None:
             made = SinkThread(self._sink, self._waiting, self._see_through, timeout=self._timeout)
-            try:
-                made.thread.start()
-                self._thread = made
-            finally:
-                if self._thread is None:
-                    made.thread.stop()
+            made.thread.start()
+            self._thread = made
 
     def put(self, evaluation: Evaluation, settled: Callable[[bool], object], *, kept: bool) -> None:
         """Hand over an Evaluation; it comes back at once if the sink is away or its queue is full.

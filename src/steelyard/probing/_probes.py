@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -87,11 +86,6 @@ class ProbeSet:
     def version(self) -> str:
         """The first 12 characters of the hash, as results show it."""
         return self.sha256[:12]
-
-    @cached_property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds, in the order of the file."""
-        return tuple(dict.fromkeys(probe.kind for probe in self.probes))
 
 
 def load_probes(folder: str | Path | None = None) -> ProbeSet:

@@ -232,19 +232,15 @@ class _StoreFile(FileConnection):
             )
             prepare(connection, self.path)
             connection.execute("PRAGMA synchronous = NORMAL")
-        except sqlite3.Error as error:
+        except BaseException as error:
             if connection is not None:
                 connection.close()
-            if _is_locked(error):
+            if not isinstance(error, sqlite3.Error) or _is_locked(error):
                 raise
             raise ConfigurationError(
                 f"results cannot be written to {self.path!r}: {error_words(error)}; "
                 "give SQLiteSink a path in a folder that can be written"
             ) from error
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            raise
         return connection
 
 

@@ -177,11 +177,6 @@ class Moments:
         """The Hajek mean; None of nothing."""
         return self.value / self.weight if self.n else None
 
-    @property
-    def effective_n(self) -> float:
-        """Kish's effective sample size (Survey Sampling, 1965): (sum w)^2 / sum w^2."""
-        return self.weight * self.weight / self.square if self.n else 0.0
-
     def estimate(
         self, *, level: float = 0.95, floor: float | None = None, design_effect: float = 1.0
     ) -> Estimate | None:

@@ -14,7 +14,7 @@ from typing import TypedDict, TypeVar
 
 from steelyard._internal.loops import PerLoopSemaphore
 from steelyard._internal.text import error_words, redacted
-from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
+from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._obedience import Obedience, asked
 from steelyard.judge.chat._parse import answers_in
@@ -175,7 +175,4 @@ class ModelEmbedder(_Foreign, ABC):
         Raises:
             JudgeError: If there are no vectors.
         """
-        found, spent = await self._call(lambda: self.vectors(list(texts)))
-        if len(found) != len(texts):
-            raise MalformedReply(f"{self.name}: {len(found)} vectors for {len(texts)} texts")
-        return found, spent
+        return await self._call(lambda: self.vectors(list(texts)))

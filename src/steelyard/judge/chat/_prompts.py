@@ -190,8 +190,6 @@ def fence_view(
 def fence_blocks(blocks: Sequence[tuple[str, str]], *, beside: Sequence[str] = ()) -> FencedMaterial:
     """Pieces of material, fenced, each under its heading."""
     fence = _fence(blocks, beside)
-    if not blocks:
-        return FencedMaterial(fence, "")
     inside = f"{fence} ".join(f"{head}\n{text}\n" for head, text in blocks)
     return FencedMaterial(fence, sendable(f"<<<{fence} {inside}{fence}>>>\n"))
 

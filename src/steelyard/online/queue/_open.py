@@ -56,8 +56,6 @@ class Fallback:
             if outcome == "full":
                 wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(one.postponed, 10))
                 await self.file.postpone(one, wait)
-            elif outcome == "broken":
-                await self.file.dead_letter(one, "unstorable")
         return bool(through)
 
 

@@ -67,14 +67,12 @@ class Leasing(Generic[_Found]):
     async def left(self) -> list[_Found]:
         """What was not handed out, and what is just coming."""
         if self._coming is not None:
+            await asyncio.wait({self._coming})
+            came, self._coming = self._coming, None
             with contextlib.suppress(Exception):
-                await self.take(0, _nothing)
+                self.ready += came.result()
         left, self.ready = self.ready, []
         return left
-
-
-async def _nothing(_: int) -> list[Any]:
-    return []
 
 
 async def to_the_end(work: Awaitable[_Found], *, seconds: float) -> _Found:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from operator import attrgetter
 from sys import getsizeof
-from types import MappingProxyType
 from typing import Any, Literal
 
 from steelyard._internal.bounded import BoundedDict
@@ -236,9 +234,6 @@ def _size_of_any(value: object) -> int:
         if issubclass(kind, dict):
             rest.extend(dict.__iter__(one))
             rest.extend(dict.values(one))
-        elif kind is MappingProxyType:
-            rest.extend(_finite(one))
-            rest.extend(_finite(one.values()))
         else:
             rest.extend(next((base.__iter__(one) for base in _ENTRIES if issubclass(kind, base)), ()))
     return size + size // max(1, known) * len(rest)
@@ -253,11 +248,6 @@ def _size_of_flat(value: Any) -> int | None:
         return size
     values = value.values()
     return size + sum(map(getsizeof, values)) if _PLAIN.issuperset(map(type, values)) else None
-
-
-def _finite(entries: Iterable[object]) -> Iterable[object]:
-    """Entries that come to an end: a view of an object of the application's may give them for ever."""
-    return islice(entries, _LOOKED_AT)
 
 
 def _own_size(value: object) -> int:

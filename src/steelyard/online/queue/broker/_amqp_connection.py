@@ -52,9 +52,7 @@ class AmqpConnection:
     @property
     def channel(self) -> AbstractChannel:
         """The channel; raises `Unreachable` where there is none."""
-        if self._connection is None or self._channel is None:
-            raise Unreachable("there is no connection")
-        if self._connection.is_closed or self._channel.is_closed:
+        if self._channel is None or self._channel.is_closed:
             raise Unreachable("the connection has ended")
         return self._channel
 
@@ -117,11 +115,7 @@ class AmqpConnection:
             yield
         except (Unreachable, Refused):
             raise
-        except (AuthenticationError, ProbableAuthenticationError, ChannelAccessRefused):
+        except (AuthenticationError, ProbableAuthenticationError, ChannelAccessRefused, ConnectionNotAllowed):
             raise Refused("it refuses the credentials") from None
-        except ConnectionNotAllowed:
-            raise Refused("it does not let this user into this virtual host") from None
-        except ChannelPreconditionFailed:
-            raise Refused("a queue is there and set up otherwise") from None
         except Exception as error:  # noqa: BLE001 - clients raise OSError, RuntimeError and much else
             raise Unreachable(f"it cannot be reached ({error_words(error)})") from None

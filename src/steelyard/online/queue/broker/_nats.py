@@ -90,8 +90,12 @@ class NatsBroker:
             for result in results
             for sink in result.sinks
         ]
-        answers = iter(await self._connection.publish_all(sent, stream=self._streams.undelivered))
-        return [min([_fits(next(answers)) for _ in result.sinks], default=True) for result in results]
+        answers = await self._connection.publish_all(sent, stream=self._streams.undelivered)
+        stored = [self._stored(answer) for answer in answers]
+        if None in stored:
+            raise Unreachable("it does not confirm a result")
+        left = iter(stored)
+        return ["full" not in [next(left) for _ in result.sinks] for result in results]
 
     async def pull(self, most: int, sink: str = "") -> list[LeasedMessage]:
         """Lease the oldest turns, or results for a sink; turns that come again with what is known of them.
@@ -332,7 +336,7 @@ class NatsBroker:
         if isinstance(answer, MaxPayloadError) or getattr(answer, "err_code", None) in FULL:
             self._warn(
                 "full",
-                "the broker %s refuses turns: %s; start more workers, or raise its bound",
+                "the broker %s refuses turns or results: %s; start more workers, or raise its bound",
                 self._address.shown,
                 words(answer),
             )
@@ -344,14 +348,3 @@ def _note_of(message: LeasedMessage, *, postponed: int, doubted: bool = False) -
     excused = message.raw.metadata.num_delivered - message.attempts + 1
     note = {"postponed": postponed, "excused": excused, "doubted": doubted, "seen": message.seen}
     return json.dumps(note).encode()
-
-
-def _fits(answer: PubAck | Exception | None) -> bool:
-    """Whether the server has a result."""
-    if answer is None:
-        raise Unreachable("it does not confirm a result")
-    if isinstance(answer, PubAck):
-        return True
-    if isinstance(answer, MaxPayloadError) or getattr(answer, "err_code", None) in FULL:
-        return False
-    refuse(answer)

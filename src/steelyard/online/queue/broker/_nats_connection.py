@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import AuthorizationError, Error, MaxPayloadError, NoRespondersError
+from nats.errors import Error, MaxPayloadError, NoRespondersError
 from nats.js import JetStreamContext
 from nats.js.api import PubAck
 from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
@@ -113,9 +113,7 @@ class NatsConnection:
 
     def check(self) -> None:
         """See that there is a connection."""
-        if self._client is None or self._jetstream is None:
-            raise Unreachable("there is no connection")
-        if self._client.is_closed:
+        if self._client is None or self._client.is_closed:
             raise Unreachable("the connection has ended")
 
     async def publish_all(
@@ -193,8 +191,6 @@ class NatsConnection:
             yield
         except (Unreachable, Refused):
             raise
-        except AuthorizationError:
-            raise Refused("it refuses the credentials") from None
         except (TimeoutError, OSError, Error, NoRespondersError) as error:
             problem = self._problem or error
             if any(word in str(problem).lower() for word in _FORBIDDEN):
