@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -19,6 +18,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+import programs
 from cli.running import Outcome, Steelyard
 from collect.parts import ANSWER, QUESTION, TEXTS, protobuf, turn_spans
 from sinks.vendor_server import VendorServer
@@ -68,13 +68,13 @@ if __name__ == "__main__":
         turn.contexts = ["The lamp was replaced in 1868."]
         turn.answer = str(Settings.llm.complete("The lamp was replaced in 1868. When?"))
 """
-COMMAND = [sys.executable, "-c", "from steelyard.cli import main; main()", "doctor"]
+COMMAND = [*programs.STEELYARD, "doctor"]
 
 
 def doctor(folder: Path, source: str, options: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     (folder / "app.py").write_text(source)
     command = [*COMMAND, "--live", *options, "--", "python", "app.py"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150, check=False)
+    return programs.run(command, source=source, ours=True, cwd=folder, timeout=150)
 
 
 def test_an_application_of_langchain_is_told_what_was_taken_and_what_settles_each_doubt(
@@ -126,19 +126,13 @@ def test_a_program_without_a_turn_is_said_and_its_own_status_stays(tmp_path: Pat
     ],
 )
 def test_what_cannot_be_watched_is_told(tmp_path: Path, words: list[str], said: str) -> None:
-    command = [*COMMAND, *words]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    ran = programs.run([*COMMAND, *words], ours=True, cwd=tmp_path, timeout=150)
     assert ran.returncode == 2 and said in ran.stderr
 
 
 def test_spans_that_are_sent_are_told_until_so_many_turns_were_shown(tmp_path: Path) -> None:
-    watching = subprocess.Popen(
-        [*COMMAND, "--otlp", "0", "--turns", "1"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [*COMMAND, "--otlp", "0", "--turns", "1"]
+    watching = programs.start(command, ours=True, live=True, cwd=tmp_path)
     try:
         assert watching.stderr is not None
         address = re.search(r"http\S+v1/traces", watching.stderr.readline())
@@ -161,9 +155,7 @@ def test_spans_that_are_sent_are_told_until_so_many_turns_were_shown(tmp_path: P
 
 
 def test_watching_spans_ends_with_a_signal(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [*COMMAND, "--otlp", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as watching:
+    with programs.start([*COMMAND, "--otlp", "0"], ours=True, live=True, cwd=tmp_path) as watching:
         assert watching.stderr is not None
         address = re.search(r"http\S+:\d+/", watching.stderr.readline())
         assert address is not None

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import programs
 from cli.running import Outcome, Steelyard, write_lines
 from judge_server import Fault, JudgeServer, Received, filled
 from steelyard.text import sentences
@@ -247,19 +246,13 @@ def test_an_interrupt_leaves_what_was_done(turns: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     with JudgeServer(slow) as judge:
         where = ["--judge", "openai:m", "--base-url", judge.url, "-m", "response_groundedness"]
-        process = subprocess.Popen(
-            [sys.executable, "-c", "from steelyard.cli import main; main()"]
-            + ["score", str(turns), *where, "--concurrency", "1", "--out", str(out)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stderr
+        command = [*programs.STEELYARD, "score", str(turns), *where, "--concurrency", "1", "--out", str(out)]
+        process = programs.start(command, ours=True)
         until(lambda: out.exists() and out.read_text())
         process.send_signal(signal.SIGINT)
         interrupted.set()
-        told = process.stderr.read()
-        process.stderr.close()
-        assert process.wait(120) == 130
+        _, told = process.communicate(timeout=120)
+        assert process.returncode == 130
     done = len(out.read_text().splitlines())
     assert 1 <= done < len(RECORDS)
     assert f"{done} record" in told and "interrupted" in told

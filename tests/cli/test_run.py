@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+import programs
 
 APP = """
 import sys
@@ -50,8 +51,8 @@ if __name__ == "__main__":
 
 
 def steelyard(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150, check=False)
+    command = [*programs.STEELYARD, *arguments]
+    return programs.run(command, source=APP, ours=True, cwd=folder, timeout=150)
 
 
 @pytest.mark.parametrize("option", ["--port", "--later"])
@@ -90,7 +91,7 @@ def test_a_program_that_fails_fails_as_it_would(tmp_path: Path) -> None:
 def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("print('ran')")
     hidden = "import sys; sys.modules.update(langchain_core=None, llama_index_instrumentation=None); "
-    command = [sys.executable, "-c", hidden + "from steelyard.cli import main; main()", "run", "app.py"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
+    command = ["-c", hidden + "from steelyard.cli import main; main()", "run", "app.py"]
+    ran = programs.run(command, ours=True, cwd=tmp_path, timeout=150)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "steelyard[langchain]" in ran.stderr

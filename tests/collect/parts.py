@@ -8,8 +8,6 @@ import json
 import re
 import socket
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +26,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+import programs
 from steelyard_opentelemetry.received import ReceivedSpans
 from waiting import until
 
@@ -162,7 +161,7 @@ def _request(items: Sequence[ReadableSpan] | Sequence[ReadableLogRecord]) -> Mes
 class Endpoint:
     """`steelyard collect`, in a process of its own."""
 
-    process: subprocess.Popen[str]
+    process: programs.Program
     port: int
 
     def post(
@@ -186,8 +185,8 @@ class Endpoint:
 @contextlib.contextmanager
 def serving(folder: Path, *arguments: str, command: str = "collect", port: int = 0) -> Iterator[Endpoint]:
     """Run `steelyard collect`, or another server, in a folder, until the end of the block."""
-    line = [sys.executable, "-c", "from steelyard.cli import main; main()", command, "--port", str(port)]
-    with subprocess.Popen([*line, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+    line = [*programs.STEELYARD, command, "--port", str(port), *arguments]
+    with programs.start(line, ours=True, live=True, cwd=folder) as process:
         assert process.stderr is not None
         before = ""
         try:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -13,6 +11,7 @@ from urllib.parse import quote
 import pytest
 import urllib3
 
+import programs
 from collect.parts import (
     JSON,
     Endpoint,
@@ -127,8 +126,7 @@ def from_labels(folder: Path) -> tuple[str, list[str]]:
 
 
 def steelyard(folder: Path, *arguments: str) -> str:
-    start = [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
-    done = subprocess.run(start, cwd=folder, capture_output=True, text=True, check=False, timeout=150)
+    done = programs.run([*programs.STEELYARD, *arguments], ours=True, cwd=folder, timeout=150)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
@@ -136,8 +134,7 @@ def steelyard(folder: Path, *arguments: str) -> str:
 def ended(endpoint: Endpoint) -> str:
     """All that a server said until its end."""
     endpoint.process.terminate()
-    assert endpoint.process.stderr is not None
-    return endpoint.process.stderr.read()
+    return endpoint.process.communicate()[1]
 
 
 @pytest.mark.parametrize("run", [from_collect, from_serve, from_worker, from_labels])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+import programs
 from judge_server import Fault, JudgeServer, Received, filled
 from online.helpers import FAITHFUL, traced
 from reprs import reprs_that_show
@@ -153,8 +152,7 @@ class World:
         report(self.folder / "results.db").write_html(page)
         yield "HTML", page.read_text()
         for command in ("report --db results.db", "config", "doctor --live"):
-            start = [sys.executable, "-c", "from steelyard.cli import main; main()", *command.split()]
-            done = subprocess.run(start, cwd=self.folder, capture_output=True, text=True, check=False)
+            done = programs.run([*programs.STEELYARD, *command.split()], ours=True, cwd=self.folder)
             assert done.returncode == 0, done.stderr
             yield f"steelyard {command}", done.stdout + done.stderr
 

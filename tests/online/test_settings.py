@@ -8,7 +8,6 @@ import re
 import runpy
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import programs
 from online.helpers import FAITHFUL, finish, kind_judge, turn
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
@@ -231,9 +231,8 @@ def test_the_file_and_the_variables_in_the_docs_mean_the_same(tmp_path: Path) ->
 
 
 def steelyard(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
     env = {"PATH": "/usr/bin:/bin", **environ}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=150, check=False)
+    return programs.run([*programs.STEELYARD, *arguments], ours=True, cwd=cwd, env=env, timeout=150)
 
 
 def test_the_config_command(tmp_path: Path) -> None:
@@ -281,8 +280,8 @@ def test_the_worker_command(tmp_path: Path) -> None:
 
 
 def test_the_worker_command_stops_on_sigterm(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from steelyard.cli import main; main()", "worker", "--spool", "s.db"]
-    worker = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    command = [*programs.STEELYARD, "worker", "--spool", "s.db"]
+    worker = programs.start(command, ours=True, live=True, cwd=tmp_path)
     assert worker.stderr is not None
     assert "judging what comes into s.db" in worker.stderr.readline()
     time.sleep(0.3)

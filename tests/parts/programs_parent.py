@@ -110,12 +110,16 @@ def become(request: Request, descriptors: list[int]) -> None:
     for descriptor, stream in zip((nothing, *descriptors), (0, 1, 2), strict=True):
         os.dup2(descriptor, stream)
         os.close(descriptor)
+    if request["session"]:
+        os.setsid()
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
-    if encoding := os.environ.get("PYTHONIOENCODING"):
-        for written in (sys.stdout, sys.stderr):
-            written.reconfigure(encoding=encoding)  # type: ignore[union-attr]
+    encoding = os.environ.get("PYTHONIOENCODING")
+    # Anew: those of this process remember whether they could be sought in.
+    sys.stdin = open(0, encoding=encoding, closefd=False)  # noqa: SIM115 - the program's, to its end
+    sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding, "backslashreplace", closefd=False)  # noqa: SIM115
     del sys.path[0]
     for folder in reversed(os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         if folder:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import programs
 
 SERVE = """
 import socket, sys, uvicorn
@@ -32,9 +31,7 @@ class Server:
 @contextmanager
 def serving(db: Path) -> Iterator[Server]:
     """A server on a port of its own, until the block ends."""
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(db)], stdout=subprocess.PIPE, text=True, env=os.environ
-    ) as server:
+    with programs.start(["-c", SERVE, str(db)], ours=True, live=True) as server:
         assert server.stdout is not None
         try:
             yield Server(f"http://127.0.0.1:{server.stdout.readline().strip()}", server.pid)

@@ -6,8 +6,6 @@ import asyncio
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,6 +17,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+import programs
 from report.parts import results, turn
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError
@@ -387,9 +386,8 @@ def test_an_open_address_without_a_token_is_refused(tmp_path: Path, monkeypatch:
 
 def test_the_port_that_is_said_is_the_one_that_listens(tmp_path: Path) -> None:
     db = str(results(tmp_path / "a.db", [turn(1, 0.5)]))
-    main = "from steelyard.cli import main; main()"
-    command = [sys.executable, "-c", main, "serve", "--db", db, "--port", "0"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as serving:
+    command = [*programs.STEELYARD, "serve", "--db", db, "--port", "0"]
+    with programs.start(command, ours=True, live=True, cwd=tmp_path) as serving:
         try:
             assert serving.stderr is not None
             said = re.search(r"http://127\.0\.0\.1:([0-9]+)/", serving.stderr.readline())

@@ -14,6 +14,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_parts import QUESTION, Broken, Receiver, lcel, says
 from opentelemetry.sdk.trace import TracerProvider
 
+import programs
 from steelyard.online import Monitor
 from steelyard.testing import MemorySink
 from steelyard_langchain import CallbackHandler
@@ -59,7 +60,8 @@ def test_a_handler_of_its_own_accord_uses_the_default_monitor(tmp_path: Any) -> 
         "assert CallbackHandler().monitor is default_monitor()\n"
         "assert CallbackHandler().monitor is default_monitor()\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path)
+    done = programs.run(["-c", script], source="import langchain_core.runnables", ours=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_importing_the_package_does_not_import_the_framework() -> None:
@@ -122,7 +124,8 @@ if child == 0:
     os._exit(0 if monitor.flush(60) == 0 and monitor.stats().evaluated == 1 else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path)
+    done = programs.run(["-c", script], source=script, ours=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_two_models_at_once_in_one_turn(receiver: Receiver, config: Any) -> None:

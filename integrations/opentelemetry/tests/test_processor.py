@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import subprocess
-import sys
 import threading
 import time
 import tracemalloc
@@ -20,6 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, documents, is_right, oi
 
+import programs
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.record import Record
@@ -361,8 +360,7 @@ with provider.get_tracer("app").start_as_current_span("turn", attributes=turn):
 
 
 def test_a_program_that_ends_right_after_its_only_turn(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _SCRIPT, str(tmp_path / "out.jsonl")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    done = programs.run(["-c", _SCRIPT, tmp_path / "out.jsonl"], ours=True, timeout=150)
     assert (done.returncode, done.stderr) == (0, "")
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
 

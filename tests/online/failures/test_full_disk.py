@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
+import programs
 from online.helpers import turn
 from steelyard.online import Spool, SpoolSettings
 from steelyard.online.queue._turns import Selected
@@ -65,13 +63,7 @@ print(json.dumps({"before": before, "while full": full.spooled, "judged in memor
 
 
 def test_13_a_disk_that_is_full_and_then_not(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_HOST), tmp_path / "s.db"],
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
+    done = programs.run(["-c", _HOST, tmp_path / "s.db"], ours=True, timeout=150)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["before"] == told["while full"] == told["after"] == 20
@@ -85,15 +77,9 @@ def test_13_a_disk_that_is_full_and_then_not(tmp_path: Path) -> None:
 def test_13_a_worker_whose_disk_is_full_works_again_or_says_so(tmp_path: Path, recovers: bool) -> None:
     path = tmp_path / "s.db"
     Spool(path).close()
-    start = "from steelyard.cli import main; main()"
-    command = [sys.executable, "-c", start, "worker", "--spool", str(path), "--judge", "local"]
-    worker = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, "STEELYARD_SINKS": f"jsonl:{tmp_path / 'results.jsonl'}"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [*programs.STEELYARD, "worker", "--spool", str(path), "--judge", "local"]
+    env = {**os.environ, "STEELYARD_SINKS": f"jsonl:{tmp_path / 'results.jsonl'}"}
+    worker = programs.start(command, ours=True, live=True, cwd=tmp_path, env=env)
     assert worker.stderr is not None
     try:
         assert "judging what comes" in worker.stderr.readline()

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import programs
 from online.helpers import check_spool, finish, turn
 from servers import NatsServer, PostgresServer, RabbitServer
 from steelyard.online import Monitor, SpoolSettings
@@ -42,7 +43,7 @@ while True:
 @pytest.mark.faults
 def test_killing_the_host_loses_one_commit_window_at_most(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    host = subprocess.Popen([sys.executable, "-c", _HOST, path], stdout=subprocess.PIPE, text=True)
+    host = programs.start(["-c", _HOST, path], ours=True, live=True)
     assert host.stdout is not None
     submitted = spooled = 0
     for line in host.stdout:
@@ -90,14 +91,14 @@ def test_killing_the_worker_loses_nothing(tmp_path: Path) -> None:
     host = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=path, evaluate=False))
     finish(host, (turn(f"turn{number}") for number in range(30)))
     for wanted in (3, 12, 30):
-        worker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_WORKER), path, out])
+        worker = programs.start(["-c", _WORKER, path, out], ours=True)
         try:
             until(partial(_has_lines, out, wanted))
             if wanted == 30:
                 until(lambda: check_spool(host.stats()).undelivered == 0)
         finally:
             worker.kill()
-            worker.wait()
+            worker.communicate()
     spool = check_spool(host.stats())
     assert (spool.evaluated, spool.pending) == (30, 0)
     assert set(out.read_text().split()) == {f"turn{number}" for number in range(30)}
@@ -114,7 +115,7 @@ def test_a_storm_of_kills_loses_nothing_that_was_committed(tmp_path: Path) -> No
     committed = 0
     for number in range(_ROUNDS):
         programs = [
-            subprocess.Popen([sys.executable, "-c", _STORM, *arguments], stdout=subprocess.PIPE, text=True)
+            programs.start(["-c", _STORM, *arguments], ours=True, live=True)
             for arguments in (
                 ["host", str(path), str(results), str(number)],
                 ["worker", str(path), str(results), ""],
@@ -194,8 +195,7 @@ def test_a_forked_child_opens_the_spool_for_itself(tmp_path: Path) -> None:
     assert monitor.flush(60) == 0
     assert monitor.stats().spool.accepted == 5, monitor.stats()
     """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    done = programs.run(["-c", textwrap.dedent(script)], ours=True, timeout=150)
     assert (done.returncode, done.stderr) == (0, "")
 
 

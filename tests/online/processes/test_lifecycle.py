@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import programs
 from online.helpers import check_law, finish, turn
 from steelyard.online import Monitor, Selection, Suspicion
 from steelyard.testing import MemorySink
@@ -43,13 +44,11 @@ def submit(name):
 def run(script: str, out: Path, *, code: int = 0) -> tuple[list[str], str, float]:
     """Run a script in a new interpreter: the ids it wrote, its stderr, and how long it took."""
     started = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _HEAD + textwrap.dedent(script), str(out)],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
+    command, env = (
+        ["-c", _HEAD + textwrap.dedent(script), str(out)],
+        {**os.environ, "PYTHONWARNINGS": "error"},
     )
+    done = programs.run(command, ours=True, env=env, timeout=50)
     assert done.returncode == code, done.stderr
     lines = out.read_text().splitlines() if out.exists() else []
     return lines, done.stderr, time.monotonic() - started
@@ -280,7 +279,8 @@ assert made()
 
 
 def test_what_the_local_judge_needs_is_loaded_when_a_monitor_that_judges_is_made(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", _LOADED], cwd=tmp_path, check=True, timeout=150)
+    done = programs.run(["-c", _LOADED], ours=True, cwd=tmp_path, timeout=150)
+    assert done.returncode == 0, done.stderr
 
 
 def test_closing_at_once_ends_the_thread() -> None:

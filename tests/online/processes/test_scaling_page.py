@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import programs
 from servers import NatsServer, PostgresServer
 from waiting import until
 
@@ -70,26 +71,19 @@ def placed(example: str, places: Mapping[str, str]) -> str:
 
 def application(example: str, folder: Path, *, does: str = _SUBMITS, **variables: str) -> list[int]:
     """A program that begins as the example; of five turns, how many were stored and how many judged there."""
-    done = subprocess.run(
-        [sys.executable, "-c", example + does],
-        cwd=folder,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=150,
-    )
+    command, env = ["-c", example + does], {**os.environ, **variables}
+    done = programs.run(command, ours=True, cwd=folder, env=env, timeout=150)
     assert done.returncode == 0, done.stderr
     return [int(count) for count in done.stdout.split()]
 
 
 def shell(example: str, folder: Path) -> subprocess.Popen[str]:
     """An example in a shell that has the packages already: `pip` has nothing to do there."""
-    programs = folder / "bin"
-    programs.mkdir()
-    (programs / "pip").write_text("#!/bin/sh\n")
-    (programs / "pip").chmod(0o755)
-    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    tools = folder / "bin"
+    tools.mkdir()
+    (tools / "pip").write_text("#!/bin/sh\n")
+    (tools / "pip").chmod(0o755)
+    path = os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.Popen(
         ["sh", "-e", "-c", example],
         cwd=folder,

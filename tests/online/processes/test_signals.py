@@ -15,6 +15,7 @@ from types import FrameType
 
 import pytest
 
+import programs
 from online.helpers import check_law, turn
 from steelyard.online import Monitor
 from steelyard.testing import MemorySink
@@ -33,13 +34,7 @@ from steelyard.record import Record
 def run(script: str, *, seconds: float = 100) -> tuple[int, str, float]:
     """Run a script in a new interpreter: its exit code, its output, how long it took."""
     started = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-c", _HEAD + textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
+    done = programs.run(["-c", _HEAD + textwrap.dedent(script)], ours=True, timeout=seconds)
     return done.returncode, done.stdout + done.stderr, time.monotonic() - started
 
 

@@ -7,12 +7,12 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import programs
 from online.helpers import FAITHFUL, check_spool, finish, kind_judge, traced, turn
 from servers import NatsServer, free_port
 from sinks.vendor_server import VendorServer
@@ -22,17 +22,11 @@ from steelyard.record import Context, Record
 from steelyard.testing import MemorySink
 from waiting import until
 
-STEELYARD = str(Path(sys.executable).with_name("steelyard"))
 
-
-def worker(folder: Path, *options: str, **variables: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [STEELYARD, "worker", *options],
-        cwd=folder,
-        env={**os.environ, "STEELYARD_SINKS": "jsonl:results.jsonl", **variables},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def worker(folder: Path, *options: str, **variables: str) -> programs.Program:
+    env = {**os.environ, "STEELYARD_SINKS": "jsonl:results.jsonl", **variables}
+    command = [*programs.STEELYARD, "worker", *options]
+    return programs.start(command, ours=True, live=True, cwd=folder, env=env)
 
 
 def test_a_worker_judges_what_is_on_the_broker_and_leaves(nats_server: NatsServer, tmp_path: Path) -> None:
@@ -91,19 +85,11 @@ def test_with_once_a_worker_gives_up_after_a_minute_when_its_broker_is_away(tmp_
         "assert _queue._PATIENCE == 1\n"
         "main()"
     )
-    leaving = subprocess.Popen(
-        [sys.executable, "-c", quicker, "worker", "--once", "--queue", f"nats://127.0.0.1:{free_port()}"],
-        cwd=tmp_path,
-        env={**os.environ, "STEELYARD_SINKS": "jsonl:results.jsonl"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        _, said = leaving.communicate(timeout=150)
-    finally:
-        leaving.kill()
-    assert leaving.returncode == 1, said
-    assert "what is in it waits for the next worker" in said
+    command = ["-c", quicker, "worker", "--once", "--queue", f"nats://127.0.0.1:{free_port()}"]
+    env = {**os.environ, "STEELYARD_SINKS": "jsonl:results.jsonl"}
+    left = programs.run(command, ours=True, cwd=tmp_path, env=env, timeout=150)
+    assert left.returncode == 1, left.stderr
+    assert "what is in it waits for the next worker" in left.stderr
 
 
 @pytest.mark.parametrize(
@@ -162,14 +148,7 @@ def test_a_worker_tells_what_waits_for_a_sink_and_the_queue_command_shows_it(
 
 
 def queue(folder: Path, options: Sequence[str], sinks: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [STEELYARD, "queue", *options],
-        cwd=folder,
-        env={**os.environ, "STEELYARD_SINKS": sinks},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    return queue_command(folder, *options, STEELYARD_SINKS=sinks)
 
 
 def shown(folder: Path, options: tuple[str, str], sinks: str) -> dict[str, str]:
@@ -240,9 +219,9 @@ def test_a_worker_tries_bad_turns_again_with_the_functions_it_is_given(tmp_path:
     assert {trial["name"] for trial in result["diagnosis"]["trials"]} >= {"as it was", "closed book"}
 
 
-def queue_command(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [STEELYARD, "queue", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150)
+def queue_command(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [*programs.STEELYARD, "queue", *options]
+    return programs.run(command, ours=True, cwd=folder, env={**os.environ, **variables}, timeout=150)
 
 
 def test_dead_letters_are_listed_replayed_and_dropped(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import programs
 from online.helpers import FAITHFUL, check_law, kind_judge, turn
 from servers import NatsServer, RabbitServer
 from steelyard.errors import ConfigurationError, SinkError
@@ -60,8 +59,8 @@ def host(url: str, file: Path, max_bytes: int = 1024**2) -> Monitor:
 
 def killed_after(spooled: int, url: str, file: Path, numbers: range) -> None:
     """A host in a process of its own, killed once so many turns are stored, also if the test fails."""
-    command = [sys.executable, "-c", _HOST, url, str(file), str(numbers.start), str(numbers.stop)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = ["-c", _HOST, url, str(file), str(numbers.start), str(numbers.stop)]
+    with programs.start(command, ours=True, live=True) as process:
         try:
             assert process.stdout is not None
             assert any(line == f"{spooled}\n" for line in process.stdout)

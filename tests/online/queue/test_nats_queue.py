@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 
 import pytest
 from nats.js import JetStreamContext
 
+import programs
 from online.helpers import FAITHFUL, check_law, finish, kind_judge, turn
 from online.queue.nats import counted, lease, lease_one, on_server, queue_at, result, selected
 from servers import NatsServer, new_name
@@ -300,8 +299,7 @@ def test_a_forked_child_connects_for_itself(nats_server: NatsServer) -> None:
         time.sleep(0.02)
     assert (monitor.stats().spooled, monitor.stats().spool.accepted) == (2, 5), monitor.stats()
     """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    done = programs.run(["-c", textwrap.dedent(script)], ours=True, timeout=150)
     assert (done.returncode, done.stderr) == (0, "")
 
 

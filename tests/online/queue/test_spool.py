@@ -9,8 +9,6 @@ import os
 import sqlite3
 import stat
 import subprocess
-import sys
-import textwrap
 import time
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import programs
 from online.helpers import Clock, turn
 from online.queue.spools import check, opened, result, spooled
 from steelyard.online import SpoolSettings
@@ -215,8 +214,7 @@ def test_two_processes_never_hold_the_same_turn(tmp_path: Path) -> None:
     path = tmp_path / "spool.db"
     spool = opened(path)
     spool.put([spooled(str(number)) for number in range(300)])
-    command = [sys.executable, "-c", _WORKER, str(path)]
-    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    workers = [programs.start(["-c", _WORKER, str(path)], ours=True) for _ in range(2)]
     taken = [worker.communicate(timeout=150)[0].split() for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0]
     assert len(taken[0] + taken[1]) == len({*taken[0], *taken[1]}) == 300
@@ -260,8 +258,7 @@ def test_a_kill_loses_nothing_and_does_nothing_twice(
     tmp_path: Path, point: str, evaluated: int, undelivered: int
 ) -> None:
     path = tmp_path / "spool.db"
-    script = textwrap.dedent(_CRASH)
-    killed = subprocess.run([sys.executable, "-c", script, point, path], timeout=150, check=False)
+    killed = programs.run(["-c", _CRASH, point, path], ours=True, timeout=150)
     assert killed.returncode == -9
     clock = Clock()
     clock.now = 1e9

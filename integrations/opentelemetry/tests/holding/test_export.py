@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +16,7 @@ from opentelemetry.sdk.trace.export import (
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from otel_holding import ref_of, scores
 
+import programs
 from steelyard import Monitor
 from steelyard.testing import MemorySink
 from steelyard_opentelemetry import EvaluationSpanProcessor, HoldingSpanProcessor
@@ -157,8 +156,7 @@ with provider.get_tracer("app").start_as_current_span("rag") as root:
 
 
 def test_a_script_that_just_ends_exports_its_root_once_and_scored(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", AT_EXIT]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = programs.run(["-c", AT_EXIT], ours=True, cwd=tmp_path)
     assert sorted(done.stdout.strip(";").split(";")) == ["docs None", "rag 1.0"], done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["results.db"]  # closed, with no log beside it
 
@@ -191,6 +189,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_process_that_is_killed_loses_the_roots_that_it_holds_and_no_other() -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False)
+    done = programs.run(["-c", KILLED], ours=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert done.stdout.strip(";").split(";") == ["documents of earlier", "earlier", "documents of later"]
