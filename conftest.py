@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from browsing import Chromium
     from servers import PostgresServer
 
 # Shared machines stall; a slow example is no failure. CI explores the same examples every time.
@@ -57,6 +58,15 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
     server = PostgresServer(tmp_path_factory.mktemp("postgres")).start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    """One browser for all the tests that need any."""
+    from browsing import running
+
+    with running() as browser:
+        yield browser
 
 
 def _collect_and_freeze() -> None:
