@@ -10,12 +10,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 from llama_index.core import MockEmbedding, Settings, VectorStoreIndex, get_response_synthesizer
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
 from llama_index.core.llms import ChatMessage, ChatResponse, LLMMetadata, MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
+from typing_extensions import TypedDict
 
 from golden import apps
 from golden.apps import WEIGHING, ask
@@ -142,6 +144,44 @@ def test_a_follow_up_is_asked_with_its_history_or_noted() -> None:
     assert "takes no history" in case.notes[0]
 
 
+class _Asked(TypedDict):
+    input: str
+    chat_history: list[tuple[str, str]]
+
+
+class _State(TypedDict):
+    messages: list[Any]
+
+
+def _with_history(given: Any) -> str:
+    return " ".join([given["input"], *(f"{role}:{text}" for role, text in given["chat_history"])])
+
+
+def _with_messages(given: Any) -> dict[str, Any]:
+    told = [f"{one['role']}:{one['content']}" for one in given["messages"][:-1]]
+    return {"messages": [*given["messages"], _Message(" ".join([given["messages"][-1]["content"], *told]))]}
+
+
+@pytest.mark.parametrize("form", [(_with_history, _Asked), (_with_messages, _State)])
+def test_a_chain_is_told_what_was_said_before_in_its_own_form(form: tuple[Any, Any]) -> None:
+    history = (Message(role="user", text="Who?"), Message(role="assistant", text="Ada."))
+    golden = GoldenSet(cases=(Case(question="When?", history=history), Case(question="Where?")))
+    chain = RunnableLambda(form[0]).with_types(input_type=form[1])
+    cases = run_golden(golden, chain, metrics=[]).cases
+    assert [case.answer for case in cases] == ["When? user:Who? assistant:Ada.", "Where?"]
+    assert not any("history" in note for case in cases for note in case.notes)
+
+
+def test_what_is_streamed_as_mappings_is_put_together() -> None:
+    def stream(question: str) -> Iterator[dict[str, Any]]:
+        yield {"contexts": ["Ada lit it."]}
+        yield {"answer": "Ada "}
+        yield {"answer": "did."}
+
+    (case,) = ask(stream, "Who lit it?").cases
+    assert (case.answer, case.contexts) == ("Ada did.", ("Ada lit it.",))
+
+
 class _Endpoint(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -176,6 +216,9 @@ def test_an_http_endpoint(endpoint: str) -> None:
     named = app_from(endpoint, options={"answer_field": "data.text", "contexts_field": "data.found"})
     (case,) = ask(named, "Who lit it?").cases
     assert (case.answer, case.contexts) == (apps.LAMPS, (apps.LAMPS,))
+    placed = app_from(endpoint, options={"answer_field": "data.text", "contexts_field": "data.found.0.text"})
+    (case,) = ask(placed, "Who lit it?").cases
+    assert case.contexts == (apps.LAMPS,)
     beyond = app_from(endpoint, options={"answer_field": "data.text", "contexts_field": "data.found.7"})
     (case,) = ask(beyond, "Who lit it?").cases
     assert (case.asked, case.contexts) == ("answered", ())
@@ -205,6 +248,8 @@ class _Document:
         ({"messages": [_Message("Who?"), _Message("Ada.")]}, "Ada.", []),
         ({"result": "Ada.", "source_documents": [_Document()]}, "Ada.", ["Ada lit it."]),
         ({"output": {"text": "Ada."}}, "Ada.", []),
+        ({"answer": _Message("Ada."), "contexts": 7}, "Ada.", []),
+        ({"answer": "Ada.", "contexts": "Ada lit it."}, "Ada.", ["Ada lit it."]),
         (("Ada.", ["Ada lit it.", Context(text="Bees hum.")]), "Ada.", ["Ada lit it.", "Bees hum."]),
         (
             Record(question="q", answer="Ada.", contexts=(Context(text="Ada lit it."),)),

@@ -325,9 +325,12 @@ def test_who_listens_hears_of_every_turn_that_is_not_judged(tmp_path: Path) -> N
 
     full = Monitor(metrics=[], sinks=[], max_queue=1, judge=kind_judge())
     full._run._half_started = True  # so that nothing is taken out
-    full.on_decision(listen)
+    no_more = full.on_decision(listen)
     submit(full)
     kept_out = submit(full)
+    assert heard == {kept_out: "queue_full"}
+    no_more()
+    submit(full)
     assert heard == {kept_out: "queue_full"}
     full.close(0)
 

@@ -105,6 +105,7 @@ def test_a_spool_that_code_names_keeps_what_else_settings_say_of_it(
         ({"STEELYARD_CONCURRENCY": "true"}, "concurrency must be of type int"),
         ({"STEELYARD_CONFIG": "nowhere.toml"}, "which is not there"),
         ({"STEELYARD_JUDGE__MODEL": "x"}, "must be of type str"),
+        ({"STEELYARD_JUDGE": "local", "STEELYARD_JUDGE__MODEL": "x"}, "'judge' is not a table of entries"),
     ],
 )
 def test_mistakes_are_named(environ: dict[str, str], message: str, tmp_path: Path) -> None:

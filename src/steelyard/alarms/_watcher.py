@@ -281,11 +281,9 @@ class AlarmWatcher:
 
     def _with_more(self, alarm: Alarm, event: AlarmEvent) -> AlarmEvent:
         """What others know of a fall: probes of the judge, people who labelled turns."""
-        if event.kind == "silent":
-            return event
         if event.kind == "fell" and self.canaries is not None:
             event = replace(event, canaries=self.canaries())
-        if self.people is not None:
+        if self.people is not None and event.kind != "silent":
             try:
                 event = replace(event, people=self.people(alarm))
             except Exception as error:  # noqa: BLE001 - a fall is told also where labels cannot be read

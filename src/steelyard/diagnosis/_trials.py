@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from steelyard._internal.threads import DaemonExecutor, ThreadHangs
+from steelyard._internal.threads import DaemonExecutor
 from steelyard.diagnosis._facts import Facts, text_key
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder
@@ -144,8 +144,6 @@ class Laboratory:
             return await asyncio.wait_for(awaited(), self.options.timeout)
         except TimeoutError:
             raise ReplayFailed(f"{name} took longer than {self.options.timeout:g} s") from None
-        except ThreadHangs:
-            raise ReplayFailed(f"earlier calls of {name} still hang") from None
         except Exception as error:  # noqa: BLE001 - the application's own code may raise anything
             raise ReplayFailed(f"{name} raised {type(error).__name__}") from None
 

@@ -305,6 +305,8 @@ def _chain(target: Any, name: str) -> App:
     """A LangChain runnable: its input is the question, or a mapping or messages that hold it."""
     try:
         schema = target.get_input_jsonschema()
+        # A type of somebody's own stands beside the schema, which only names it.
+        schema = schema.get("$defs", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)
         keys = schema.get("properties", {}) if schema.get("type") == "object" else {}
     except Exception:  # noqa: BLE001 - a chain of somebody's own; then its input is the question
         keys = {}

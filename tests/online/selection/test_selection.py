@@ -96,6 +96,7 @@ def test_a_rule_of_the_users_that_fails_is_passed_over(caplog: pytest.LogCapture
         (lambda: Rule(force=True, never=True), "both force and never"),
         (lambda: Rule(status="fine"), "status must be one of"),  # type: ignore[arg-type]
         (lambda: Selection(metric_rates={"x": -1}), "metric_rates"),
+        (lambda: Selection(rules=["vip"]), "rules hold 'vip'"),  # type: ignore[list-item]
         (lambda: Suspicion(rate="much"), "Suspicion"),  # type: ignore[arg-type]
     ],
 )

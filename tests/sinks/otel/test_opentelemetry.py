@@ -4,7 +4,7 @@ import gc
 import subprocess
 import sys
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,11 +13,13 @@ from sinks.otel.telemetry import Telemetry
 from steelyard import Monitor, Record, __version__
 from steelyard.errors import JudgeRejected
 from steelyard.judge.middleware import Cache, CircuitBreaker
-from steelyard.metrics import AspectCritique
+from steelyard.metrics import AspectCritique, Faithfulness
+from steelyard.online import Budget, Rule, Selection
 from steelyard.questions import Answer, Question, Request, YesNo
+from steelyard.record import Context
 from steelyard.results.counts import ScoreCounts
 from steelyard.scores import Score
-from steelyard.sinks import observe_monitor
+from steelyard.sinks import observe_alarms, observe_monitor
 from steelyard.testing import MemorySink, ScriptedJudge
 from steelyard_opentelemetry import EvaluationSpanProcessor
 from writing import write
@@ -238,6 +240,49 @@ def test_what_several_monitors_say_is_added_up(telemetry: Telemetry) -> None:
         monitor.close(10)
     decisions = telemetry.points()["steelyard.turns.decisions"]
     assert [(p.attributes["steelyard.decision"], p.value) for p in decisions] == [("accepted", 2)]
+
+
+def test_every_count_of_a_monitor_its_limits_and_its_alarms_are_measured(telemetry: Telemetry) -> None:
+    class Dies(Faithfulness):
+        def missing(self, record: Record) -> Any:
+            if record.tags:
+                raise ValueError
+            return super().missing(record)
+
+    class Alarms:
+        fallen: ClassVar = {("all", "faithfulness"): True, ("all", "relevancy"): False}
+
+    def measured(name: str) -> dict[str, float]:
+        points = telemetry.points()[f"steelyard.{name}"]
+        return {" ".join(filter(None, point.attributes.values())): point.value for point in points}
+
+    limits = (Budget(cost_per_day=2.5, requests_per_hour=900), Budget(cost_per_day=1.0))
+    judge = ScriptedJudge(lambda question, request: YesNo(value=True))
+    monitors = [
+        Monitor(
+            metrics=[Dies()],
+            judge=judge,
+            sinks=[telemetry.sink()],
+            budget=budget,
+            selection=Selection(rules=[Rule(tags=["never"], never=True)]),
+        )
+        for budget in limits
+    ]
+    for monitor in monitors:
+        for tags in ((), ("never",), ("dies",)):
+            contexts = (Context(text="Because."),)
+            monitor.submit(Record(question="Why?", answer="Because.", contexts=contexts, tags=tags))
+        assert monitor.flush(60) == 0
+    alarms = [Alarms(), Alarms()]
+    for one in alarms:
+        observe_alarms(one, meter_provider=telemetry.meters)
+    assert measured("turns.decisions") == {"accepted": 4, "skipped never": 2}
+    outcomes = measured("turns.outcomes")
+    assert (outcomes["evaluated"], outcomes["dead ValueError"]) == (2, 2)
+    assert measured("budget.limit") == {"cost_per_day": 2.5, "requests_per_hour": 900}
+    assert measured("alarm.fallen") == {"all faithfulness": 1, "all relevancy": 0}
+    for monitor in monitors:
+        monitor.close()
 
 
 def test_a_sink_that_cannot_observe_costs_no_monitor(caplog: pytest.LogCaptureFixture) -> None:

@@ -142,14 +142,10 @@ class _Replies:
         connection = sqlite3.connect(
             self._file.path, isolation_level=None, check_same_thread=False, timeout=1.0
         )
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(_TABLE)
-            connection.execute("CREATE INDEX IF NOT EXISTS replies_used ON replies (used)")
-        except sqlite3.Error:
-            connection.close()
-            raise
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute(_TABLE)
+        connection.execute("CREATE INDEX IF NOT EXISTS replies_used ON replies (used)")
         return connection
 
     def _complain(self, error: Exception) -> None:

@@ -81,7 +81,7 @@ class Inbox:
         """Told of each object that was submitted and is not a turn; called where nothing is locked."""
 
     def put(self, turn: Queued) -> None:
-        """Take in a turn. Never waits."""
+        """Take in a turn. Never waits; may raise where it turns out not to be one."""
         waiting = len(self._entries) + 1
         # Or large turns after many small ones would be guessed to be small until the worker looks in.
         if not waiting % _MEASURE_EVERY:
@@ -110,16 +110,13 @@ class Inbox:
 
         Where a list grows though a bound is near, whoever holds the lock weighs more slowly than turns come.
         """
-        return self._measure(turn) and self._bytes + waiting * turn.size > self._max_bytes
+        self._measure(turn)
+        return self._bytes + waiting * turn.size > self._max_bytes
 
-    def _measure(self, turn: Queued) -> bool:
-        """Weigh a turn that is not entered yet; False where it turns out not to be a turn."""
-        try:
-            turn.size = turn.size or size_of(turn.turn)
-        except Exception:  # noqa: BLE001 - said when it is entered
-            return False
+    def _measure(self, turn: Queued) -> None:
+        """Weigh a turn that is not entered yet; raises where it turns out not to be a turn."""
+        turn.size = turn.size or size_of(turn.turn)
         self._large = max(turn.size, self._large)
-        return True
 
     def skip(self, reason: SkipReason) -> None:
         """A turn was seen that is not taken in. Never waits."""

@@ -262,10 +262,7 @@ def _own_size(value: object) -> int:
     for base, measured in _SIZES.items():
         if issubclass(kind, base):
             return measured(value)
-    try:
-        return getsizeof(value)
-    except Exception:  # noqa: BLE001 - an object of the application's may raise anything
-        return _OVERHEAD
+    return getsizeof(value, _OVERHEAD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from aio_pika.exceptions import DeliveryError, PublishError
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.text import error_words
 from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, Stored
 from steelyard.online.queue.broker._amqp_connection import ANSWER, AmqpConnection
 from steelyard.online.queue.broker._broker import (
@@ -179,10 +178,7 @@ class AmqpBroker:
             "Steelyard-Attempts": message.attempts,
         }
         async with self._connection.translated():
-            try:
-                await self._connection.send(message.body, f"{self._name}.dead", headers=headers)
-            except DeliveryError as error:
-                self._warn("dead", "a dead letter could not be stored: %s", error_words(error))
+            await self._connection.send(message.body, f"{self._name}.dead", headers=headers)
             await message.raw.ack()
         self._forget(message)
         self._dead[cause] += 1
