@@ -8,9 +8,10 @@ where Records are built.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -27,6 +28,39 @@ from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn, end_c
 from steelyard_langchain._view import answer_message
 
 _log = SafeLogger("steelyard.langchain")
+
+
+_Event = TypeVar("_Event", bound=Callable[..., None])
+
+
+def _guarded(event: _Event) -> _Event:
+    """An event that raises nothing; if its ids are texts, it is told once more with them parsed.
+
+    LangServe names runs so, and some users do. A check in each event would cost every host.
+    """
+
+    @functools.wraps(event)
+    def guarded(self: CallbackHandler, *given: Any, **about: Any) -> None:
+        try:
+            event(self, *given, **about)
+        except Exception as problem:  # noqa: BLE001 - the host never sees our errors
+            ids = _parsed(about.get("run_id"), about.get("parent_run_id"))
+            if ids is None:
+                self.unreadable(event.__name__, problem)
+            else:
+                guarded(self, *given, **{**about, "run_id": ids[0], "parent_run_id": ids[1]})
+
+    return cast("_Event", guarded)
+
+
+def _parsed(run_id: Any, parent_run_id: Any) -> tuple[UUID, UUID | None] | None:
+    """The ids of an event; None where neither is a text, or one is not an id's."""
+    if not isinstance(run_id, str) and not isinstance(parent_run_id, str):
+        return None
+    try:
+        return UUID(str(run_id)), None if parent_run_id is None else UUID(str(parent_run_id))
+    except ValueError:
+        return None
 
 
 class CallbackHandler(BaseCallbackHandler):
@@ -144,109 +178,98 @@ class CallbackHandler(BaseCallbackHandler):
 
     # -- chains
 
+    @_guarded
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Open a turn at a root; below one, remember whose run this is."""
-        try:
-            if parent_run_id is None:
-                self._turns.begin(run_id, inputs, kwargs)
-                return
-            # The commonest event of all, which is why this is not a call of a method.
-            turn = self._runs.get(parent_run_id.int)
-            if turn is None:
-                self._turns.begin_below(run_id, parent_run_id, inputs, kwargs)
-                return
-            key = run_id.int
-            turn.parents[key] = parent_run_id.int
-            self._runs[key] = turn
-            if turn.closed:
-                self._runs.pop(key, None)
-            else:
-                # What a sequence or a graph gives its steps is what a run before them returned.
-                if kwargs.get("run_type") == "prompt" or (
-                    type(inputs) is dict and not is_step(kwargs.get("tags"))
-                ):
-                    turn.texts.append((time.perf_counter(), inputs, True))
-                if turn.chains is not None:
-                    turn.chains[key] = Chain(key, kwargs.get("name"), inputs)
-        except Exception as problem:  # noqa: BLE001 - the host never sees our errors
-            self._unreadable("on_chain_start", problem, (run_id, parent_run_id), serialized, inputs, **kwargs)
+        if parent_run_id is None:
+            self._turns.begin(run_id, inputs, kwargs)
+            return
+        # The commonest event of all, which is why this is not a call of a method.
+        turn = self._runs.get(parent_run_id.int)
+        if turn is None:
+            self._turns.begin_below(run_id, parent_run_id, inputs, kwargs)
+            return
+        key = run_id.int
+        turn.parents[key] = parent_run_id.int
+        self._runs[key] = turn
+        if turn.closed:
+            self._runs.pop(key, None)
+        else:
+            # What a sequence or a graph gives its steps is what a run before them returned.
+            if kwargs.get("run_type") == "prompt" or (
+                type(inputs) is dict and not is_step(kwargs.get("tags"))
+            ):
+                turn.texts.append((time.perf_counter(), inputs, True))
+            if turn.chains is not None:
+                turn.chains[key] = Chain(key, kwargs.get("name"), inputs)
 
+    @_guarded
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Close the turn at its root; below, keep what may hold documents."""
-        try:
-            key = run_id.int
-            turn = self._runs.get(key)
-            if turn is None:
-                return
-            if turn.key == key:
-                self._turns.end(turn, outputs, None, kwargs.get("inputs"))
-                return
-            # A run without a parent that is not the root stands in a `record` block.
-            if parent_run_id is None:
-                turn.outputs = outputs
-            if type(outputs) is str:  # first, since most are, and each look costs the host
-                turn.texts.append((time.perf_counter(), outputs, False))
-            elif (kept := kept_of(outputs)) is not None:
-                turn.results.append((time.perf_counter(), kept, False))
-            if turn.chains is not None:
-                end_chain(turn, key, outputs, None, kwargs.get("inputs"))
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_chain_end", problem, (run_id, parent_run_id), outputs, **kwargs)
+        key = run_id.int
+        turn = self._runs.get(key)
+        if turn is None:
+            return
+        if turn.key == key:
+            self._turns.end(turn, outputs, None, kwargs.get("inputs"))
+            return
+        # A run without a parent that is not the root stands in a `record` block.
+        if parent_run_id is None:
+            turn.outputs = outputs
+        if type(outputs) is str:  # first, since most are, and each look costs the host
+            turn.texts.append((time.perf_counter(), outputs, False))
+        elif (kept := kept_of(outputs)) is not None:
+            turn.results.append((time.perf_counter(), kept, False))
+        if turn.chains is not None:
+            end_chain(turn, key, outputs, None, kwargs.get("inputs"))
 
+    @_guarded
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Close the turn at its root; below, notice an interrupt."""
-        try:
-            turn = self._runs.get(run_id.int)
-            if turn is None:
-                return
-            if turn.key == run_id.int:
-                self._turns.end(turn, None, error, kwargs.get("inputs"))
-                return
-            # The root's own error tells the rest; an interrupt below it may be caught above.
-            if type(error).__name__ in INTERRUPTS:
-                turn.interrupted = True
-            if turn.chains is not None:
-                end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_chain_error", problem, (run_id, parent_run_id), error, **kwargs)
+        turn = self._runs.get(run_id.int)
+        if turn is None:
+            return
+        if turn.key == run_id.int:
+            self._turns.end(turn, None, error, kwargs.get("inputs"))
+            return
+        # The root's own error tells the rest; an interrupt below it may be caught above.
+        if type(error).__name__ in INTERRUPTS:
+            turn.interrupted = True
+        if turn.chains is not None:
+            end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
 
     # -- retrievers
 
+    @_guarded
     def on_retriever_start(
         self, serialized: Any, query: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Remember the query."""
-        try:
-            turn = self._turns.join(run_id, parent_run_id)
-            if turn is not None:
-                turn.retrievals[run_id.int] = Retrieval(run_id.int, kwargs.get("name"), query)
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable(
-                "on_retriever_start", problem, (run_id, parent_run_id), serialized, query, **kwargs
-            )
+        turn = self._turns.join(run_id, parent_run_id)
+        if turn is not None:
+            turn.retrievals[run_id.int] = Retrieval(run_id.int, kwargs.get("name"), query)
 
+    @_guarded
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep the documents, in their order, whatever the chain does to the list."""
-        try:
-            turn = self._runs.get(run_id.int)
-            if turn is not None:
-                retrieval = turn.retrievals[run_id.int]
-                retrieval.ended = time.perf_counter()
-                # A tuple: the chain goes on with the list, and may sort or shorten it.
-                retrieval.documents = tuple(documents)
-                if turn.loose and turn.key == run_id.int:
-                    self._turns.end_loose(turn, documents)
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_retriever_end", problem, (run_id, None), documents, **kwargs)
+        turn = self._runs.get(run_id.int)
+        if turn is not None:
+            retrieval = turn.retrievals[run_id.int]
+            retrieval.ended = time.perf_counter()
+            # A tuple: the chain goes on with the list, and may sort or shorten it.
+            retrieval.documents = tuple(documents)
+            if turn.loose and turn.key == run_id.int:
+                self._turns.end_loose(turn, documents)
 
     # -- models
 
+    @_guarded
     def on_chat_model_start(
         self,
         serialized: Any,
@@ -257,15 +280,10 @@ class CallbackHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Remember what the model is sent."""
-        try:
-            turn = self._turns.join(run_id, parent_run_id, finds=False)
-            if turn is not None:
-                turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages, serialized)
-                turn.span.ask_of_model(run_id)
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable(
-                "on_chat_model_start", problem, (run_id, parent_run_id), serialized, messages, **kwargs
-            )
+        turn = self._turns.join(run_id, parent_run_id, finds=False)
+        if turn is not None:
+            turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages, serialized)
+            turn.span.ask_of_model(run_id)
 
     def on_llm_start(
         self, serialized: Any, prompts: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
@@ -276,34 +294,31 @@ class CallbackHandler(BaseCallbackHandler):
     def on_llm_new_token(self, token: Any, *args: Any, **kwargs: Any) -> None:
         """Tokens are of no interest: the root's output holds the answer."""
 
+    @_guarded
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep the reply; it tells which prompts the answer came out of."""
-        try:
-            turn = self._runs.get(run_id.int)
-            if turn is not None and (model := turn.models.get(run_id.int)) is not None:
-                model.ended = time.perf_counter()
-                model.reply = response
-                turn.span.ask_of_model(run_id)
-                if turn.loose and turn.key == run_id.int:
-                    self._turns.end_loose(turn, answer_message(response))
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_llm_end", problem, (run_id, None), response, **kwargs)
+        turn = self._runs.get(run_id.int)
+        if turn is not None and (model := turn.models.get(run_id.int)) is not None:
+            model.ended = time.perf_counter()
+            model.reply = response
+            turn.span.ask_of_model(run_id)
+            if turn.loose and turn.key == run_id.int:
+                self._turns.end_loose(turn, answer_message(response))
 
+    @_guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """The run is over, without a reply."""
-        try:
-            turn = self._runs.get(run_id.int)
-            if turn is not None and (model := turn.models.get(run_id.int)) is not None:
-                model.ended = time.perf_counter()
-                # A stream that was left is not a failure of the model.
-                model.failed = not isinstance(error, STOPS)
-                if turn.loose and turn.key == run_id.int:
-                    self._turns.end_loose(turn)
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_llm_error", problem, (run_id, None), error, **kwargs)
+        turn = self._runs.get(run_id.int)
+        if turn is not None and (model := turn.models.get(run_id.int)) is not None:
+            model.ended = time.perf_counter()
+            # A stream that was left is not a failure of the model.
+            model.failed = not isinstance(error, STOPS)
+            if turn.loose and turn.key == run_id.int:
+                self._turns.end_loose(turn)
 
     # -- tools
 
+    @_guarded
     def on_tool_start(
         self,
         serialized: Any,
@@ -315,64 +330,39 @@ class CallbackHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Remember the call."""
-        try:
-            turn = self._turns.join(run_id, parent_run_id)
-            if turn is not None:
-                name = kwargs.get("name") or (serialized or {}).get("name")
-                turn.tools[run_id.int] = Tool(run_id.int, name, inputs if inputs is not None else input_str)
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable(
-                "on_tool_start",
-                problem,
-                (run_id, parent_run_id),
-                serialized,
-                input_str,
-                inputs=inputs,
-                **kwargs,
-            )
+        turn = self._turns.join(run_id, parent_run_id)
+        if turn is not None:
+            name = kwargs.get("name") or (serialized or {}).get("name")
+            turn.tools[run_id.int] = Tool(run_id.int, name, inputs if inputs is not None else input_str)
 
+    @_guarded
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep what the tool returned."""
-        try:
-            turn = self._runs.get(run_id.int)
-            if turn is not None and (tool := turn.tools.get(run_id.int)) is not None:
-                tool.output = output
-                if turn.loose and turn.key == run_id.int:
-                    turn.inputs = tool.inputs
-                    self._turns.end_loose(turn, output)
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_tool_end", problem, (run_id, None), output, **kwargs)
+        turn = self._runs.get(run_id.int)
+        if turn is not None and (tool := turn.tools.get(run_id.int)) is not None:
+            tool.output = output
+            if turn.loose and turn.key == run_id.int:
+                turn.inputs = tool.inputs
+                self._turns.end_loose(turn, output)
 
+    @_guarded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Notice an interrupt that was raised inside a tool."""
-        try:
-            turn = self._runs.get(run_id.int)
-            if turn is not None and type(error).__name__ in INTERRUPTS:
-                turn.interrupted = True
-            if turn is not None and turn.loose and turn.key == run_id.int:
-                self._turns.drop_loose(turn)
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_tool_error", problem, (run_id, None), error, **kwargs)
+        turn = self._runs.get(run_id.int)
+        if turn is not None and type(error).__name__ in INTERRUPTS:
+            turn.interrupted = True
+        if turn is not None and turn.loose and turn.key == run_id.int:
+            self._turns.drop_loose(turn)
 
+    @_guarded
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Forget a retrieval outside of any chain; a chain's own error tells of any other."""
-        try:
-            turn = self._runs.get(run_id.int)
-            if turn is not None and turn.loose and turn.key == run_id.int:
-                self._turns.drop_loose(turn)
-        except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_retriever_error", problem, (run_id, None), error, **kwargs)
+        turn = self._runs.get(run_id.int)
+        if turn is not None and turn.loose and turn.key == run_id.int:
+            self._turns.drop_loose(turn)
 
-    def _unreadable(
-        self, event: str, problem: Exception, ids: tuple[Any, Any], *given: Any, **about: Any
-    ) -> None:
-        """Count an event that could not be read; one whose ids are texts is read again with them parsed.
-
-        LangServe names runs so, and some users do. A check in each event would cost every host.
-        """
-        if (parsed := _parsed(*ids)) is not None:
-            getattr(self, event)(*given, **{**about, "run_id": parsed[0], "parent_run_id": parsed[1]})
-            return
+    def unreadable(self, event: str, problem: Exception) -> None:
+        """Count an event that could not be read."""
         self._turns.count("unreadable_event")
         self._warn_once(
             "unreadable_event",
@@ -380,13 +370,3 @@ class CallbackHandler(BaseCallbackHandler):
             event,
             error_place(problem),  # never its message, which may quote the turn
         )
-
-
-def _parsed(run_id: Any, parent_run_id: Any) -> tuple[UUID, UUID | None] | None:
-    """The ids of an event; None where neither is a text, or one is not an id's."""
-    if not isinstance(run_id, str) and not isinstance(parent_run_id, str):
-        return None
-    try:
-        return UUID(str(run_id)), None if parent_run_id is None else UUID(str(parent_run_id))
-    except ValueError:
-        return None
