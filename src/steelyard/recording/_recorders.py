@@ -36,7 +36,8 @@ def is_switched_on(words: Collection[str], environ: Mapping[str, str] | None = N
 
     A word that means nothing is logged as an error, once: whoever set it believes that turns are recorded.
     """
-    asked = _words((os.environ if environ is None else environ).get(SWITCH, ""))
+    words = (os.environ if environ is None else environ).get(SWITCH, "").split(",")
+    asked = frozenset(word.strip().lower() for word in words)
     for word in asked:
         if word not in KNOWN_WORDS:
             _warn_once(word, _UNKNOWN, SWITCH, word, level=logging.ERROR)
@@ -48,10 +49,6 @@ _UNKNOWN = (
     "langchain for the LangChain handler, both with a comma between them, or 0 for none; "
     "LlamaIndex is recorded by `steelyard run` or `steelyard_llamaindex.instrument()`"
 )
-
-
-def _words(value: str) -> frozenset[str]:
-    return frozenset(word.strip().lower() for word in value.split(","))
 
 
 class BaseInstrumentor(ABC):

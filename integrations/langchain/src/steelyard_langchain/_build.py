@@ -106,12 +106,12 @@ class LangChainDraft(TurnDraft):
 
 
 def _weigh(turn: Turn) -> int:
-    weight = weigh(turn.kept())
-    if weight.has_media:
+    size, has_media = weigh(turn.kept())
+    if has_media:
         for each in (*turn.history, turn):
             each.let_go(without_media)
-        weight = weigh(turn.kept())
-    return weight.size + _PER_RUN * (len(turn.parents) + 1)
+        size, _ = weigh(turn.kept())
+    return size + _PER_RUN * (len(turn.parents) + 1)
 
 
 def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record | None:
@@ -310,12 +310,8 @@ def _is_turn(
     if not sources.looked_up and (view.is_step(answer) or _is_unsaid(steps, sources, answer)):
         return False
     # What was searched before a grader, outside of it, does not make it a turn.
-    return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
-
-
-def _looks_up(view: TurnPart, sources: Sources) -> bool:
-    """Whether the run itself looked something up."""
-    return sources.looked_up and bool(view.retrievals or view.tools)
+    looks_up = sources.looked_up and bool(view.retrievals or view.tools)
+    return is_turn(steps.calls, answer=answer, retrieved=looks_up)
 
 
 def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:

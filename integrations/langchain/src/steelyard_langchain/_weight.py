@@ -7,7 +7,6 @@ against the queue's bound; the bytes of images and other media are let go, since
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 _PLAIN = frozenset((type(None), bool, int, float))
@@ -20,18 +19,10 @@ _MEDIUM = 2_000  # an image is larger; base64 of less is a key or a hash
 _MEDIA = frozenset(("image_url", "image", "input_image", "input_audio", "audio", "video", "file", "media"))
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """What values keep alive."""
+def weigh(values: Iterable[Any]) -> tuple[int, bool]:
+    """Add up the bytes that values keep alive, roughly; and whether an image or another medium is among them.
 
-    size: int
-    """Bytes, roughly: texts by their length, everything else by a constant."""
-    has_media: bool
-    """Whether an image or another medium was among the values."""
-
-
-def weigh(values: Iterable[Any]) -> Weight:
-    """Add up what values keep alive; a value that is reached twice counts once.
+    A value that is reached twice counts once; texts by their length, everything else by a constant.
 
     This runs on the host's thread, a few dozen values for most turns: hence one plain loop.
     """
@@ -53,14 +44,14 @@ def weigh(values: Iterable[Any]) -> Weight:
             continue
         size += _PER_VALUE
         if seen > _MOST_VALUES:  # of so large a value the rest counts as what was looked at
-            return Weight(size * len(waiting) // seen, has_media)
+            return size * len(waiting) // seen, has_media
         if kind is dict:
             waiting += value.values()
         elif kind in _LISTS:
             waiting += value
         else:
             waiting += _parts(value)
-    return Weight(size, has_media)
+    return size, has_media
 
 
 def _parts(value: Any) -> Iterable[Any]:

@@ -31,7 +31,7 @@ _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat
 
 def turn_of(turn: Turn) -> Steps:
     """The turn as steps."""
-    read = _nodes(turn)
+    read = Nodes([text for call in turn.calls for text in texts_of(call.asked)])
     before = _before(turn, read)
     parts, asked = _answered_in_parts(turn, read)
     is_searched = bool(parts) or any(before) or any(span.kind == "retrieve" for span in turn.steps)
@@ -61,10 +61,6 @@ def _steps(turn: Turn, read: Nodes) -> list[Step]:
     steps += (_model(call, _parent(call.step, made, own=True)) for call in turn.calls)
     steps += (_passed(*one) for one in turn.passed)
     return steps
-
-
-def _nodes(turn: Turn) -> Nodes:
-    return Nodes([text for call in turn.calls for text in texts_of(call.asked)])
 
 
 def _before(turn: Turn, read: Nodes) -> list[list[Step]]:
@@ -312,7 +308,9 @@ def _tool(span: Span, parent: Step | None, read: Nodes) -> Step:
 
 
 def _model(call: Call, parent: Step | None) -> Step:
-    reply, arguments = reply_of(call.reply if call.reply is not None else _result(call.step))
+    reply, arguments = reply_of(
+        call.reply if call.reply is not None or call.step.kind != "llm" else call.step.result
+    )
     return Step(
         kind="model",
         name=call.step.name,
@@ -328,10 +326,6 @@ def _model(call: Call, parent: Step | None) -> Step:
         at=call.began,
         ended=call.ended,
     )
-
-
-def _result(span: Span) -> Any:
-    return span.result if span.kind == "llm" else None
 
 
 def _ended(span: Span) -> float | None:

@@ -22,26 +22,18 @@ def asked_above(turn: Turn, question: str) -> str:
 
     It stands in what a model was sent, be it the one that wrote what seems to be the question. It is called a
     question, it holds what seems to be the question, or it is the only such text of its span, and reads as a
-    question or stands above what was looked up.
+    question.
     """
-    around, shown = _around(turn), [*turn.prompts, *_rewritten_from(turn, question)]
-    sent = list(map(plain, shown))
-    for node in (one for one in around if one.parsed is None):
+    sent = list(map(plain, [*turn.prompts, *_rewritten_from(turn, question)]))
+    for node in (one for one in _around(turn) if one.parsed is None):
         # A whole prompt is not what was asked, unless it seems to be just that.
         told = [t for t in _sent_of(asked_on(node), sent) if t == question or plain(t) not in sent]
         held = [text for text in told if question and question in text]
-        only = told if len(told) == 1 and (is_question(told[0]) or _tells_below(node, around, sent)) else []
+        only = told if len(told) == 1 and is_question(told[0]) else []
         texts = [*_sent_of(own_questions(node.span), sent), *sorted(held, key=len, reverse=True), *only]
-        if whole := [text for text in texts if not _goes_on(text, shown)]:
-            return whole[0]
+        if texts:
+            return texts[0]
     return ""
-
-
-def _goes_on(text: str, shown: Iterable[str]) -> bool:
-    """Whether what a model was sent goes on in the line where a text ends: it was cut at some length."""
-    rests = [rest for one in shown for rest in one.split(text)[1:]]
-    goes_on = (rest.partition("\n")[0].lstrip(" ")[:1].isalnum() for rest in rests)
-    return bool(rests) and text[-1].isalnum() and all(goes_on)
 
 
 def _rewritten_from(turn: Turn, question: str) -> Iterator[str]:
@@ -65,12 +57,6 @@ def _sent_of(texts: Iterable[str], sent: Sequence[str]) -> list[str]:
     """The texts that say something and stand in what a model was sent; what was typed may be JSON, too."""
     able = dict.fromkeys(text for text in texts if is_telling(text) or is_question(text))
     return [text for text in able if any(plain(text) in one for one in sent)]
-
-
-def _tells_below(node: Node, around: Sequence[Node], sent: Sequence[str]) -> bool:
-    """Whether a span of the application's own below another one, and beside a turn, tells what was sent."""
-    others = (one for one in node.below() if one.parsed is None and one not in around)
-    return any(_sent_of(own_texts(one.span), sent) for one in others)
 
 
 def asked_on(node: Node) -> list[str]:

@@ -27,7 +27,7 @@ from steelyard_opentelemetry._asked import read_answered
 from steelyard_opentelemetry._build import is_judgeable, is_whole
 from steelyard_opentelemetry._documents import unwrapped
 from steelyard_opentelemetry._evidence import evidence_of, with_own_look_ups
-from steelyard_opentelemetry._joining import replied_to, used_by
+from steelyard_opentelemetry._joining import replied_to
 from steelyard_opentelemetry._payload import loaded, squeezed
 from steelyard_opentelemetry._span import Node, ParsedSpan, Span, grow
 from steelyard_opentelemetry._turn import Turn
@@ -88,7 +88,7 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     pieces: list[Turn] = []
     for turn in tops:
         (whole if is_whole(turn) else pieces).append(turn)
-    whole, pieces = _finished(whole, pieces)
+    whole, pieces = _put_together(whole, pieces)
     if whole:
         return whole, pieces
     if apart := _told_apart(pieces):
@@ -99,25 +99,8 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     return [], pieces
 
 
-def _finished(whole: Sequence[Turn], pieces: Sequence[Turn]) -> tuple[list[Turn], list[Turn]]:
-    """The turns and the pieces, where a turn that came to no answer got it from a later call.
-
-    So an agent that has spent its steps, or fails, leaves the answer to another: who is asked the same, and
-    shown what the first one found.
-    """
-    turns, left = list[Turn](), list(pieces)
-    for turn in whole:
-        last = next((one for one in left if not turn.answer and one.answer and _goes_on(turn, one)), None)
-        if last is None:
-            turns.append(turn)
-        else:
-            left.remove(last)
-            turns.append(Turn.of(last.root, [turn, last]))
-    return _put_together(turns, left)
-
-
 def _put_together(turns: list[Turn], pieces: list[Turn]) -> tuple[list[Turn], list[Turn]]:
-    """The same, where a later call made one answer of what several turns replied to one question."""
+    """The turns and the pieces, where a later call made one answer of what several turns replied."""
     for piece in list(pieces) if len(turns) > 1 else ():
         before = [turn for turn in turns if turn.root.span.end <= piece.root.span.start]
         if parts := replied_to(before, piece):
@@ -145,12 +128,6 @@ def _asks_once_more(call: Turn, earlier: Turn) -> bool:
         return False
     asked, before, said = map(squeezed, (call.question, earlier.question, earlier.answer))
     return bool(before) and (asked == before or (before in asked and said in asked and said != ""))
-
-
-def _goes_on(turn: Turn, later: Turn) -> bool:
-    if later.root.span.start < turn.root.span.end or squeezed(later.question) != squeezed(turn.question):
-        return False
-    return bool(used_by([turn], later))
 
 
 def _turns_of(top: Node) -> list[Turn]:

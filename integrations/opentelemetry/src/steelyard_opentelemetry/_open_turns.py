@@ -181,7 +181,9 @@ class OpenTurns:
 
     def _ripe_of(self, trace_id: str, trace: _Trace, now: float, quiet: float) -> list[Candidates]:
         """What is complete of one trace."""
-        ttl = min(self._quiet, self._ttl) if self._presses(trace.sender) else self._ttl
+        most = self._most_of_sender
+        presses = most is not None and self._held[trace.sender] > most  # so that others would have to wait
+        ttl = min(self._quiet, self._ttl) if presses else self._ttl
         self._give_up(trace, now, ttl)
         if trace.open or now - trace.touched < quiet:
             ready = bool(trace.ended) and now >= trace.look
@@ -203,10 +205,6 @@ class OpenTurns:
         stale = min(span.touched for span in trace.open.values()) + self._ttl
         # At the latest then, since a sender may come to hold too much meanwhile.
         return min(now + self._quiet, stale, trace.look if trace.ended else stale)
-
-    def _presses(self, sender: str) -> bool:
-        """Whether a sender holds so much that others would have to wait for it."""
-        return self._most_of_sender is not None and self._held[sender] > self._most_of_sender
 
     def _waits(self, trace: _Trace, now: float) -> bool:
         """Whether a trace whose spans have all ended may still get what its turn lacks."""

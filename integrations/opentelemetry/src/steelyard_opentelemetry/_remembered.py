@@ -19,22 +19,13 @@ from hashlib import blake2b
 from operator import attrgetter
 
 from steelyard._internal.bounded import BoundedDict
-from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sentence
+from steelyard.recording.provenance import ModelCall, notes_on_predecessors
 from steelyard_opentelemetry._documents import documents_in
 from steelyard_opentelemetry._evidence import FoundPassages
 from steelyard_opentelemetry._payload import squeezed
 from steelyard_opentelemetry._span import Node, ParsedSpan, Span
 from steelyard_opentelemetry._turn import Turn
 
-_REWRITTEN = sentence("question_rewritten_only")
-_WRITTEN = (
-    f"{_REWRITTEN}; a model wrote it earlier in the same trace: a span around both with the user's question, "
-    "or steelyard.question, keeps it"
-)
-_SHOWN = (
-    "the model was shown what a model replied earlier in the same trace, and no span that says its question "
-    "holds them together; one around all of them does"
-)
 _MOST_PLACES = 128
 _MOST_CALLS = 24
 _MOST_SAID = 20_000
@@ -102,12 +93,10 @@ class EarlierCalls:
             found=found.texts,
             in_conversation=turn.in_conversation,
         )
-        if not told:
-            # Of what stands in another trace only the question is looked for.
-            told = notes_on_predecessors(
-                turn.question, turn.calls, self.of_service(turn), found=(), in_conversation=True
-            )
-        return [_WRITTEN if note.startswith(_REWRITTEN) else _SHOWN for note in told]
+        # Of what stands in another trace only the question is looked for.
+        return told or notes_on_predecessors(
+            turn.question, turn.calls, self.of_service(turn), found=(), in_conversation=True
+        )
 
 
 def _latest(known: Sequence[_Said], until: int) -> list[_Said]:

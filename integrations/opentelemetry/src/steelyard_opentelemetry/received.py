@@ -115,7 +115,9 @@ class ReceivedSpans:
                 export.spans += 1
                 # As JSON can hold it: its fields in their order, and its events.
                 events = [(event.name, event.attributes) for event in item.events]
-                told = [*_values(_with_session(item, session)), events]
+                if session:
+                    item = replace(item, attributes={**item.attributes, REQUEST_SESSION: session})
+                told = [*_values(item), events]
                 parts.setdefault(item.trace_id, []).append(told)
         for trace_id, found in parts.items():
             text = json.dumps({signal: found}, separators=(",", ":"), ensure_ascii=False)
@@ -235,10 +237,6 @@ def _items(body: bytes, signal: Signal, *, is_json: bool) -> Iterator[Span | Con
             f"the body is not an export request for {signal}: {_LISTS[signal]!r} is not a list"
         )
     return spans_in(data) if signal == "traces" else logs_in(data)
-
-
-def _with_session(span: Span, session: str) -> Span:
-    return replace(span, attributes={**span.attributes, REQUEST_SESSION: session}) if session else span
 
 
 def _unpacked(packed: list[Any]) -> Span:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -70,7 +71,14 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
         doubtful: Whether the question was cut out of a prompt; what the rest of a template was filled in
             with is then a guess too.
     """
-    trace = _Trace(turn, sources, answer, question)
+    trace = partial(
+        trace_provenance,
+        calls=turn.calls,
+        answer=answer,
+        question=question,
+        queries=sources.queries,
+        source=sources.look_ups.source,
+    )
     origin = trace(sources.documents)
     prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
     records, words = printed(turn, sources)
@@ -88,7 +96,7 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
     nothing = trace(())
     if parts := asked_one_by_one(turn.calls, nothing.calls, question):
         return _guessed(replace(nothing, retrieved=unique(sources.found)), dict.fromkeys(parts))
-    if (brought := _brought(trace)) is not None:
+    if (brought := _brought(turn, sources, trace)) is not None:
         return brought
     if sources.looked_up:
         return replace(nothing, notes=(*nothing.notes, *notes))
@@ -184,30 +192,9 @@ def _may_be_passages(
     return list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _Trace:
-    """Traces candidates through the calls of one turn."""
-
-    turn: Turn
-    sources: Sources
-    answer: str
-    question: str
-
-    def __call__(self, candidates: Iterable[Context]) -> Origin:
-        return trace_provenance(
-            candidates,
-            self.turn.calls,
-            answer=self.answer,
-            question=self.question,
-            queries=self.sources.queries,
-            source=self.sources.look_ups.source,
-        )
-
-
-def _brought(trace: _Trace) -> Origin | None:
+def _brought(turn: Turn, sources: Sources, trace: Callable[[Iterable[Context]], Origin]) -> Origin | None:
     """What was looked up or made, if no prompt shows any of it; None if there is none."""
-    sources = trace.sources
-    is_prompt_seen = any(call.prompts for call in trace.turn.calls)
+    is_prompt_seen = any(call.prompts for call in turn.calls)
     if sources.reranked and not is_prompt_seen:
         every = unique(sources.found)
         more = every if len(every) > len(sources.reranked) else ()

@@ -70,7 +70,9 @@ def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
         if step.kind == "retrieval" and step in turn.retrievals:
             query = text_of(step.given) if isinstance(step.given, str) else None
             _add(made, step, list(step.contexts or ()), query)
-        elif step.kind == "tool" and not (_serves_another(turn, step) or _is_hand_over(step)):
+        elif step.kind == "tool" and not (
+            _serves_another(turn, step) or step.hands_over or _hands_over(step.name)
+        ):
             _add_tool(made, turn, step, tool_contexts)
     _add_told(made, turn, tool_contexts)
     made.found = _without_joined(made)
@@ -84,10 +86,6 @@ def _serves_another(turn: Turn, tool: Step) -> bool:
         above.kind == "retrieval" or (above.kind == "tool" and not turn.inside(above, "model"))
         for above in tool.above()
     )
-
-
-def _is_hand_over(tool: Step) -> bool:
-    return tool.hands_over or _hands_over(tool.name)
 
 
 def _hands_over(tool: str) -> bool:
@@ -153,15 +151,11 @@ def _of_tool(turn: Turn, step: Step) -> list[Context]:
     documents = documents or documents_in(result)
     if documents:
         return documents
-    found = list(_parts_of_object(result) if message is None else _parts_shown(message))
+    # Code reads the fields of an object that a tool returned to it.
+    found = list(_parts_shown(message) if message is not None else parts_of(state_of(result) or result))
     # What a model inside replied is its own; what that model was shown counts by its prompt.
     asked = list(_calls_inside(turn, step))
     return [one for one in found if not is_written(one.text, asked)] if asked else found
-
-
-def _parts_of_object(returned: Any) -> Iterable[Context]:
-    """The parts of what a tool returned to code, which reads the fields of an object."""
-    return parts_of(state_of(returned) or returned)
 
 
 def _parts_shown(message: Message) -> Iterable[Context]:
@@ -291,17 +285,13 @@ def _add_told(made: LookUps, turn: Turn, named: Collection[str]) -> None:
 
 def _told_unseen(turn: Turn, named: Collection[str]) -> Iterator[Message]:
     """What was told after the user's last words of tools that count and that nobody saw run."""
-    ran = [step for step in turn.steps if step.kind == "tool" and _has_ended(step)]
+    ran = [step for step in turn.steps if step.kind == "tool" and (step.failed or step.returned is not None)]
     # A message without a name may tell of any that failed.
     names = {step.name for step in ran} | {"" for step in ran if step.failed}
     shown = [text_of(step.returned) for step in ran]
     told = (message for step in turn.models for message in since_last_asked(step.messages))
     left = (one for one in told if one.tool not in names and _is_told(one, named))
     return (one for one in left if not _is_in(one.text, shown))
-
-
-def _has_ended(tool: Step) -> bool:
-    return tool.failed or tool.returned is not None
 
 
 def _is_in(text: str, returned: Sequence[str]) -> bool:

@@ -186,12 +186,12 @@ def _seen(context: Context, sighting: PassageMatch, asked: str) -> Context:
 
 
 _WRITTEN = (
-    f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run of the same task or thread, "
-    "or in one around this: `with record(...):` around both keeps the user's"
+    f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run, or in one around this: "
+    "`with record(...):` or a span with the question around both keeps the user's"
 )
 _SHOWN = (
-    "this run was shown what a model replied in an earlier run of the same task or thread, and no run holds "
-    "them together; `with record(...):` around all of them does"
+    "this run was shown what a model replied in an earlier run, and nothing holds them together; "
+    "`with record(...):` or a span with the question around all of them does"
 )
 
 _LABEL_WORDS = 3  # as in "Follow Up Input: ..."
@@ -246,15 +246,11 @@ def _wrote(call: ModelCall, asked: str) -> bool:
 def _is_shown(earlier: Sequence[ModelCall], prompt: str, *, known: Sequence[str]) -> bool:
     """Whether a prompt holds what was replied before, at a place that nothing known accounts for."""
     shown = plain(prompt)
-    said = [(call, line) for call in earlier for line in call.lines if _is_telling(line) and line in shown]
+    lines = ((call, line) for call in earlier for line in call.lines if word_count(line) >= _FEWEST_WORDS)
+    said = [(call, line) for call, line in lines if line in shown]
     told = plain("\n".join(known)) if said else ""
     # What an earlier call was sent is looked at last, since it is long.
     return any(line not in told and line not in plain("\n".join(call.prompts)) for call, line in said)
-
-
-def _is_telling(line: str) -> bool:
-    """Whether a line is too long to stand somewhere by chance."""
-    return word_count(line) >= _FEWEST_WORDS
 
 
 _GRADING = re.compile(

@@ -105,7 +105,7 @@ def unescaped(text: str) -> str:
         text = _without_escapes(text)
     # Until nothing changes, but not for ever: each level is one more escaping around the text.
     for _ in range(_ENTITY_LEVELS):
-        if "&" not in text or (plainer := _ENTITY.sub(_entity, text)) == text:
+        if "&" not in text or (plainer := _ENTITY.sub(lambda match: html.unescape(match[0]), text)) == text:
             break
         text = plainer
     return _SURROGATE.sub(_paired, text) if _has_surrogates(text) else text
@@ -174,10 +174,6 @@ def _character(escape: str) -> str:
         return _NAMED.get(body, " ")
     code = int(body[1:], 16)
     return chr(code) if code <= 0x10FFFF else "\N{REPLACEMENT CHARACTER}"
-
-
-def _entity(match: re.Match[str]) -> str:
-    return html.unescape(match[0])
 
 
 def _compatible(text: str) -> str:

@@ -50,7 +50,11 @@ def asked_in(value: Any, depth: int = _DEPTH) -> str:
     if depth <= 0:
         return ""
     state = state_of(value)
-    if messages := messages_in(value) if state is None or _may_be_message(state) else ():
+    if (
+        messages := messages_in(value)
+        if state is None or not state.keys().isdisjoint(("role", "type"))
+        else ()
+    ):
         return next((text.strip() for text in reversed(spoken(messages))), "")
     if state is not None:
         return _in_state(state, depth)
@@ -63,10 +67,6 @@ def asked_in(value: Any, depth: int = _DEPTH) -> str:
 def is_question(text: str) -> bool:
     """Whether a text ends with a question mark, of any script, be it in quotes or in bold."""
     return text.rstrip(' "*\n').endswith(_MARKS)
-
-
-def _may_be_message(state: Mapping[Any, Any]) -> bool:
-    return "role" in state or "type" in state
 
 
 def _in_state(state: Mapping[Any, Any], depth: int) -> str:
