@@ -36,8 +36,8 @@ def is_switched_on(words: Collection[str], environ: Mapping[str, str] | None = N
 
     A word that means nothing is logged as an error, once: whoever set it believes that turns are recorded.
     """
-    words = (os.environ if environ is None else environ).get(SWITCH, "").split(",")
-    asked = frozenset(word.strip().lower() for word in words)
+    told = (os.environ if environ is None else environ).get(SWITCH, "").split(",")
+    asked = frozenset(word.strip().lower() for word in told)
     for word in asked:
         if word not in KNOWN_WORDS:
             _warn_once(word, _UNKNOWN, SWITCH, word, level=logging.ERROR)

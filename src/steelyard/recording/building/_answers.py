@@ -93,10 +93,10 @@ def _hang_together(
     """Whether each text that models said has to do with the one that was said last.
 
     What code put between two calls came of the first one: the rows of a query. What was written about an
-    earlier draft, which the same instructions asked for, led to the last one.
+    earlier draft led to the last one.
     """
     maker = made[last][-1]
-    said = {last, *(one.reply for one in calls if one.reply.strip() not in texts and _asks_alike(one, maker))}
+    said = {last, *(one.reply for one in calls if is_telling(one.reply) and one.reply.strip() not in texts)}
     between = [text for text in texts if text not in made and _is_shown(text, maker)]
 
     def hangs(text: str, by: ModelCall) -> bool:
@@ -105,12 +105,6 @@ def _hang_together(
 
     # What that call alone said beside it is another field of a form.
     return all(any(hangs(text, by) for by in made[text]) for text in made if text != last)
-
-
-def _asks_alike(one: ModelCall, other: ModelCall) -> bool:
-    """Whether two calls were sent the same first line of instructions, and the first answered."""
-    heads = {call.prompts[0].lstrip().split("\n", 1)[0] if call.prompts else "" for call in (one, other)}
-    return len(heads) == 1 and is_telling(heads.pop()) and is_telling(one.reply)
 
 
 def _said(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, list[ModelCall]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from steelyard.record import Context, ContextsSource, text_of
 from steelyard.recording.building._beside import (
@@ -41,11 +40,9 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import (
     earlier_messages,
-    has_documents,
     is_question,
     passages_of,
     since_last_asked,
-    strings_in,
 )
 from steelyard.recording.reading._passages import unique
 
@@ -228,15 +225,10 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     if not answer:
         # What stands beside documents may be an answer that cannot be read.
         is_list = isinstance(turn.returned, list)
-        return is_list or (_holds(turn.returned, texts) and not _is_shown(texts, turn))
+        return is_list or not _is_shown(texts, turn)
     if not texts or _is_replied(answer, turn) or _is_shown(texts, turn):
         return False
     return any(one.seen >= MOSTLY for one in find_passages([answer], texts))
-
-
-def _holds(returned: Any, texts: Collection[str]) -> bool:
-    """Whether a value has documents, or rows with one of these texts."""
-    return has_documents(returned) or not {text for _, text in strings_in(returned)}.isdisjoint(texts)
 
 
 def _is_query(answer: str, turn: Turn) -> bool:

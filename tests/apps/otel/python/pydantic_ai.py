@@ -15,7 +15,6 @@ from apps.otel.shapes import (
     Trace,
     Turn,
     compact,
-    joined,
     shape,
 )
 
@@ -191,26 +190,6 @@ def marvin_task_told_to_try_again() -> Trace:
     """The same in Marvin, which puts a task around what the user asked."""
     task = f"<task>\n  <id>1</id>\n  <instructions>\n    {QUESTION}\n  </instructions>\n</task>"
     return _corrected(task)
-
-
-@shape(Turn())
-def pydantic_ai_agent_that_leaves_the_answer_to_another() -> Trace:
-    """The first agent has spent its calls of tools; a second one is shown what it found, and answers."""
-    asked = _said("user", _text(QUESTION))
-    told = _said("user", _text(f"Retrieved documentation:\n\n{joined()}\n\nQuestion: {QUESTION}"))
-    call = _said("assistant", _CALL)
-    final = _said("assistant", _text(ANSWER))
-    trace = Trace(_SCOPE)
-    with trace.span("ask", {"question": QUESTION}, scope="logfire"):
-        root = {"gen_ai.operation.name": "invoke_agent", "pydantic_ai.all_messages": compact([asked, call])}
-        with trace.span("invoke_agent searcher", {**root, "agent_name": "searcher"}):
-            _chat(trace, [asked], call)
-            tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "retrieve"}
-            trace.leaf("execute_tool retrieve", {**tool, "gen_ai.tool.call.result": compact(list(PASSAGES))})
-        root = {**root, "pydantic_ai.all_messages": compact([told, final]), "final_result": ANSWER}
-        with trace.span("invoke_agent writer", {**root, "agent_name": "writer"}):
-            _chat(trace, [told], final)
-    return trace
 
 
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
