@@ -310,8 +310,12 @@ def _is_turn(
     if not sources.looked_up and (view.is_step(answer) or _is_unsaid(steps, sources, answer)):
         return False
     # What was searched before a grader, outside of it, does not make it a turn.
-    looks_up = sources.looked_up and bool(view.retrievals or view.tools)
-    return is_turn(steps.calls, answer=answer, retrieved=looks_up)
+    return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
+
+
+def _looks_up(view: TurnPart, sources: Sources) -> bool:
+    """Whether the run itself looked something up."""
+    return sources.looked_up and bool(view.retrievals or view.tools)
 
 
 def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:

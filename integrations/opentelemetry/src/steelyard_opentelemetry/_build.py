@@ -268,15 +268,18 @@ def is_whole(turn: Turn) -> bool:
     models = bool(turn.seen("llm"))
     found = evidence_of(turn)
     if not turn.retrieves and not turn.agentic:
-        # Passages that came into it, shown or not, and that nobody had to guess.
-        is_known = (found.contexts or found.origin.retrieved) and not found.is_guessed
-        return bool(turn.answer and (is_known or turn.found_nothing or turn.asks_engine))
+        return bool(turn.answer) and (_is_known(found) or turn.found_nothing or turn.asks_engine)
     if _formats(turn, found):
         return False
     if turn.answer or failure(turn):
         return True
     # A call below which only its tools ran is a step: the call that answers stands beside it.
     return turn.root.parsed is not None and turn.root.parsed.kind != "llm" and models
+
+
+def _is_known(found: FoundPassages) -> bool:
+    """Whether passages came into a turn, shown or not, that nobody had to guess."""
+    return bool(found.contexts or found.origin.retrieved) and not found.is_guessed
 
 
 def _formats(turn: Turn, found: FoundPassages) -> bool:

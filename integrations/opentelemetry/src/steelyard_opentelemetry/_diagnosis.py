@@ -178,8 +178,11 @@ def _switch(turn: Turn, found: FoundPassages) -> str | None:
     told = next((switch for _, (dialect, switch) in hidden if dialect == "openinference"), None)
     if told:
         return told
-    is_partly_there = found.contexts or found.silent or (turn.answer and turn.prompts)
-    return None if is_partly_there else hidden[0][1][1]
+    return None if _is_partly_there(turn, found) else hidden[0][1][1]
+
+
+def _is_partly_there(turn: Turn, found: FoundPassages) -> bool:
+    return bool(found.contexts or found.silent or (turn.answer and turn.prompts))
 
 
 def _lacks(turn: Turn, found: FoundPassages) -> bool:

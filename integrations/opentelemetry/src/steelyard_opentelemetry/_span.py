@@ -169,12 +169,16 @@ def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:
         failed=status.status_code.name == "ERROR",
         error=status.description or "",
         attributes={**content, **attributes} if content else attributes,
-        events=tuple(Event(name=one.name, attributes=one.attributes or {}) for one in span.events),
+        events=tuple(map(_event, span.events)),
         links=tuple(_ids(link.context) for link in span.links or ()),
         limit=_limit_of(span),
         dropped=span.dropped_attributes + span.dropped_events,
         sampled=bool(context.trace_flags & 1),
     )
+
+
+def _event(event: Any) -> Event:
+    return Event(name=event.name, attributes=event.attributes or {})
 
 
 def _ids(context: Any) -> tuple[str, str]:

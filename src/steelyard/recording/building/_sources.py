@@ -348,9 +348,8 @@ def printed(turn: Turn, sources: Sources) -> tuple[list[Text], list[Text]]:
             text = str(value)
             if len(text) <= _LONGEST_PRINTED and (is_telling(text) or is_printed(text)):
                 found.setdefault(text, Text(str(name), text, passed.at, passed.is_given))
-                are_words = isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
-                words.update([text] if are_words else ())
-    whole = [one for text, one in found.items() if not any(text in other != text for other in found)]
+                words.update([text] if _are_words(value) else ())
+    whole = _not_within(found)
     return [one for one in whole if one.text not in words], [one for one in whole if one.text in words]
 
 
@@ -365,6 +364,14 @@ def beside(value: Any, texts: Collection[str]) -> Iterator[str]:
     leaves = [leaf for leaf in leaves_in(value) if leaf.row]
     rows = {leaf.row for leaf in leaves if leaf.text.strip() in texts}
     yield from (leaf.text for leaf in leaves if leaf.row in rows)
+
+
+def _not_within(found: Mapping[str, Text]) -> list[Text]:
+    return [one for text, one in found.items() if not any(text in other != text for other in found)]
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
 
 
 def _is_record(value: Any, titles: set[str]) -> bool:

@@ -226,7 +226,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     >>> [one.text for one in parts_of(boots)][1]
     '{"for": "long walks in the rain", "sizes": [42, 44]}'
     """
-    if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
+    if _is_only_text(value):
         return parts_of(value[0])
     is_said = isinstance(value, str)
     whole = text or _written(value)
@@ -256,6 +256,10 @@ def _has_nothing(value: Any, whole: str) -> bool:
 
 def _written(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(to_json_value(value), ensure_ascii=False)
+
+
+def _is_only_text(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str)
 
 
 def _entries(value: Any) -> list[Context]:
