@@ -11,7 +11,7 @@ from steelyard.recording.provenance import json_strings, plain
 from steelyard.recording.reading import is_question, strings_in
 from steelyard_opentelemetry._payload import loaded
 from steelyard_opentelemetry._span import Node, ParsedSpan
-from steelyard_opentelemetry.dialects import own_questions, own_texts
+from steelyard_opentelemetry.dialects import own_answers, own_questions, own_texts
 
 if TYPE_CHECKING:
     from steelyard_opentelemetry._turn import Turn
@@ -72,38 +72,48 @@ def asked_on(node: Node) -> list[str]:
 def read_answered(tree: Node) -> None:
     """Read the outermost spans of the application's own that tell what was asked and what a model replied.
 
-    One text of such a span stands in what a model below it was sent, and another is a model's reply there.
+    One text of such a span stands in what a model below it was sent, and another is a model's reply there. No
+    later call is asked the same: it would go on from a step.
     """
-    waiting = [tree]
+    calls = [node for node in tree.below() if node.parsed is not None and node.parsed.kind == "llm"]
+    waiting = [tree] if calls else []
     while waiting:
         node = waiting.pop()
         if node.parsed is None:
-            node.parsed = _answered(node)
+            node.parsed = _answered(node, calls)
             waiting.extend(node.children if node.parsed is None else ())
 
 
-def _answered(node: Node) -> ParsedSpan | None:
-    texts = asked_on(node)
-    calls = [one.parsed for one in node.below() if one.parsed and one.parsed.kind == "llm"] if texts else []
-    said = {plain(part): at for at, one in enumerate(calls) for part in json_strings(one.answer)}
+def _answered(node: Node, calls: Sequence[Node]) -> ParsedSpan | None:
+    texts, below = asked_on(node), {id(one) for one in node.below()}
+    inner = [one.parsed for one in calls if one.parsed and id(one) in below]
+    said = {plain(part): at for at, one in enumerate(inner) for part in json_strings(one.answer)}
     answers = [text for text in texts if plain(text) in said and is_telling(text)]
     if not answers:
         return None
-    answer = max(answers, key=lambda text: said[plain(text)])
-    asked = _asked_beside(answers, node, [plain(text) for one in calls for text in one.texts])
+    named = set(own_answers(node.span))
+    answer = max(answers, key=lambda text: (text in named, said[plain(text)]))
+    asked = _asked_beside(node, [plain(text) for one in inner for text in one.texts], calls)
+    if not asked or any(_asks(one, asked) for one in calls if one.span.start >= node.span.end):
+        return None
     given = (asked, answer)
-    chain = ParsedSpan(dialect="generic", kind="chain", question=asked, answer=answer, passing=given)
-    return chain if asked else None
+    return ParsedSpan(dialect="generic", kind="chain", question=asked, answer=answer, passing=given)
 
 
-def _asked_beside(answers: Sequence[str], node: Node, sent: Sequence[str]) -> str:
-    """What a span tells that models were sent: what it calls a question, else the only text or question."""
+def _asked_beside(node: Node, sent: Sequence[str], calls: Sequence[Node]) -> str:
+    """What a span tells that models were sent and none said: what it calls a question, else the only one."""
+    replies = (one.parsed.answer for one in calls if one.parsed)
+    said = {plain(part) for reply in replies for part in json_strings(reply)}
     named, told = (
-        [text for text in _sent_of(every, sent) if text not in answers]
+        [text for text in _sent_of(every, sent) if plain(text) not in said]
         for every in (own_questions(node.span), asked_on(node))
     )
     asked = named[:1] or (told if len(told) == 1 else list(filter(is_question, told)))
     return asked[0] if len(asked) == 1 else ""
+
+
+def _asks(call: Node, asked: str) -> bool:
+    return call.parsed is not None and any(plain(asked) in plain(text) for text in call.parsed.texts[-1:])
 
 
 _ABOUT = re.compile(

@@ -83,6 +83,8 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     if not tops:
         return [], [Turn.below(tree)]
     if len(tops) <= _MOST_STEPS:
+        for turn in tops:
+            turn.tree = tree
         tops = [with_own_look_ups(turn, tree) for turn in _asked_once(tops)]
     whole: list[Turn] = []
     pieces: list[Turn] = []

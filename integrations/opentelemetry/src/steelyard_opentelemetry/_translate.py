@@ -17,6 +17,7 @@ from steelyard.recording.building import (
     revised,
     said_by_command,
     said_last,
+    shared_end,
 )
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, json_strings, plain
@@ -216,7 +217,8 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     inputs = map(_input, _outermost(turn), repeat(_words(turn)))
     if outermost := list(filter(None, chain(inputs, map(_sent_by, turn.wrappers)))):
         return _unwritten(outermost, turn), False
-    sent, filled = _sent(steps), _filled_in(steps)
+    prompts = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
+    sent, filled = _sent(steps), next(prompts, None)
     spoken_last = asked_in(sent)
     is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
     if query := looked_up(steps):
@@ -371,11 +373,6 @@ def _is_sent(query: str, steps: Steps) -> bool:
     return not prompts or any(plain(query) in text for text in prompts)
 
 
-def _filled_in(steps: Steps) -> Any:
-    filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
-    return next(filled, None)
-
-
 def _said_once(turn: Turn, steps: Steps) -> str | None:
     """What a model's span tells in place of a prompt, else what was said to the first and a later one."""
     return next((one.question for _, one in turn.llms if turn.repeats(one)), None) or _sent_again(steps)
@@ -397,4 +394,6 @@ def _sent(steps: Steps) -> Any:
         return None
     if not any(one.role == "user" for one in first.messages):
         return None  # a prompt of which nobody tells who said what
-    return [{"role": one.role, "content": one.words} for one in first.messages if one.role != "tool"]
+    sent = [{"role": one.role, "content": one.words} for one in first.messages if one.role != "tool"]
+    sent[-1]["content"] = shared_end(sent[-1]["content"], first, steps)
+    return sent

@@ -14,6 +14,7 @@ from steelyard.recording.building._asked import Asked as Asked
 from steelyard.recording.building._asked import asked_of as asked_of
 from steelyard.recording.building._asked import asks_of_reply as asks_of_reply
 from steelyard.recording.building._asked import is_conversation as is_conversation
+from steelyard.recording.building._asked import shared_end as shared_end
 from steelyard.recording.building._asked import without_template as without_template
 from steelyard.recording.building._decide import decide as decide
 from steelyard.recording.building._decide import guess as guess

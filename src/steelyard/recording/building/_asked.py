@@ -313,6 +313,24 @@ def is_conversation(turn: Turn, writers: Sequence[Step]) -> bool:
     return any(message.role == "assistant" for step in writers for message in step.messages)
 
 
+def shared_end(text: str, model: Step, turn: Turn) -> str:
+    """The end of what a model was sent, from a line or a label on, that other prompts hold; all if none does.
+
+    The words before it are the template's: "Rewrite the user's message: ...".
+    """
+    calls = (one.call for one in turn.models if one is not model and not one.is_within("tool"))
+    others = [plain(prompt) for call in calls if call for prompt in call.prompts]
+    lines = text.split("\n")[-_MOST_LINES:]
+    ends = (part for at in range(len(lines)) for part in _from_line("\n".join(lines[at:])))
+    able = (end for end in ends if is_telling(end) or is_question(end))
+    return next((end for end in able if any(plain(end) in one for one in others)), text)
+
+
+def _from_line(text: str) -> tuple[str, str]:
+    """A text, and what stands behind a label that it begins with."""
+    return text.strip(), text.partition(": ")[2].strip()
+
+
 def asks_of_reply(asked: Asked, turn: Turn) -> bool:
     """Whether the question that was cut out of a prompt is what a model replied before: a critique."""
     said = (reply for call in turn.earlier for reply in call.replies if is_telling(reply))

@@ -157,6 +157,13 @@ def own_questions(span: Span) -> list[str]:
     return [text for value in values for text in (value.strip(), question_in(value)) if text]
 
 
+def own_answers(span: Span) -> list[str]:
+    """What an application wrote as an answer on a span, under a usual name of its own or within an object."""
+    objects = (value for value in map(_loaded, span.attributes.values()) if isinstance(value, Mapping))
+    named = (told.get(name) for told in (_by_name(span), *objects) for name in _ANSWERS)
+    return [text.strip() for text in named if isinstance(text, str)]
+
+
 def own_texts(span: Span, *, anywhere: bool = False) -> dict[str, str]:
     """The texts that an application wrote on a span of its own, each with the name of its attribute.
 
