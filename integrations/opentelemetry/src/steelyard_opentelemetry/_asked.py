@@ -87,23 +87,27 @@ def read_answered(tree: Node) -> None:
 def _answered(node: Node, calls: Sequence[Node]) -> ParsedSpan | None:
     texts, below = asked_on(node), {id(one) for one in node.below()}
     inner = [one.parsed for one in calls if one.parsed and id(one) in below]
-    said = {plain(part): at for at, one in enumerate(inner) for part in json_strings(one.answer)}
+    said = _said([one.answer for one in inner])
     answers = [text for text in texts if plain(text) in said and is_telling(text)]
     if not answers:
         return None
     named = set(own_answers(node.span))
     answer = max(answers, key=lambda text: (text in named, said[plain(text)]))
     asked = _asked_beside(node, [plain(text) for one in inner for text in one.texts], calls)
-    if not asked or any(_asks(one, asked) for one in calls if one.span.start >= node.span.end):
+    if not asked or _asks_on(calls, node, asked):
         return None
     given = (asked, answer)
     return ParsedSpan(dialect="generic", kind="chain", question=asked, answer=answer, passing=given)
 
 
+def _said(replies: Iterable[str]) -> dict[str, int]:
+    """The texts of some replies, each with the place of the last that has it."""
+    return {plain(part): at for at, reply in enumerate(replies) for part in json_strings(reply)}
+
+
 def _asked_beside(node: Node, sent: Sequence[str], calls: Sequence[Node]) -> str:
     """What a span tells that models were sent and none said: what it calls a question, else the only one."""
-    replies = (one.parsed.answer for one in calls if one.parsed)
-    said = {plain(part) for reply in replies for part in json_strings(reply)}
+    said = _said(one.parsed.answer for one in calls if one.parsed)
     named, told = (
         [text for text in _sent_of(every, sent) if plain(text) not in said]
         for every in (own_questions(node.span), asked_on(node))
@@ -112,8 +116,10 @@ def _asked_beside(node: Node, sent: Sequence[str], calls: Sequence[Node]) -> str
     return asked[0] if len(asked) == 1 else ""
 
 
-def _asks(call: Node, asked: str) -> bool:
-    return call.parsed is not None and any(plain(asked) in plain(text) for text in call.parsed.texts[-1:])
+def _asks_on(calls: Iterable[Node], node: Node, asked: str) -> bool:
+    """Whether a call after a span was sent its question last."""
+    later = (one.parsed for one in calls if one.parsed and one.span.start >= node.span.end)
+    return any(plain(asked) in plain(text) for one in later for text in one.texts[-1:])
 
 
 _ABOUT = re.compile(

@@ -83,9 +83,7 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     if not tops:
         return [], [Turn.below(tree)]
     if len(tops) <= _MOST_STEPS:
-        for turn in tops:
-            turn.tree = tree
-        tops = [with_own_look_ups(turn, tree) for turn in _asked_once(tops)]
+        tops = [with_own_look_ups(turn, tree) for turn in _asked_once(tops, tree)]
     whole: list[Turn] = []
     pieces: list[Turn] = []
     for turn in tops:
@@ -111,13 +109,14 @@ def _put_together(turns: list[Turn], pieces: list[Turn]) -> tuple[list[Turn], li
     return turns, pieces
 
 
-def _asked_once(tops: Sequence[Turn]) -> list[Turn]:
+def _asked_once(tops: Sequence[Turn], tree: Node) -> list[Turn]:
     """The turns, where model calls side by side that were asked the same are one: grades, drafts, tries.
 
     A later call may be asked the same with an earlier one's reply beside it.
     """
     found: list[Turn] = []
     for top in sorted(tops, key=lambda top: top.root.span.start):
+        top.tree = tree
         same = next((one for one in found if _asks_once_more(top, one)), None)
         if same is not None:
             found.remove(same)

@@ -217,8 +217,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     inputs = map(_input, _outermost(turn), repeat(_words(turn)))
     if outermost := list(filter(None, chain(inputs, map(_sent_by, turn.wrappers)))):
         return _unwritten(outermost, turn), False
-    prompts = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
-    sent, filled = _sent(steps), next(prompts, None)
+    sent, filled = _sent(steps), _filled_in(steps)
     spoken_last = asked_in(sent)
     is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
     if query := looked_up(steps):
@@ -359,18 +358,17 @@ def asked_within(steps: Steps) -> list[str]:
 
 
 def looked_up(steps: Steps) -> str:
-    """The first query, if the prompts hold it."""
+    """The first query, if the prompts hold it or none was seen."""
     asked = [s for s in steps.retrievals if isinstance(s.given, str) and not s.is_within("tool")]
     if len({step.given for step in asked}) != 1:
         return ""  # of several parts none is the whole question
-    query = str(asked[0].given)
-    return query if _is_sent(query, steps) else ""
+    query, prompts = str(asked[0].given), [plain(text) for call in steps.calls for text in call.prompts]
+    return query if not prompts or any(plain(query) in text for text in prompts) else ""
 
 
-def _is_sent(query: str, steps: Steps) -> bool:
-    """Whether a prompt holds a query; so it counts if no prompt was seen."""
-    prompts = [plain(text) for call in steps.calls for text in call.prompts]
-    return not prompts or any(plain(query) in text for text in prompts)
+def _filled_in(steps: Steps) -> Any:
+    filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
+    return next(filled, None)
 
 
 def _said_once(turn: Turn, steps: Steps) -> str | None:
