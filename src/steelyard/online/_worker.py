@@ -90,7 +90,7 @@ class Worker:
         counts = self._judged.counts()
         beside = self.fallback.file.counts() if self.fallback else None
         there = counts.pending + counts.undelivered if counts else int(opening)
-        return there + (beside.pending if beside else 0)
+        return there + (beside.pending if beside else 0) or int(not self._judged.settled)
 
     @property
     def replays(self) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ from online.queue.nats import counted, lease, lease_one, on_server, queue_at, re
 from servers import NatsServer, free_port
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import try_queue
-from steelyard.online.queue._protocol import QueueFailed
+from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._turns import Leased, Undelivered
 from steelyard.online.queue.broker._broker import BrokerAddress
+from steelyard.online.queue.broker._nats import NatsBroker
 
 
 @pytest.fixture
@@ -247,3 +249,62 @@ def test_a_server_without_jetstream_is_told_with_the_option_that_it_needs(tmp_pa
     with pytest.raises(QueueFailed, match=r"nats-server needs the option -js"):
         asyncio.run(try_queue(SpoolSettings(path=server.url)))
     server.stop()
+
+
+@pytest.mark.parametrize(
+    ("waits_at", "call"),
+    [
+        ("connect", lambda queue: queue.open()),
+        ("totals", lambda queue: queue.open()),
+        ("publish", lambda queue: queue.put([selected("one")])),
+        ("extend", lambda queue: queue.renew([])),
+    ],
+)
+def test_whoever_is_cancelled_ends_although_the_client_loses_it(
+    waits_at: str,
+    call: Callable[[TurnQueue], Awaitable[object]],
+    nats_server: NatsServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As `asyncio.wait_for` does before Python 3.12; a closed Monitor would go on judging for ever."""
+
+    async def test() -> None:
+        queue, reached, whole = queue_at(nats_server.queue()), asyncio.Event(), getattr(NatsBroker, waits_at)
+        opens = waits_at in ("connect", "totals")
+        if not opens:
+            await queue.open()
+
+        async def forgetful(broker: NatsBroker, *args: object) -> object:
+            reached.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return await whole(broker, *args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(NatsBroker, waits_at, forgetful)
+            calling = asyncio.ensure_future(call(queue))
+            await reached.wait()
+            calling.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await calling
+        assert queue.works is not opens  # and its connection is closed: a socket left open would warn
+        await queue.open()
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_a_queue_is_settled_once_the_broker_says_that_nothing_is_left(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        queue = queue_at(nats_server.queue())
+        await queue.open()
+        assert queue.settled
+        await queue.put([selected("one")])
+        done = await queue.finish(one := await lease_one(queue), result(one))
+        assert done is not None
+        await queue.delivered([done])
+        assert not queue.settled  # what this process entered says so, and the broker has not been asked since
+        await counted(queue, lambda counts: queue.settled and counts.evaluated == 1)
+        await queue.close()
+
+    asyncio.run(test())

@@ -85,6 +85,20 @@ async def to_the_end(work: Awaitable[_Found], *, seconds: float) -> _Found:
         raise
 
 
+async def broken_off(work: Awaitable[_Found], *, seconds: float) -> _Found:
+    """The result of work by a client that may lose a cancellation: whoever is cancelled ends all the same.
+
+    `asyncio.wait_for` loses one before Python 3.12 where the answer comes at the same moment.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=seconds)
+        raise
+
+
 Parking = tuple[Undelivered, Collection[str]]
 """A result, and the sinks that do not have it."""
 Stored = Literal["new", "known", "full", "broken"]
@@ -134,6 +148,10 @@ class TurnQueue(Protocol):
     @property
     def works(self) -> bool:
         """Whether it is open and has not failed."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether `counts` may be believed where they say that nothing is left."""
 
     @property
     def left_behind(self) -> int:
@@ -220,6 +238,7 @@ class MemoryQueue:
     """
 
     durable = False
+    settled = True
     left_behind = 0
     works = True
     lease_seconds = math.inf

@@ -56,6 +56,7 @@ class SQLiteQueue:
     """
 
     durable = True
+    settled = True
 
     def __init__(self, settings: SpoolSettings) -> None:
         self._settings = settings

@@ -8,11 +8,10 @@ import json
 import re
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import wraps
-from typing import Any, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from steelyard._internal.logs import SafeLogger
@@ -24,7 +23,7 @@ from steelyard.online.queue._protocol import (
     QueueCounts,
     QueueFailed,
     Stored,
-    to_the_end,
+    broken_off,
 )
 from steelyard.online.queue._turns import Selected, result_to_json, seen_to_dict, turn_from_json
 from steelyard.record import text_of
@@ -37,7 +36,6 @@ COMING = 5.0
 _log = SafeLogger("steelyard.online")
 # Between two attempts to connect: a server that restarts refuses connections at once.
 _PAUSE = 0.2
-_Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 NATS = frozenset({"nats", "tls"})
 AMQP = frozenset({"amqp", "amqps"})
@@ -47,18 +45,6 @@ _OF_TURN = b'{"record_of":"turn",'
 _PACKED_FROM = 64 * 1024  # below, compressing costs more than the bytes do
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _LARGEST = 64 * 1024 * 1024  # what unpacks to more is not ours, and may be an attack
-
-
-def whole(
-    method: Callable[_Args, Coroutine[Any, Any, _Result]],
-) -> Callable[_Args, Coroutine[Any, Any, _Result]]:
-    """Not broken off where its caller stops: what it has taken would be held until its lease ends."""
-
-    @wraps(method)
-    async def to_its_end(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
-        return await to_the_end(method(*args, **kwargs), seconds=COMING)
-
-    return to_its_end
 
 
 def is_address(path: object) -> bool:
@@ -335,12 +321,19 @@ class BrokerConnection:
     async def open(self, count: Callable[[], Awaitable[None]]) -> None:
         """Connect, and count what is there."""
         try:
-            await self._broker.connect()
-            await count()
+            await broken_off(self._connect(count), seconds=COMING)
+        except asyncio.CancelledError:
+            self.works = False  # the client may have come to its end
+            await self._broker.close()
+            raise
         except (Unreachable, Refused) as error:
             self._set_aside(error)
             await self._broker.close()
             raise QueueFailed(str(error)) from error
+
+    async def _connect(self, count: Callable[[], Awaitable[None]]) -> None:
+        await self._broker.connect()
+        await count()
         self.works = True
         self._number += 1
         self.failed.clear()
@@ -348,7 +341,7 @@ class BrokerConnection:
             self._said = False
             _log.warning("the broker %s works again", self._shown)
 
-    async def call(self, do: Callable[[], Awaitable[_Result]]) -> _Result:
+    async def retried(self, do: Callable[[], Awaitable[_Result]]) -> _Result:
         """Do something with the broker; a broken connection is made anew for a while."""
         deadline = time.monotonic() + self._patience
         while self.works:
@@ -360,10 +353,14 @@ class BrokerConnection:
                 if time.monotonic() > deadline:
                     self._set_aside(error)
                 else:
-                    await self._connect_again(number, deadline)
+                    await broken_off(self._connect_again(number, deadline), seconds=COMING)
             except Refused as error:
                 self._set_aside(error)
         raise QueueFailed("the broker cannot be used any more")
+
+    async def call(self, do: Callable[[], Awaitable[_Result]]) -> _Result:
+        """The same for a call of the client: whoever is cancelled ends, also where it loses that."""
+        return await self.retried(lambda: broken_off(do(), seconds=COMING))
 
     async def _connect_again(self, number: int, deadline: float) -> None:
         # One at a time: ten calls that find the connection broken would make ten.

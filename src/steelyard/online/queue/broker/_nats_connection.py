@@ -86,10 +86,14 @@ class NatsConnection:
     async def disconnect(self) -> None:
         """End the connection. Never raises."""
         client, self._client, self._jetstream = self._client, None, None
-        if client is not None:
+        if client is None:
+            return
+        try:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(1):
                     await client.close()
+        # Also where whoever disconnects is cancelled: nobody else knows this client any more.
+        finally:
             # A server that hangs takes what is still to be sent from nobody, and the client waits for that.
             if (transport := getattr(client, "_transport", None)) is not None:
                 with contextlib.suppress(Exception):

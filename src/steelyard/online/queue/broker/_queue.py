@@ -13,9 +13,10 @@ import contextlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
@@ -27,6 +28,7 @@ from steelyard.online.queue._protocol import (
     QueueCounts,
     QueueFailed,
     Stored,
+    to_the_end,
 )
 from steelyard.online.queue._turns import (
     Leased,
@@ -52,17 +54,29 @@ from steelyard.online.queue.broker._broker import (
     packed,
     result_of,
     seen_of,
-    token_of,
     unpacked,
-    whole,
 )
+from steelyard.online.queue.broker._ledger import BrokerLedger
 from steelyard.scores import Evaluation, evaluation_from_json
 
 _log = SafeLogger("steelyard.online")
-_COUNTED = 1.0  # counting asks the broker, which must not become its main work
 _MOVING = 5.0  # without anything to move, after which all is taken to be moved
 _AT_ONCE = 256
 _MAX_ATTEMPTS = 5  # a turn that ends its worker each time must not end all of them one after the other
+_Args = ParamSpec("_Args")
+_Result = TypeVar("_Result")
+
+
+def whole(
+    method: Callable[_Args, Coroutine[Any, Any, _Result]],
+) -> Callable[_Args, Coroutine[Any, Any, _Result]]:
+    """Not broken off where its caller stops: what it has taken would be held until its lease ends."""
+
+    @wraps(method)
+    async def to_its_end(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+        return await to_the_end(method(*args, **kwargs), seconds=COMING)
+
+    return to_its_end
 
 
 class BrokerQueue:
@@ -97,15 +111,17 @@ class BrokerQueue:
         # By sink; turns under none.
         self._leasing: defaultdict[str, Leasing[LeasedMessage]] = defaultdict(Leasing)
         self._leasing[""] = Leasing(ahead=True)
-        # The sinks that are known here, by what the broker has for their names.
-        self._sinks: dict[str, str] = {}
         self._watched: set[str] = set()
         self._counting: asyncio.Task[None] | None = None
-        self._counts: QueueCounts | None = None
+        self._ledger = BrokerLedger(broker)
 
     @property
     def works(self) -> bool:
         return self._connection.works
+
+    @property
+    def settled(self) -> bool:
+        return self._ledger.settled or not self.works
 
     @property
     def lease_seconds(self) -> float:
@@ -115,8 +131,8 @@ class BrokerQueue:
         """No thread is needed."""
 
     async def open(self) -> None:
-        await self._connection.open(self._count)
-        self._counting = asyncio.create_task(self._keep_counting())
+        await self._connection.open(self._ledger.ask)
+        self._counting = asyncio.create_task(self._ledger.keep(lambda: self.works))
 
     async def failed(self) -> None:
         await self._connection.failed.wait()
@@ -155,12 +171,14 @@ class BrokerQueue:
         while waiting:
             await self._connection.call(publish)
         stored = [outcomes[place] for place in range(len(turns))]
-        self._counted(pending=stored.count("new"))
+        self._ledger.enter(pending=stored.count("new"))
         return stored
 
     async def lease(self, most: int) -> list[Leased | Undelivered]:
         leased: list[Leased | Undelivered] = []
-        for message in await self._connection.call(lambda: self._leasing[""].take(most, self._broker.pull)):
+        for message in await self._connection.retried(
+            lambda: self._leasing[""].take(most, self._broker.pull)
+        ):
             try:
                 leased += await self._taken(message)
             except QueueFailed:
@@ -183,7 +201,7 @@ class BrokerQueue:
                 lambda: self._broker.keep_result(message, lambda: result_of(leased.turn, evaluation))
             ):
                 return None
-            self._counted(pending=-1, evaluated=1, undelivered=1)
+            self._ledger.enter(pending=-1, evaluated=1, undelivered=1)
         self._results["", leased.seq] = message
         return Undelivered(leased.seq, leased.lease, evaluation)
 
@@ -203,7 +221,7 @@ class BrokerQueue:
     @whole
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         through = await self._acknowledge(results)
-        self._counted(undelivered=-sum(not message.sink for message in through))
+        self._ledger.enter(undelivered=-sum(not message.sink for message in through))
 
     async def _acknowledge(self, results: Sequence[Undelivered]) -> list[LeasedMessage]:
         """These results are through; returns those that this process held."""
@@ -224,7 +242,7 @@ class BrokerQueue:
             Outgoing(
                 key=str(result.seq),
                 body=packed(result_to_json(result.evaluation)),
-                sinks=[self._token(sink) for sink in sinks],
+                sinks=[self._ledger.token(sink) for sink in sinks],
             )
             for result, sinks in own
         ]
@@ -234,13 +252,13 @@ class BrokerQueue:
         return [one for one, kept in zip(own, stored, strict=True) if not kept]
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
-        token, results = self._token(sink), list[Undelivered]()
+        token, results = self._ledger.token(sink), list[Undelivered]()
         if token not in self._watched:
             await self.watch([sink])
-        if self._counts is not None and not self._counts.waiting.get(sink):
+        if self._ledger.counts is not None and not self._ledger.counts.waiting.get(sink):
             return []
         pull = partial(self._broker.pull, sink=token)
-        for message in await self._connection.call(lambda: self._leasing[token].take(most, pull)):
+        for message in await self._connection.retried(lambda: self._leasing[token].take(most, pull)):
             try:
                 evaluation = evaluation_from_json(unpacked(message.body))
             except Exception:  # noqa: BLE001 - a body may hold anything
@@ -253,27 +271,29 @@ class BrokerQueue:
 
     async def watch(self, sinks: Collection[str]) -> None:
         """Count what waits for these sinks; before `open`, from the first count on."""
-        tokens = [self._token(sink) for sink in sinks]
+        tokens = [self._ledger.token(sink) for sink in sinks]
         self._broker.watch(tokens)
         self._watched.update(tokens)
         if self.works:
-            await self._connection.call(self._count)
+            await self._connection.call(self._ledger.ask)
 
     async def move(self, sink: str, to: str) -> int:
-        token, moved = sink if is_token(sink) else self._token(sink), 0
+        token, moved = sink if is_token(sink) else self._ledger.token(sink), 0
         until = time.monotonic() + _MOVING
         while True:
             messages = await self._connection.call(lambda: self._broker.pull(_AT_ONCE, sink=token))
             if not messages:
-                await self._connection.call(self._count)
+                await self._connection.call(self._ledger.ask)
                 # A busy broker may have more than it hands over, and a worker that stops gives some back.
-                waiting = self._counts.waiting if self._counts is not None else {}
-                if time.monotonic() > until or not waiting.get(self._sinks.get(token, token)):
+                waiting = self._ledger.counts.waiting if self._ledger.counts is not None else {}
+                if time.monotonic() > until or not waiting.get(self._ledger.names.get(token, token)):
                     return moved
                 continue
             until = time.monotonic() + _MOVING
             # NATS knows what it has stored by its key, and the numbers of turns are others.
-            copies = [Outgoing(key=f"-{one.seq}", body=one.body, sinks=[self._token(to)]) for one in messages]
+            copies = [
+                Outgoing(key=f"-{one.seq}", body=one.body, sinks=[self._ledger.token(to)]) for one in messages
+            ]
             if to and not all(await self._connection.call(partial(self._broker.park, copies))):
                 await self._connection.call(partial(self._broker.give_back, messages, 0, postpone=False))
                 return moved
@@ -282,7 +302,7 @@ class BrokerQueue:
 
     async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
         letters = await self._connection.call(lambda: self._broker.dead_letters(decide, most))
-        await self._connection.call(self._count)
+        await self._connection.call(self._ledger.ask)
         return letters
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
@@ -306,14 +326,14 @@ class BrokerQueue:
 
     def counts(self) -> QueueCounts | None:
         """The broker's ledger as of the last second, with what this process has done since, or at `close`."""
-        return None if self._connection.failed.is_set() else self._counts
+        return None if self._connection.failed.is_set() else self._ledger.counts
 
     async def close(self) -> None:
         if self._connection.works:
             # What was given back at the end is told, too; nobody waits for a broker that has just gone.
             with contextlib.suppress(Unreachable, Refused, TimeoutError):
                 async with asyncio.timeout(1):
-                    await self._count()
+                    await self._ledger.ask()
         self._connection.works = False
         if self._counting is not None:
             self._counting.cancel()
@@ -343,7 +363,7 @@ class BrokerQueue:
     async def _dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         moved = await self._connection.call(lambda: self._broker.dead_letter(message, cause))
         if moved and message.result is None:
-            self._counted(pending=-1, dead=cause)
+            self._ledger.enter(pending=-1, dead=cause)
         return moved
 
     def _message(self, one: Leased | Undelivered) -> LeasedMessage | None:
@@ -361,40 +381,5 @@ class BrokerQueue:
             del self._results[one.sink, one.seq]
         return message
 
-    def _token(self, sink: str) -> str:
-        token = token_of(sink)
-        self._sinks[token] = sink
-        return token
-
     def _forget_ready(self) -> None:  # leased over a connection that has ended: it comes again
         self._leasing[""].ready.clear()
-
-    async def _keep_counting(self) -> None:
-        while self._connection.works:
-            await asyncio.sleep(_COUNTED)
-            # Whoever needs the connection sees to it.
-            with contextlib.suppress(Unreachable, Refused):
-                await self._count()
-
-    async def _count(self) -> None:
-        counts = await self._broker.totals()
-        waiting = {self._sinks.get(token, token): count for token, count in counts.waiting.items()}
-        self._counts = replace(counts, waiting=waiting)
-
-    def _counted(self, *, pending: int = 0, evaluated: int = 0, undelivered: int = 0, dead: str = "") -> None:
-        """Enter what this process has done, until the broker's own counts come."""
-        if (counts := self._counts) is None:
-            return
-        causes = dict(counts.dead)
-        if dead:
-            causes[dead] = causes.get(dead, 0) + 1
-        # The broker's counts may hold some of it already; they come again within a second.
-        pending, evaluated = max(0, counts.pending + pending), counts.evaluated + evaluated
-        self._counts = replace(
-            counts,
-            accepted=pending + evaluated + sum(causes.values()),
-            pending=pending,
-            evaluated=evaluated,
-            undelivered=max(0, counts.undelivered + undelivered),
-            dead=causes,
-        )
