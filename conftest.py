@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from servers import PostgresServer
 
 # Shared machines stall; a slow example is no failure. CI explores the same examples every time.
-settings.register_profile("steelyard", deadline=None, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("steelyard")
+settings.register_profile("steelyard", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=40)
+settings.register_profile("slow", settings.get_profile("steelyard"), max_examples=400)
 
 # A shell's background job ignores SIGINT, and so would every program that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -96,6 +96,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         return (yield)
     finally:
         pyfuncitem.obj = function
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Every run draws other examples, so that few are enough for each; the slow tests have many."""
+    settings.load_profile("slow" if config.getoption("--slow") else "steelyard")
 
 
 def pytest_collection(session: pytest.Session) -> None:

@@ -202,6 +202,8 @@ class RabbitServer:
             "RABBITMQ_PID_FILE": str(self.folder / "pid"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "plugins"),
             "RABBITMQ_CONF_ENV_FILE": str(self.folder / "none"),
+            # Schedulers that have nothing to do sleep at once, and leave the processor to others.
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+sbwt none +sbwtdcpu none +sbwtdio none",
         }
         with (self.folder / "rabbit.log").open("ab") as log:
             self.process = subprocess.Popen(

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,10 +44,10 @@ INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opente
 SHARED = "_internal"
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> list[str]:
     """Dotted names that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        yield from imports_of(node)
+    return [name for node in ast.walk(ast.parse(path.read_text())) for name in imports_of(node)]
 
 
 def imports_of(node: ast.AST) -> Iterator[str]:

@@ -38,14 +38,14 @@ def scripts() -> list[tuple[str, str]]:
 def test_python_blocks_run(name: str, script: str, tmp_path: Path) -> None:
     env = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
     env["PYTHONWARNINGS"] = "ignore"
-    done = programs.run(["-c", script], source=script, cwd=tmp_path, env=env)
+    done = programs.run(["-c", script], source=script, ours=True, cwd=tmp_path, env=env)
     assert done.returncode == 0, f"{name}:\n{done.stderr[-2000:]}"
 
 
 @pytest.mark.parametrize("script", sorted(ROOT.glob("benchmarks/*.py")), ids=lambda path: path.stem)
 def test_benchmarks_find_what_they_import(script: Path) -> None:
     code = f"import runpy, sys; sys.path[0] = {str(script.parent)!r}; runpy.run_path({str(script)!r})"
-    done = programs.run(["-c", code], source=script.read_text())
+    done = programs.run(["-c", code], source=script.read_text(), ours=True)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

@@ -9,14 +9,13 @@ import contextlib
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+import programs
 from servers import free_port
 from waiting import reply_of, until
 
@@ -60,20 +59,12 @@ def _cases(names: tuple[str, ...]) -> list[object]:
 
 
 @contextmanager
-def running(folder: Path, *command: str, spool: bool = False) -> Iterator[subprocess.Popen[str]]:
+def running(folder: Path, *command: str, spool: bool = False) -> Iterator[programs.Program]:
     """A program in a group of processes of its own, which is ended with the block."""
     environment = os.environ | {"PYTHONPATH": str(_HERE.parents[1]), "PYTHONWARNINGS": "ignore"}
     if spool:
         environment["SPOOL"] = "spool.db"
-    process = subprocess.Popen(
-        [sys.executable, *command],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    process = programs.start(command, ours=True, session=True, cwd=folder, env=environment)
     try:
         yield process
     finally:
@@ -91,7 +82,7 @@ def gone(group: int) -> bool:
     return False
 
 
-def check_all_are_there(folder: Path, output: str) -> None:
+def check_all_are_there(folder: Path, output: object) -> None:
     accepted = (folder / "accepted").read_text().split()
     with closing(sqlite3.connect(folder / "results.db")) as connection:
         written = {name for (name,) in connection.execute("SELECT record_id FROM evaluations")}
@@ -107,7 +98,7 @@ def check_all_are_there(folder: Path, output: str) -> None:
 @pytest.mark.parametrize("host", _cases((*_FORKING, _BILLIARD)))
 def test_what_parents_and_children_take_is_written(host: str, spool: bool, tmp_path: Path) -> None:
     with running(tmp_path, str(_HERE / "forking_hosts.py"), host, "leave", spool=spool) as process:
-        output, _ = process.communicate(timeout=250)
+        output = process.communicate(timeout=250)
         until(lambda: gone(process.pid))
     assert process.returncode == 0, output
     check_all_are_there(tmp_path, output)
@@ -123,7 +114,7 @@ def test_a_signal_loses_no_turn(host: str, number: signal.Signals, tmp_path: Pat
     with running(tmp_path, str(_HERE / "forking_hosts.py"), host, "stay") as process:
         until(lambda: ready.exists() and len(ready.read_text().split()) >= processes)
         os.killpg(process.pid, number)
-        output, _ = process.communicate(timeout=250)
+        output = process.communicate(timeout=250)
         until(lambda: gone(process.pid))
     check_all_are_there(tmp_path, "")
     assert number == signal.SIGINT or process.returncode in (-number, 0), output
@@ -139,7 +130,7 @@ def test_a_server_that_is_ended_loses_no_turn(server: str, number: signal.Signal
         for _ in range(60):
             assert reply_of(f"http://127.0.0.1:{port}/") == "taken"
         os.kill(process.pid, number)
-        output, _ = process.communicate(timeout=250)
+        output = process.communicate(timeout=250)
         until(lambda: gone(process.pid))
     check_all_are_there(tmp_path, output)
 
@@ -168,6 +159,6 @@ def test_celery_loses_no_turn(number: signal.Signals, tmp_path: Path) -> None:
             assert sender.wait(timeout=250) == 0
         until(lambda: accepted.exists() and len(accepted.read_text().split()) >= 40)
         os.kill(process.pid, number)
-        output, _ = process.communicate(timeout=250)
+        output = process.communicate(timeout=250)
         until(lambda: gone(process.pid))
     check_all_are_there(tmp_path, output)
