@@ -243,7 +243,7 @@ def test_an_event_is_emitted_through_opentelemetry(tmp_path: Path, monkeypatch: 
     provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
     monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", provider)
     watcher = watcher_of(tmp_path, "opentelemetry")
-    watcher.take(FALL)
+    [event] = watcher.take(FALL)
     current = SpanContext(trace_id=1, span_id=1, is_remote=False, trace_flags=TraceFlags(1))
     with use_span(NonRecordingSpan(current)):
         watcher.tell()
@@ -251,10 +251,16 @@ def test_an_event_is_emitted_through_opentelemetry(tmp_path: Path, monkeypatch: 
     # The span that is current where it is told has nothing to do with the turns that fell.
     assert not emitted.log_record.trace_id
     assert emitted.log_record.event_name == "steelyard.alarm"
-    attributes = emitted.log_record.attributes or {}
-    assert attributes["gen_ai.evaluation.name"] == "faithfulness"
-    assert attributes["steelyard.alarm.kind"] == "fell"
-    assert attributes["steelyard.alarm.now.mean"] == 0.0
+    assert event.now is not None and event.before is not None
+    about = {"name": event.alarm, "kind": "fell", "id": event.id, "slice": "", "judge_changed": False}
+    for name, found in (("now", event.now), ("before", event.before)):
+        figures = {"mean": found.value, "low": found.low, "high": found.high, "turns": found.turns}
+        about |= {f"{name}.{figure}": value for figure, value in figures.items()}
+    assert emitted.log_record.attributes == {
+        "gen_ai.evaluation.name": "faithfulness",
+        **{f"steelyard.alarm.{name}": value for name, value in about.items()},
+        "steelyard.alarm.target": 0.8,
+    }
     assert watcher.test() == {"opentelemetry": None}  # has no figures
 
 

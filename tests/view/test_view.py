@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -321,6 +322,20 @@ async def test_of_hardly_anything_every_page_says_what_there_is(
         assert len((await http.get("/turns.csv")).text.splitlines()) == len(turns) + 1
 
 
+async def test_a_server_may_start_and_end_it(db: str) -> None:
+    told: list[str] = []
+    asked = iter(["lifespan.startup", "lifespan.shutdown"])
+
+    async def receive() -> dict[str, str]:
+        return {"type": next(asked)}
+
+    async def send(message: Any) -> None:
+        told.append(message["type"])
+
+    await app(db)({"type": "lifespan", "asgi": {"version": "3.0"}}, receive, send)
+    assert told == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
 async def test_another_host_name_is_refused(db: str) -> None:
     async with client(db, host="rebound.example") as http:
         assert (await http.get("/turns")).status_code == 421
@@ -528,10 +543,13 @@ def test_labels_go_out_and_in_without_a_loss_and_run_in_no_spreadsheet(form: str
 
 def test_a_line_that_is_no_label_is_told_and_the_others_stay() -> None:
     good = '{"record_id": "r", "value": "good", "who": "Ann", "labelled_at": 1.0}'
-    text = f'{good}\n{{"record_id": 3}}\nnonsense\n{good}\n'
+    half = good.replace('"Ann"', '"Ann", "metric": "faithfulness"')
+    bad = ['{"record_id": 3}', "nonsense", "[]", half, good.replace("1.0", "Infinity")]
+    text = "\n".join([good, *bad, good])
     problems: list[str] = []
     assert len(list(import_labels(io.StringIO(text), form="jsonl", problems=problems))) == 2
-    assert [problem.split(":")[0] for problem in problems] == ["line 2", "line 3"]
+    assert [problem.split(":")[0] for problem in problems] == [f"line {n}" for n in range(2, 7)]
+    assert "give both or neither" in problems[3] and "finite" in problems[4]
     with pytest.raises(InvalidRecord):
         list(import_labels(io.StringIO(text), form="jsonl"))
 

@@ -312,7 +312,7 @@ def _line(tracing: Tracing, span: Mapping[str, Any]) -> bytes:
     context = span.get("context")
     context = context if isinstance(context, dict) else {}
     attributes = dict(span["attributes"]) if isinstance(span.get("attributes"), dict) else {}
-    attributes.setdefault("openinference.span.kind", span.get("span_kind") or "CHAIN")
+    attributes.setdefault("openinference.span.kind", span.get("span_kind"))
     failed = span.get("status_code") == "ERROR"
     return tracing.line(
         trace_id=str(context.get("trace_id") or ""),

@@ -88,8 +88,6 @@ _LOOK: Final = 0.01
 _PAUSE: Final = 1.0
 _TO_STORE: Final = 5.0
 """Seconds for which the last turns may take to be stored when the collector is closed."""
-_TO_OPEN: Final = 3.0
-"""Seconds that a spool may take to open before this is worth a word."""
 _NEARLY_FULL: Final = 0.9  # so that spans wait in the journal before turns are refused
 _MOST_HELD: Final = 200_000
 """Spans that may wait for the rest of their turns; then the journal fills up, and senders come back later."""
@@ -154,7 +152,6 @@ class Collector:
         self._stopping = threading.Event()
         self._news = threading.Event()
         self._thread: threading.Thread | None = None
-        self._waiting_since: float | None = None
 
     # In the server's event loop.
 
@@ -332,21 +329,12 @@ class Collector:
         spool = self._monitor.options.spool
         counts = self._monitor.stats().spool
         if spool is None or (counts is not None and counts.bytes <= _NEARLY_FULL * spool.max_bytes):
-            self._waiting_since = None
             return False
-        now = time.monotonic()
-        self._waiting_since = now if self._waiting_since is None else self._waiting_since
-        if counts is not None:
+        if counts is not None:  # else the Monitor says why it cannot be used
             self._warn(
                 "spool",
                 "the spool is nearly full; spans stay in the journal until there is room; "
                 "start another worker, or raise its max_bytes",
-            )
-        elif now - self._waiting_since > _TO_OPEN:
-            self._warn(
-                "no spool",
-                "the spool cannot be used; spans stay in the journal until it works; "
-                "check its disk, or its broker",
             )
         self._stopping.wait(_TICK if counts is None else _PAUSE)
         return True

@@ -65,6 +65,9 @@ def test_a_check_asks_with_the_key_and_changes_nothing(make: Callable[[str], Any
         with pytest.raises(SinkError, match="HTTP 401") as raised:
             asyncio.run(make(server.url).check())
         assert raised.value.cause == "unauthorized"
+    # Whoever disputes the question has let us in.
+    with VendorServer(lambda request: (422, {})) as server:
+        asyncio.run(make(server.url).check())
 
 
 @every_vendor

@@ -273,10 +273,8 @@ def gives_itself_away(candidate: Candidate, answer: str) -> bool:
         for word in _words(candidate.reference)
         if word not in asked and (len(word) > 3 or word.isdigit())
     ]
-    if not own:
-        return False
     given = set(_words(answer))
-    return sum(word in given for word in own) / len(own) >= _SAME
+    return bool(own) and sum(word in given for word in own) >= _SAME * len(own)
 
 
 def _words(text: str) -> list[str]:
