@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 from apps.app import App, Framework
 from apps.corpus import apps_of
-from apps.recorders import check_shown
+from apps.recorders import check_shown, ways_under
 from fakes.receiver import Receiver
 from steelyard.record import record_to_dict
 from steelyard_opentelemetry import EvaluationSpanProcessor
@@ -61,7 +61,7 @@ def instrumented(kind: str, framework: str, provider: TracerProvider) -> Iterato
     instrumentor.uninstrument()
 
 
-def main(kind: str, framework: Framework) -> None:
+def main(kind: str, framework: Framework, ways: str) -> None:
     warnings.simplefilter("ignore")
     logging.disable()
     receiver, seen, provider = Receiver(), TracesSeen(), TracerProvider()
@@ -69,7 +69,8 @@ def main(kind: str, framework: Framework) -> None:
     provider.add_span_processor(seen)
     provider.add_span_processor(processor)
     failed: dict[str, str] = {}
-    runs = [(app, way) for app in apps_of(framework) for way in ways_of(app)]
+    every = ways == "every"
+    runs = [(app, way) for app in apps_of(framework) for way in ways_under(app, kind, every=every)]
     with instrumented(kind, framework, provider):
         for app, way in runs:
             seen.running = key_of(app, way)
@@ -88,11 +89,6 @@ def main(kind: str, framework: Framework) -> None:
         key = key_of(app, way)
         told = {"run": key, "failed": failed.get(key), "records": records[key], "diagnoses": causes[key]}
         sys.stdout.write(json.dumps(told) + "\n")
-
-
-def ways_of(app: App) -> tuple[str, ...]:
-    """The ways that an application is run in here: the plainest, and the one that is least like it."""
-    return tuple(dict.fromkeys((app.ways[0], app.ways[-1])))
 
 
 def key_of(app: App, way: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from apps.app import App, Field, Truth
 from apps.island import MARKS
+from apps.limits import LIMITS
 from fakes.receiver import Receiver
 from steelyard.record import Record
 
@@ -30,6 +31,22 @@ class Watched(Receiver):
 def recorders_of(app: App) -> tuple[str, ...]:
     """The recorders that an application is run under."""
     return (*OWN[app.framework], *((BLOCK,) if app.rootless and len(app.truths) == 1 else ()), *INSTRUMENTORS)
+
+
+def ways_under(app: App, recorder: str, *, every: bool = False) -> tuple[str, ...]:
+    """The ways in which an application is run under a recorder: all that matter, or every other one.
+
+    Two recorders of a kind share the ways of an application, so that each pair of an application, a recorder
+    and a way is tried, and all three together by the slow tests alone. What a recorder cannot know is looked
+    for in all ways. Under instrumentors the plainest way matters, and the one that is least like it.
+    """
+    foreign = recorder in INSTRUMENTORS
+    ways = tuple(dict.fromkeys((app.ways[0], app.ways[-1]))) if foreign else app.ways
+    kind = INSTRUMENTORS if foreign else tuple(name for name in OWN[app.framework] if name != BLOCK)
+    if every or len(kind) < 2 or recorder not in kind or (app.name, recorder) in LIMITS:
+        return ways
+    place = (len(app.name) + kind.index(recorder)) % 2
+    return ways[place::2] or ways
 
 
 def run_own(app: App, way: str, recorder: str) -> tuple[list[Record], list[str]]:

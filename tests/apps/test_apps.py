@@ -13,11 +13,11 @@ import pytest
 import programs
 from apps.app import App
 from apps.corpus import apps_of
-from apps.instrumented import key_of, ways_of
+from apps.instrumented import key_of
 from apps.island import marks_in
 from apps.langchain import pieces
 from apps.limits import LIMITS
-from apps.recorders import INSTRUMENTORS, recorders_of, run_own, silent, wrong
+from apps.recorders import INSTRUMENTORS, recorders_of, run_own, silent, ways_under, wrong
 from steelyard.record import Record, record_from_dict
 
 APPS = apps_of("langchain", "llamaindex")
@@ -58,12 +58,19 @@ def check(app: App, recorder: str, runs: list[tuple[str, list[Record], list[str]
 
 
 @pytest.mark.parametrize(("app", "recorder"), cases(OWN))
-def test_records_are_true(app: App, recorder: str) -> None:
-    check(app, recorder, [(way, *run_own(app, way, recorder)) for way in app.ways])
+def test_records_are_true(app: App, recorder: str, every: bool) -> None:
+    ways = ways_under(app, recorder, every=every)
+    check(app, recorder, [(way, *run_own(app, way, recorder)) for way in ways])
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[dict[tuple[str, str], programs.Program]]:
+def every(pytestconfig: pytest.Config) -> bool:
+    """Whether each application is run in every way under every recorder."""
+    return bool(pytestconfig.getoption("--slow"))
+
+
+@pytest.fixture(scope="module")
+def processes(every: bool) -> Iterator[dict[tuple[str, str], programs.Program]]:
     """A process for each kind of instrumentor and framework, since instrumentors patch whole libraries."""
     started = {}
     folder = Path(__file__).parent.parent
@@ -71,8 +78,8 @@ def processes() -> Iterator[dict[tuple[str, str], programs.Program]]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONWARNINGS": "ignore"}
     for kind in INSTRUMENTORS:
         for framework in FRAMEWORKS:
-            command = ["-m", "apps.instrumented", kind, framework]
-            started[kind, framework] = programs.start(command, source=IMPORTS[framework], env=env)
+            command = ["-m", "apps.instrumented", kind, framework, "every" if every else "some"]
+            started[kind, framework] = programs.start(command, source=IMPORTS[framework], ours=True, env=env)
     yield started
     for process in started.values():
         process.kill()
@@ -95,11 +102,11 @@ def told(processes: dict[tuple[str, str], programs.Program], kind: str, framewor
 
 @pytest.mark.parametrize(("app", "recorder"), cases(FOREIGN))
 def test_records_out_of_spans_are_true(
-    app: App, recorder: str, processes: dict[tuple[str, str], programs.Program]
+    app: App, recorder: str, every: bool, processes: dict[tuple[str, str], programs.Program]
 ) -> None:
     runs = told(processes, recorder, app.framework)
     seen = []
-    for way in ways_of(app):
+    for way in ways_under(app, recorder, every=every):
         run = runs[key_of(app, way)]
         if run["failed"]:
             raise RuntimeError(run["failed"])

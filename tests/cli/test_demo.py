@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ from steelyard.cli.demo._chain import (
 from steelyard.scores import Evaluation
 from steelyard.sinks import read_evaluations
 
-DEMO = ("-c", "from steelyard.cli import main; main()", "demo")
+DEMO = (*programs.STEELYARD, "demo")
 IMPORTS = "import langchain_core.language_models\nimport langchain_core.runnables\n"
 TURNS = 3 * (len(INVENTED) + len(UNANSWERABLE))
 
@@ -47,7 +45,7 @@ class Shown:
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     folder = tmp_path_factory.mktemp("demo")
     env = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "OPENAI_API_KEY": "sk-unused"}
-    done = programs.run(DEMO, source=IMPORTS, cwd=folder, env=env)
+    done = programs.run(DEMO, source=IMPORTS, ours=True, cwd=folder, env=env)
     assert done.returncode == 0, done.stderr
     return Shown(done.stdout, done.stderr, list(read_evaluations(folder / "steelyard.db")))
 
@@ -116,7 +114,7 @@ def test_a_folder_that_is_not_there(steelyard: Steelyard, here: Path) -> None:
 
 def test_without_langchain_it_says_what_to_install(here: Path) -> None:
     code = "import sys; sys.modules['langchain_core'] = None; from steelyard.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True, cwd=here)
+    done = programs.run(["-c", code, "demo"], ours=True, cwd=here)
     assert done.returncode == 2
     assert (
         done.stderr
@@ -125,15 +123,14 @@ def test_without_langchain_it_says_what_to_install(here: Path) -> None:
 
 
 def test_a_terminal_that_knows_only_ascii(here: Path) -> None:
-    done = programs.run(DEMO, source=IMPORTS, cwd=here, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = programs.run(DEMO, source=IMPORTS, ours=True, cwd=here, env=env)
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii() and "Chain B is worse" in done.stdout
 
 
 def test_a_made_up_fortnight_is_served_with_its_fall_its_slice_and_its_cause(here: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, *DEMO, "--serve"], cwd=here, stderr=subprocess.PIPE, text=True
-    ) as serving:
+    with programs.start([*DEMO, "--serve"], ours=True, live=True, cwd=here) as serving:
         try:
             assert serving.stderr is not None
             said = next(found for line in serving.stderr if (found := re.search(r"http://[0-9.:]+/", line)))

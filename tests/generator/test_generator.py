@@ -53,7 +53,7 @@ def shares(name: str, number: int) -> dict[str, float]:
     """Run applications, those of spans in a process of their own: which shares of turns came out how."""
     if name.startswith("spans:"):
         command = ["-m", "tests.generator", "--json", "--seed", "1", "--n", str(number), "--framework", name]
-        done = programs.run(command, source=IMPORTS[name.split(":")[-1]], cwd=ROOT)
+        done = programs.run(command, source=IMPORTS[name.split(":")[-1]], ours=True, cwd=ROOT)
         assert done.returncode == 0, done.stderr
         made = Counter(json.loads(done.stdout.splitlines()[-1]))
     else:

@@ -56,7 +56,7 @@ def runs() -> Iterator[dict[str, programs.Program]]:
         command = [str(PARTS / "otel_live.py"), dialect, *only]
         env = {**os.environ, CAPTURE: capture, "PYTHONWARNINGS": "ignore"}
         env |= {"OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK": "steelyard"} if name == "hook" else {}
-        started[name] = programs.start(command, source=IMPORTS, env=env)
+        started[name] = programs.start(command, source=IMPORTS, ours=True, env=env)
     yield started
     for process in started.values():
         process.kill()

@@ -145,7 +145,10 @@ def test_no_turn_holds_up_the_loop_that_it_is_judged_in(kind: str, size: int) ->
             task.cancel()
         return held.seconds
 
-    for place, record in records_of(repeated(PIECES[kind], size)).items():
+    places = records_of(repeated(PIECES[kind], size))
+    if size < LARGE:  # each kind stands at all places at once, and alone at one of the two
+        del places["answer" if TELLING.index(kind) % 2 else "context"]
+    for place, record in places.items():
         found: list[float] = []
         # One of a few: other programs take the processor's caches and its clock.
         while len(found) < 5 and min(found, default=1.0) >= LONGEST:
