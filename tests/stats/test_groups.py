@@ -25,6 +25,11 @@ from steelyard.stats import (
 )
 
 
+def test_what_has_no_partner_is_not_paired() -> None:
+    with pytest.raises(ValueError, match="1 values cannot be paired with 2"):
+        paired_difference([1.0], [1.0, 0.5])
+
+
 def test_two_pairs_that_differ_alike_are_not_clear() -> None:
     found = paired_difference([1.0, 1.0], [0.5, 0.5])
     assert found is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 
 from steelyard.judge._word import (
@@ -82,10 +82,7 @@ def completes(text: str, before: Located, word: Word, start: int, end: int) -> L
 
 def _scaled(digits: str, scale: str) -> str:
     factor = lists().scales.get(scale)
-    try:
-        return _written(Decimal(digits) * factor) if factor else ""
-    except InvalidOperation:
-        return ""
+    return _written(Decimal(digits) * factor) if factor and _PLAIN.fullmatch(digits) else ""
 
 
 def _added(number: Word, word: Word) -> str:

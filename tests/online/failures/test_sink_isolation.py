@@ -165,7 +165,7 @@ def test_a_sink_that_blocked_more_threads_than_it_may_works_again_once_they_retu
 
 @pytest.mark.parametrize("bound", ["places", "bytes"])
 def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
-    monkeypatch: pytest.MonkeyPatch, bound: str
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bound: str
 ) -> None:
     if bound == "places":
         monkeypatch.setattr("steelyard.online._sink_writer._PLACES", 10)
@@ -189,10 +189,12 @@ def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
     assert counts.written + counts.lost_by["queue_full"] == 100
     assert counts.lost == counts.lost_by["queue_full"] >= 50
     assert bound == "places" or counts.written <= 5 + 17
+    [said] = [record.message for record in caplog.records if "'waits'" in record.message]
+    assert "is slower than the turns" in said
 
 
 def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("steelyard.online._sink_writer._PLACES", 2)
     monkeypatch.setattr("steelyard.online._sink_thread._BATCH", 2)
@@ -208,6 +210,7 @@ def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
         monitor.submit(turn(f"{number}"))
     stats = finished(monitor, turns=30)
     assert stats.sinks["slow"].written == len(slow.evaluations) == 30
+    assert not caplog.records
 
 
 def _has_written(monitor: Monitor, turns: int) -> bool:

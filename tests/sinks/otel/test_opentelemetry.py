@@ -52,6 +52,18 @@ def test_an_event_per_score_in_the_scored_spans_context(telemetry: Telemetry) ->
     assert "gen_ai.evaluation.score.value" not in absent
 
 
+def test_the_span_of_a_turn_that_nothing_could_be_said_of_is_an_error(telemetry: Telemetry) -> None:
+    ref, _ = telemetry.turn()
+    write(telemetry.sink(), make_evaluation("a", failed("m", "refused"), failed("n", "timeout"), trace=ref))
+    span = telemetry.evaluation_span()
+    assert not span.status.is_ok and span.status.description == "every metric failed: refused"
+    assert (span.attributes or {})["error.type"] == "refused"
+    telemetry.spans.clear()
+    write(telemetry.sink(), make_evaluation("b", failed("m", "refused"), make_score(), trace=ref))
+    span = telemetry.evaluation_span()
+    assert span.status.is_unset and "error.type" not in (span.attributes or {})
+
+
 def test_what_a_screen_alone_has_seen_is_no_evaluation(telemetry: Telemetry) -> None:
     ref, _ = telemetry.turn()
     cheap = make_score(id="cheap")
