@@ -285,19 +285,6 @@ def test_a_passage_reaches_a_prompt_that_holds_it_as_json_writes_it() -> None:
     assert not reaches(rule, [f"Unterlagen: {json.dumps([{'text': 'Die Werkstatt öffnet um zehn Uhr.'}])}"])
 
 
-def test_what_differs_in_prompts_that_ask_the_same_of_texts_one_by_one_is_guessed() -> None:
-    def asked(text: str, reply: str, at: float) -> Step:
-        return call(f"Given the summary: {text}, how would you answer? Query: {QUESTION}", reply, at=at)
-
-    replies = "The museum opens at ten on Sundays.", "Its tickets are sold at the gate until late."
-    parts = [asked(HOURS, replies[0], 1), asked(TICKETS, replies[1], 2)]
-    last = call(f"Combine the answers: {replies}", "From ten to five.", at=3)
-    turn = Turn(given={"question": QUESTION}, steps=[*parts, last], answer="From ten to five.")
-    origin = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
-    assert ([one.text for one in origin.contexts], origin.contexts_source) == ([HOURS, TICKETS], "guessed")
-    assert evidence(parts[0], call(f"Combine: {replies[0]}", "From ten to five.", at=3)) == []
-
-
 def test_a_block_behind_known_passages_in_a_text_that_a_step_made_counts() -> None:
     web = "Since May the southern gate is closed, says the museum's own page."
     joined = f"{HOURS}\n\n{web}"

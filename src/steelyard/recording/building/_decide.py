@@ -17,7 +17,6 @@ from steelyard.recording.building._beside import (
     prompts_with_room,
     surrounds,
 )
-from steelyard.recording.building._one_by_one import asked_one_by_one
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Turn, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._templates import TEMPLATES
@@ -57,8 +56,7 @@ _MOST_STATED = 12
 def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Origin:
     """Which passages the answer rests on.
 
-    Knowledge ends the search: a guess is made only if nothing was looked up, given or made, or if none of
-    that was shown and a model was asked about other texts one by one.
+    Knowledge ends the search: a guess is made only if nothing was looked up, given or made.
 
     Args:
         turn: The turn.
@@ -91,8 +89,6 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
         origin = _without_statements(_without_copies(origin, sources), turn)
         return replace(origin, contexts=completed(origin.contexts, prompts))
     nothing = trace(())
-    if parts := asked_one_by_one(turn.calls, nothing.calls, question):
-        return _guessed(replace(nothing, retrieved=unique(sources.found)), dict.fromkeys(parts))
     if (brought := _brought(turn, sources, trace)) is not None:
         return brought
     if sources.looked_up:
@@ -277,10 +273,9 @@ def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
         return origin
     prompts = list(_asked_last(origin, turn))
     question = _as_shown(question, origin, turn, prompts)
-    # What stands beside the question, and only if there is nothing, what stands in another message, or in
-    # what a call was sent whose statement the answer's prompt holds: an answer to a part of the question.
+    # What stands beside the question, and only if there is nothing, what stands in another message.
     beside = [prompt for prompt in prompts if question and question in prompt]
-    cut = _cut(beside, question) or _cut(prompts, question) or _cut(_of_parts(origin, turn), question)
+    cut = _cut(beside, question) or _cut(prompts, question)
     texts = dict.fromkeys(_unsaid(cut, origin, turn))
     return _guessed(origin, texts) if texts else origin
 
@@ -293,12 +288,6 @@ def _as_shown(question: str, origin: Origin, turn: Turn, prompts: Sequence[str])
         *(reply.strip() for call in reversed(before) for reply in call.replies if is_question(reply)),
     )
     return next((one for one in told if any(one in prompt for prompt in prompts)), question)
-
-
-def _of_parts(origin: Origin, turn: Turn) -> Iterator[str]:
-    for call in (turn.calls[at] for at in origin.calls.fed):
-        if any(map(is_telling, call.replies)) and not is_intermediate_output(call.replies):
-            yield from call.prompts
 
 
 def _unsaid(cut: Iterable[str], origin: Origin, turn: Turn) -> Iterator[str]:
