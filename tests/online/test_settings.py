@@ -299,6 +299,20 @@ def test_the_worker_command_needs_a_spool_that_works(tmp_path: Path) -> None:
     assert "s.db' is a file of another program" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "there is nothing to work on"),
+        (("--queue", "turns.db"), "--queue needs a broker's URL"),
+        (("--spool", "turns.db", "--queue", "nats://127.0.0.1:1"), "not both"),
+    ],
+)
+def test_a_worker_must_know_what_to_work_on(options: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = steelyard("worker", *options, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
 def test_garbage_is_always_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "steelyard.toml").write_text("metrics = " + "[" * 100_000)
     with pytest.raises(ConfigurationError):
