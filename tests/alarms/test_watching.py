@@ -35,10 +35,8 @@ def file(tmp_path: Path) -> str:
 
 
 def feed(watcher: AlarmWatcher, values: list[float], start: int = 0, **more: object) -> list[AlarmEvent]:
-    events: list[AlarmEvent] = []
-    for number, value in enumerate(values, start):
-        events += watcher.take([scored(number, value, **more)])  # type: ignore[arg-type]
-    return events
+    turns = [scored(number, value, **more) for number, value in enumerate(values, start)]  # type: ignore[arg-type]
+    return list(watcher.take(turns))
 
 
 def test_a_fall_is_told_within_the_turn_that_crosses_and_once(file: str) -> None:
@@ -330,9 +328,8 @@ def test_a_mean_of_turns_that_are_alike_is_known_less_well(tmp_path: Path) -> No
     wide = []
     for size in (1, 10):
         watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.2)], file=str(tmp_path / f"{size}.db"))
-        for number in range(400):
-            value = float(number // 10 % 4 > 0)
-            watcher.take([scored(number, value, session=f"s{number // size}")])
+        values = [float(number // 10 % 4 > 0) for number in range(400)]
+        watcher.take([scored(n, value, session=f"s{n // size}") for n, value in enumerate(values)])
         (now,) = (status.now for status in watcher.status())
         assert now is not None
         wide.append(now.high - now.low)
