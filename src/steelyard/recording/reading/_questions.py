@@ -13,16 +13,8 @@ from steelyard.recording.reading._values import is_document_mapping
 _DEPTH = 6
 _MARKS = ("?", "\uff1f", "\u061f")
 ASKED_NAMES = (
-    *(
-        "question",
-        "user_question",
-        "user_query",
-        "user_input",
-        "user_msg",
-        "user_message",
-        "query",
-        "query_str",
-    ),
+    *("question", "user_question", "user_query", "user_input", "user_msg", "user_message", "query"),
+    "query_str",
     *("input", "task", "message", "prompt", "search_query", "inputs", "user_prompt", "msg", "q", "ask"),
 )
 """Names that applications keep the question under; what says "question" itself comes first."""

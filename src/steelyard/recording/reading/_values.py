@@ -73,17 +73,8 @@ _INSIDE = (
 _LISTS = (
     *("documents", "docs", "nodes", "source_nodes", "source_documents", "results", "passages", "chunks"),
     *("blocks", "matches", "hits", "items", "contexts", "context", "retrieved_documents", "retrievalResults"),
-    *(
-        "organic",
-        "organic_results",
-        "webPages",
-        "value",
-        "points",
-        "data",
-        "artifact",
-        "raw_output",
-        "outputs",
-    ),
+    *("organic", "organic_results", "webPages", "value", "points", "data", "artifact", "raw_output"),
+    "outputs",
     *("output", "result", "response", "sources", "args", "content", "objects", "records", "rows", "entries"),
 )
 _HOLDS_SEVERAL = re.compile(

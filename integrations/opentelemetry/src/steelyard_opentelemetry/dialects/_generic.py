@@ -23,13 +23,7 @@ from steelyard_opentelemetry.dialects._shapes import json_value
 
 _NAME = "generic"
 _INPUTS = (
-    "input",
-    "inputs",
-    "span_inputs",
-    "input_value",
-    "input_json",
-    "input_data",
-    "data_inputs",
+    *("input", "inputs", "span_inputs", "input_value", "input_json", "input_data", "data_inputs"),
     "request_data",
 )
 _OUTPUTS = (
