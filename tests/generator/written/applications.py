@@ -21,6 +21,7 @@ from generator.turns import Turn
 from generator.written.ways import CLIENTS, STEPS
 
 PREVIEW = 60
+LEADS = ("Here are facts about us:", "Use these sources:", "Answer from these documents only:")
 GRADE = "Does this passage help to answer the question? Reply yes or no."
 
 
@@ -36,7 +37,7 @@ def axes(*, heldout: bool = False) -> Axes:
         ),
         "search_place": ("step", "inner", "behind"),
         "search_name": ("retrieve", "vector_search", "fetch_notes", "step_two"),
-        "place": ("template", "second_system", "beside"),
+        "place": ("template", "second_system", "beside", "persona"),
         "template": names(heldout),
         "joining": tuple(JOINERS),
         "rewrite": ("no", "yes"),
@@ -190,6 +191,10 @@ class _Application:
                 *past,
                 ("user", asked),
             ]
+        elif place == "persona":
+            lead = self.choices.random("lead").choice(LEADS)
+            text = f"You help our customers. {lead}\n{values['context']}\n\nNever invent anything."
+            sent = [("system", text), *past, ("user", asked)]
         elif place == "beside":
             sent = [("system", system.format(**values)), *past, ("user", human.format(**values))]
         else:

@@ -328,7 +328,11 @@ def _opened(text: str) -> Section | None:
     """The label of a line that begins a section, with the rest of it; no form for a rule; None of others."""
     line = _HEADING.fullmatch(text)
     if line is None:
-        return None
+        *_, last = text.rpartition(". ")
+        is_announced = (
+            text.endswith((":", "\uff1a")) and last != text and (speaks_of_material(last) or asks(last))
+        )
+        return _opened(last) if is_announced else None
     if line["rule"]:
         return Section("", "")
     if line["heading"] or line["bracket"]:
