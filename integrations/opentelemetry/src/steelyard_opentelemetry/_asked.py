@@ -70,10 +70,9 @@ def asked_on(node: Node) -> list[str]:
 
 
 def read_answered(tree: Node) -> None:
-    """Read the outermost spans of the application's own that tell what was asked and what a model replied.
+    """Read the outermost spans of the application's own that tell what a model below was asked and replied.
 
-    One text of such a span stands in what a model below it was sent, and another is a model's reply there. No
-    later call is asked the same: it would go on from a step.
+    No later call is asked the same: it would go on from a step.
     """
     calls = [node for node in tree.below() if node.parsed is not None and node.parsed.kind == "llm"]
     waiting = [tree] if calls else []
@@ -91,13 +90,11 @@ def _answered(node: Node, calls: Sequence[Node]) -> ParsedSpan | None:
     answers = [text for text in texts if plain(text) in said and is_telling(text)]
     if not answers:
         return None
-    named = set(own_answers(node.span))
-    answer = max(answers, key=lambda text: (text in named, said[plain(text)]))
+    answer = max(answers, key=lambda text: (text in own_answers(node.span), said[plain(text)]))
     asked = _asked_beside(node, [plain(text) for one in inner for text in one.texts], calls)
     if not asked or _asks_on(calls, node, asked):
         return None
-    given = (asked, answer)
-    return ParsedSpan(dialect="generic", kind="chain", question=asked, answer=answer, passing=given)
+    return ParsedSpan(dialect="generic", kind="chain", question=asked, answer=answer, passing=(asked, answer))
 
 
 def _said(replies: Iterable[str]) -> dict[str, int]:
@@ -108,10 +105,8 @@ def _said(replies: Iterable[str]) -> dict[str, int]:
 def _asked_beside(node: Node, sent: Sequence[str], calls: Sequence[Node]) -> str:
     """What a span tells that models were sent and none said: what it calls a question, else the only one."""
     said = _said(one.parsed.answer for one in calls if one.parsed)
-    named, told = (
-        [text for text in _sent_of(every, sent) if plain(text) not in said]
-        for every in (own_questions(node.span), asked_on(node))
-    )
+    named = [text for text in _sent_of(own_questions(node.span), sent) if plain(text) not in said]
+    told = [text for text in _sent_of(asked_on(node), sent) if plain(text) not in said]
     asked = named[:1] or (told if len(told) == 1 else list(filter(is_question, told)))
     return asked[0] if len(asked) == 1 else ""
 

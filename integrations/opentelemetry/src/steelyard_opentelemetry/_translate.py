@@ -373,16 +373,7 @@ def _filled_in(steps: Steps) -> Any:
 
 def _said_once(turn: Turn, steps: Steps) -> str | None:
     """What a model's span tells in place of a prompt, else what was said to the first and a later one."""
-    return next((one.question for _, one in turn.llms if turn.repeats(one)), None) or _sent_again(steps)
-
-
-def _sent_again(steps: Steps) -> str | None:
-    """The user's one line to the first model, if a later prompt has it within other words."""
-    models = [step for step in steps.models if step.messages and not step.is_within("tool")]
-    asked = next((one.words for step in models[:1] for one in step.messages if one.role == "user"), "")
-    later = (one.text for step in models[1:] for one in step.messages if one.role == "user")
-    is_again = bool(asked) and "\n" not in asked and any(asked in text != asked for text in later)
-    return asked if is_again else None
+    return next((one.question for _, one in turn.llms if turn.repeats(one)), None)
 
 
 def _sent(steps: Steps) -> Any:

@@ -34,6 +34,7 @@ from steelyard.recording.provenance import (
     numbered_parts,
     plain,
     sentence,
+    tagged_parts,
     trace_provenance,
     word_count,
 )
@@ -302,7 +303,7 @@ def _unsaid(cut: Iterable[str], origin: Origin, turn: Turn) -> Iterator[str]:
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:
     blocks = (block for prompt in prompts for block in guessed_passages(prompt, question))
-    return [one for block in blocks for one in numbered_parts(block)]
+    return [one for block in blocks for one in tagged_parts(block) or numbered_parts(block)]
 
 
 def _guessed(origin: Origin, texts: Iterable[str]) -> Origin:

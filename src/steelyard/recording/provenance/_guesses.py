@@ -270,6 +270,13 @@ def numbered_parts(block: str) -> list[str]:
     return texts or [block]
 
 
+def tagged_parts(block: str) -> list[str]:
+    """The parts of a block that is nothing but elements of one name; none of another."""
+    found = sections(block)
+    is_listed = len({(one.form, one.label) for one in found}) == 1 and found[0].form == "tag"
+    return [one.text for one in found if is_listed]
+
+
 def _marked(line: str) -> tuple[str, int, str]:
     """What stands before the number of a line that begins a part, the number, and the rest; -1 of others."""
     at = next((at for at, one in enumerate(line[:_MOST_BEFORE]) if "0" <= one <= "9"), 0)

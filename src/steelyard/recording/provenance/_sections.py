@@ -324,15 +324,18 @@ def is_label(text: str) -> bool:
     return opened is not None and opened.form == "label"
 
 
+def _announced(text: str) -> Section | None:
+    """The label that ends a line behind other sentences, if it names passages or a question."""
+    *_, last = text.rpartition(". ")
+    is_named = text.endswith((":", "\uff1a")) and last != text and (speaks_of_material(last) or asks(last))
+    return _opened(last) if is_named else None
+
+
 def _opened(text: str) -> Section | None:
     """The label of a line that begins a section, with the rest of it; no form for a rule; None of others."""
     line = _HEADING.fullmatch(text)
     if line is None:
-        *_, last = text.rpartition(". ")
-        is_announced = (
-            text.endswith((":", "\uff1a")) and last != text and (speaks_of_material(last) or asks(last))
-        )
-        return _opened(last) if is_announced else None
+        return _announced(text)
     if line["rule"]:
         return Section("", "")
     if line["heading"] or line["bracket"]:

@@ -114,8 +114,14 @@ def _in_list(value: Sequence[Any]) -> tuple[Message, ...]:
         return ()
     # Frameworks have roles of their own, such as smolagents' `tool-response`.
     found = [message or _of_own_role(item) for message, item in zip(known, value, strict=True)]
-    messages = tuple(filter(None, found))
+    messages = tuple(map(_as_result, (None, *found), filter(None, found)))
     return _with_tools(messages, value) if len(messages) == len(found) else ()
+
+
+def _as_result(before: Message | None, message: Message) -> Message:
+    """A message as a tool's, if the user seems to say it right after a model called tools."""
+    is_result = message.role == "user" and before is not None and bool(before.calls) and not before.text
+    return replace(message, role="tool", result=message.text) if is_result else message
 
 
 def earlier_messages(value: object, depth: int = 4) -> list[str]:
@@ -227,10 +233,8 @@ def _message(value: object) -> Message | None:
 
 
 def _said_by(role: Role, value: Mapping[Any, Any]) -> Message:
-    key = next((key for key in ("content", "parts", "blocks") if key in value), None)
-    if key is None:
-        return Message(role, "")
-    role, content = _without_results(role, value[key])
+    key = next((key for key in ("content", "parts", "blocks") if key in value), "content")
+    role, content = _without_results(role, value.get(key))
     calls = value.get("tool_calls")
     return Message(
         role,
