@@ -6,8 +6,6 @@ import itertools
 import json
 import signal
 import sqlite3
-import subprocess
-import sys
 import textwrap
 from contextlib import closing
 from functools import partial
@@ -233,9 +231,7 @@ def test_every_result_is_in_the_store_once_whatever_was_away(
 
 def outage(*options: str) -> dict[str, Any]:
     """What one run of the benchmark says."""
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARK), *options], capture_output=True, text=True, timeout=380, check=False
-    )
+    done = programs.run([BENCHMARK, *options], ours=True, timeout=380)
     assert done.returncode == 0, done.stdout + done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
     return said
