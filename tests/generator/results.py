@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 from generator.texts import JOINERS
 
@@ -32,6 +33,11 @@ class Note:
     words: str
 
 
+def code_of(text: str) -> str:
+    """What stands beside a passage in a row of records, and belongs to it."""
+    return f"TX-{crc32(text.encode()) % 90_000 + 10_000}"
+
+
 TEXTUAL: dict[str, Callable[[Sequence[str]], Any]] = {
     "text": "\n".join,
     "joined": JOINERS["dashes"],
@@ -47,6 +53,8 @@ TEXTUAL: dict[str, Callable[[Sequence[str]], Any]] = {
     "json_nested": lambda found: json.dumps({"hits": {"hits": [{"_source": {"body": t}} for t in found]}}),
     "objects": lambda found: [{"title": f"Page {at}", "snippet": text} for at, text in enumerate(found)],
     "rows": lambda found: json.dumps([[f"page-{at}.md", text] for at, text in enumerate(found)]),
+    "records": lambda found: [{"ticket": code_of(t), "told": t, "state": "open since May"} for t in found],
+    "printed_rows": lambda found: str([(code_of(text), text, "open") for text in found]),
     "dict": lambda found: {"count": len(found), "rows": [[at, text] for at, text in enumerate(found)]},
 }
 """Forms that JSON can hold."""

@@ -9,11 +9,13 @@ known although it did not come from outside a model.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from generator.receiving import Run
+from generator.results import code_of
 from generator.texts import forms, place, squeezed
 from generator.truth import Truth, truth_of
 from generator.turns import Turn
@@ -173,14 +175,32 @@ def _contexts(truth: Truth, record: Record) -> str:
         held = [at for at, passage in enumerate(truth.contexts) if place(passage, text) >= 0]
         if not held:
             return _stray(truth, text)
-        if text not in forms(truth.contexts[held[0]]) and not _within(truth.wholes, text):
+        came = text in forms(truth.contexts[held[0]]) or _within(truth.wholes, text)
+        if not came and not _is_row(truth, context.text):
             return "more than came"
         places += held
     if len(set(places)) < len(places):
         return "shard or twice"
     if places != sorted(places):
         return "order"
-    return "lacking" if len(places) < len(truth.contexts) else ""
+    if len(places) < len(truth.contexts):
+        return "lacking"
+    return "row cut" if any(_is_cut(truth, record, code_of(one)) for one in truth.contexts) else ""
+
+
+def _is_row(truth: Truth, text: str) -> bool:
+    """Whether a text is a row as JSON, of which everything came."""
+    try:
+        row = json.loads(text)
+    except ValueError:
+        return False
+    fields = row.values() if isinstance(row, dict) else row if isinstance(row, list) else ()
+    return bool(fields) and all(any(place(str(one), whole) >= 0 for whole in truth.wholes) for one in fields)
+
+
+def _is_cut(truth: Truth, record: Record, code: str) -> bool:
+    """Whether what a row has beside its passage is lost."""
+    return _within(truth.wholes, code) and not any(code in one.text for one in record.contexts)
 
 
 def _within(wholes: Sequence[str], text: str) -> bool:

@@ -108,23 +108,39 @@ def test_a_block_of_text_that_holds_passages_is_divided() -> None:
 
 ROW = "[('Gone with the Wind in Colour', 402)]"
 OWN = [f"Note(headline='Hours', words={HOURS!r})", f"Note(headline='Tickets', words={TICKETS!r})"]
+OWN_ROWS = [
+    json.dumps({"headline": "Hours", "words": HOURS}),
+    json.dumps({"headline": "Tickets", "words": TICKETS}),
+]
+KEYED = [{"key": "INC-7", "summary": HOURS, "status": "open"}]
+CELLS = [json.dumps(["t-1", HOURS, "open"]), json.dumps(["t-2", TICKETS, "shut"])]
 
 
 @pytest.mark.parametrize(
     ("returned", "expected"),
     [
         (ROW, [ROW]),
-        (f"[{', '.join(OWN)}]", [HOURS, TICKETS]),
+        (f"[{', '.join(OWN)}]", OWN_ROWS),
+        (json.dumps(KEYED), [json.dumps(one) for one in KEYED]),
+        (str([("t-1", HOURS, "open"), ("t-2", TICKETS, "shut")]), CELLS),
         (f"[({HOURS!r}, 0.91), ({TICKETS!r}, 0.52)]", [HOURS, TICKETS]),
         (json.dumps({"query": QUESTION, "results": [{"title": "Hours", "content": HOURS}]}), [HOURS]),
     ],
-    ids=["row-with-a-number", "records-of-its-own", "passages-with-scores", "one-hit-with-its-query"],
+    ids=[
+        *("row-with-a-number", "records-of-its-own", "records-under-any-name", "printed-rows"),
+        *("passages-with-scores", "one-hit-with-its-query"),
+    ],
 )
 def test_a_tools_list_is_divided_into_passages_and_a_tables_row_is_not(
     returned: str, expected: list[str]
 ) -> None:
     tool = Step(kind="tool", name="keep", given={"q": QUESTION}, returned=returned, at=1)
     assert evidence(tool, call(f"{QUESTION}\n{returned}", "From ten to five.", at=2)) == expected
+
+
+def test_of_a_row_that_code_wrote_into_a_prompt_the_text_that_stands_there_is_the_passage() -> None:
+    tool = Step(kind="tool", name="find", given={"q": QUESTION}, returned=KEYED, at=1)
+    assert evidence(tool, call(f"Found: {HOURS}\n{QUESTION}", "From ten to five.", at=2)) == [HOURS]
 
 
 def test_of_a_list_of_mappings_the_column_that_says_most_is_the_passages() -> None:

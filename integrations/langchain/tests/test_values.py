@@ -77,7 +77,8 @@ def test_a_short_row_beside_long_ones_is_a_passage(receiver: Receiver, config: A
     rows = json.dumps({"count": 3, "rows": list(enumerate(said))})
     ask: Any = RunnableLambda(lambda asked: model.invoke([("user", asked), *_told("rows", rows)]))
     ask.invoke("When are you open?", config)
-    assert texts(receiver.record.contexts) == said
+    expected = [json.dumps(row, ensure_ascii=False) for row in enumerate(said)]
+    assert texts(receiver.record.contexts) == expected
 
 
 def _told(tool: str, result: str) -> list[Any]:

@@ -28,7 +28,6 @@ BLOCKS = {
     "list of texts": json.dumps(BOTH),
     "mappings with text": json.dumps([{"id": 1, "text": ROME}, {"id": 2, "text": OSLO}]),
     "mappings with body": json.dumps([{"body": ROME}, {"body": OSLO}]),
-    "rows with one text under any name": json.dumps([{"notice": t, "page": 3} for t in BOTH]),
     "blocks": json.dumps({"blocks": [{"id": "a", "content": ROME}, {"id": "b", "content": OSLO}]}),
     "results": json.dumps({"query": "q", "results": [{"url": "u", "snippet": t} for t in BOTH]}),
     "documents of a vector store": json.dumps({"ids": [["a", "b"]], "documents": [BOTH]}),

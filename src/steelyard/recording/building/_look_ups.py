@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
@@ -14,6 +15,7 @@ from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
     is_printed,
+    json_strings,
     names_passages,
     plain,
     unescaped,
@@ -264,6 +266,19 @@ def _is_shown_instead(found: Sequence[str], returned: str, turn: Turn) -> bool:
     if not (found and returned.strip()) or not any(returned.strip() in text for text in prompts):
         return False
     return not any(one.found for one in find_passages(found, prompts))
+
+
+def as_shown(found: Iterable[Context], prompts: Sequence[str]) -> Iterator[Context]:
+    """What was found; of a row of which code put only a text into a prompt, that text."""
+    for one in found:
+        texts = islice(json_strings(one.text), 1, None) if one.text.startswith(("{", "[")) else ()
+        alone = [text for text in texts if is_telling(text) and any(_is_alone(text, one) for one in prompts)]
+        yield replace(one, text=max(alone, key=len)) if alone else one
+
+
+def _is_alone(text: str, prompt: str) -> bool:
+    """Whether a text stands in a prompt, and not between quotes as in a printed row."""
+    return text in prompt and not any(quote + text in prompt for quote in "'\"")
 
 
 def _argument(given: Any) -> str | None:

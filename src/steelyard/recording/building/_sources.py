@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building._look_ups import LookUps, look_ups_of, rows_named, told_again
+from steelyard.recording.building._look_ups import LookUps, as_shown, look_ups_of, rows_named, told_again
 from steelyard.recording.building._steps import Step, Turn, is_telling, tells_nothing
 from steelyard.recording.provenance import (
     find_passages,
@@ -162,10 +162,12 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     """
     look_ups = look_ups_of(turn, tool_contexts)
     made = Sources(look_ups=look_ups, looked_up=look_ups.any)
-    known = {context.text.strip() for context in made.found}
     prompts = [text for call in turn.calls for text in call.prompts]
+    look_ups.found = list(as_shown(look_ups.found, prompts))
+    known = {context.text.strip() for context in made.found}
     for steps in reversed(turn.before):
         earlier = look_ups_of(Turn(steps=steps), tool_contexts)
+        earlier.found = list(as_shown(earlier.found, prompts))
         if earlier.found and not any(reaches(one.text, prompts) for one in earlier.found):
             continue  # of another turn, or used by none
         made.looked_up = made.looked_up or earlier.any

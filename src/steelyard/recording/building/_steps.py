@@ -99,6 +99,8 @@ class Turn:
     """What models replied in earlier runs of the same task or thread; such a text is not evidence."""
     elsewhere: bool = False
     """Whether its prompts hold what models replied meanwhile in threads that knew nothing of it."""
+    instructions: Sequence[str] = ()
+    """Templates that the framework itself fills in and tells; no word of theirs is a passage."""
     said: Sequence[str] = ()
     """What a person said to the run on its way, beside its input; no evidence, as all of a conversation."""
     in_conversation: bool = False
@@ -211,7 +213,6 @@ def _rest(form: str, said: Iterable[str]) -> str:
 
 
 _EMPTY = "[]{}()\"' \t\n"
-_SEVERAL = 2
 _LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
 
 
@@ -262,21 +263,8 @@ def _is_only_text(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str)
 
 
-def _entries(value: Any) -> list[Context]:
-    """The entries of a list of records, each of which says something under a name of its own."""
-    shown = read_shown(value) if isinstance(value, str) else to_json_value(value)
-    if not isinstance(shown, list) or len(shown) < _SEVERAL or not all(map(_says_something, shown)):
-        return []
-    return [Context(text=json.dumps(one, ensure_ascii=False), rank=rank) for rank, one in enumerate(shown)]
-
-
-def _says_something(value: Any) -> bool:
-    return isinstance(value, Mapping) and any(is_telling(text) for _, text in strings_in(value))
-
-
 def _rows(value: object) -> list[Context]:
-    found = [one for one in passages_of(value) if one.text.strip()]
-    return found if len(found) > 1 or any(one.id is not None for one in found) else _entries(value) or found
+    return [one for one in passages_of(value) if one.text.strip()]
 
 
 def _is_hit(value: Any) -> bool:

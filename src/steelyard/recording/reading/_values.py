@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,53 +120,40 @@ def _listed(values: Sequence[Any], split: Split, depth: int) -> tuple[Context, .
         return (pair,)
     if _is_row(values):
         return ()
+    if _are_records(values, split, depth):
+        return tuple(Context(text=json.dumps(value, ensure_ascii=False, default=str)) for value in values)
     if len(values) == 1:
-        return _in_row(values[0]) or contexts_in(values[0], split, depth - 1) or _column(values)
-    found = [_in_row(value) or tuple(_one(value, split, depth)) for value in values]
-    if any(found):
-        # Beside passages a short row is one of them.
-        found = [one or _cells(value) for one, value in zip(found, values, strict=True)]
-    return tuple(itertools.chain.from_iterable(found)) or _column(values)
+        return contexts_in(values[0], split, depth - 1)
+    return tuple(itertools.chain.from_iterable(_one(value, split, depth) for value in values))
 
 
-def _in_row(value: object) -> tuple[Context, ...]:
-    """The only text of a row that is no cell beside those that are: a passage and where it stands."""
-    if not isinstance(value, (list, tuple)) or not all(isinstance(one, (*_SCALARS, bool)) for one in value):
-        return ()
-    texts = [one for one in value if isinstance(one, str) and one.strip()]
-    passages = [one for one in texts if not _is_cell(one)]
-    scores = [number for one in value if (number := number_of(one)) is not None]
-    if len(passages) != 1 or len(texts) < 2:
-        return ()
-    return (Context(text=text_of(passages[0].strip()), score=scores[0] if len(scores) == 1 else None),)
+def _are_records(values: Sequence[Any], split: Split, depth: int) -> bool:
+    """Whether a list has rows that say something, of which no field is known for its text.
+
+    What the fields of a row say belongs together, so that each row stays whole.
+    """
+    if all(isinstance(value, Mapping) for value in values):
+        return all(_says_something(value) and not contexts_in(value, split, depth - 1) for value in values)
+    return all(map(_is_flat, values)) and any(map(_has_one_text, values))
 
 
-def _cells(value: object) -> tuple[Context, ...]:
-    """The longest text of a row; none of anything else."""
-    if not isinstance(value, (list, tuple)) or not _is_row(value):
-        return ()
-    longest = max((one for one in value if isinstance(one, str)), key=len).strip()
-    return (Context(text=text_of(longest)),) if longest else ()
+def _is_flat(value: object) -> bool:
+    """Whether a value is a row of several cells, rather than a passage with its score."""
+    if not isinstance(value, (list, tuple)) or len(value) < 2 or _pair(value) is not None:
+        return False
+    return all(isinstance(one, (*_SCALARS, bool)) for one in value)
 
 
-def _column(values: Sequence[Any]) -> tuple[Context, ...]:
-    """The texts of rows that say hardly anything else, whatever they are called, if all call them alike."""
-    texts: dict[str, list[str]] = {}
-    for row in values:
-        if not isinstance(row, Mapping) or not all(isinstance(one, _SCALARS) for one in row.values()):
-            return ()
-        name = max(row, key=lambda name: len(str(row[name])), default=None)
-        text = row.get(name)
-        if (
-            not isinstance(text, str)
-            or _is_code(text)
-            or len(text) <= _CELL
-            or 2 * len(text) <= len("".join(map(str, row.values())))
-        ):
-            return ()
-        texts.setdefault(str(name), []).append(text.strip())
-    only = next(iter(texts.values())) if len(texts) == 1 else []
-    return tuple(Context(text=text_of(text)) for text in only)
+def _has_one_text(row: Sequence[object]) -> bool:
+    """Whether one text of a row is longer than a cell; several are a list of passages."""
+    return sum(isinstance(one, str) and not _is_cell(one) for one in row) == 1
+
+
+def _says_something(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) > _CELL and not _is_code(value)
+    parts = value.values() if isinstance(value, Mapping) else value
+    return isinstance(parts, Iterable) and any(map(_says_something, parts))
 
 
 def _is_code(text: str) -> bool:
