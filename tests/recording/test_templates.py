@@ -227,8 +227,8 @@ def test_passages_that_are_alike_in_form_stay_whole(kind: str) -> None:
 def test_a_line_that_another_input_had_is_not_typed_by_users() -> None:
     learnt = PromptTemplates()
     reminder = "Remember to use the tables that you have access to."
-    assert not learnt.has_line_of(f"{reminder}\n  {QUESTIONS[0]}")
-    assert not learnt.has_line_of(f"{reminder}\n  {QUESTIONS[0]}"), "the same input again tells nothing"
-    assert learnt.has_line_of(f"{reminder}\n  {QUESTIONS[1]}")
-    assert not learnt.has_line_of(QUESTIONS[1]), "a question of one line may be asked again"
-    assert not learnt.has_line_of(f"Thanks!\n{QUESTIONS[2]}")
+    assert not learnt.lines_of(f"{reminder}\n  {QUESTIONS[0]}")
+    assert not learnt.lines_of(f"{reminder}\n  {QUESTIONS[0]}"), "the same input again tells nothing"
+    assert learnt.lines_of(f"{reminder}\n  {QUESTIONS[1]}") == {reminder}
+    assert not learnt.lines_of(QUESTIONS[1]), "a question of one line may be asked again"
+    assert not learnt.lines_of(f"Thanks!\n{QUESTIONS[2]}")

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, MessageRole
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -88,6 +88,26 @@ def test_agent_that_looks_nothing_up(receiver: Receiver) -> None:
     assert receiver.record.session == "kitchen"
     record = receiver.record
     assert (record.question, record.answer, record.contexts) == (QUESTION, ANSWER, ())
+
+
+def test_an_agents_own_instructions_are_no_passages(receiver: Receiver) -> None:
+    script = [f"Thought: I can answer now.\nAnswer: {ANSWER}"]
+    agent = ReActAgent(tools=[query_tool("docs")], llm=Caller(script=script), streaming=False)
+    assert ask(agent) == ANSWER
+    assert (receiver.record.contexts, receiver.record.contexts_source) == ((), "retrieved")
+
+
+def test_what_code_puts_around_every_message_is_not_the_users(receiver: Receiver) -> None:
+    reminder = "Remember to use the tables that you have access to."
+    for at, said in enumerate(("Who signs?", "And where?", "Since when?")):
+        agent = FunctionAgent(tools=[query_tool("docs")], llm=Caller(script=[ANSWER]))
+        asyncio.run(_run(agent, f"Now: {at}\n{reminder}\n\nQuestion: {said}"))
+    assert [record.question for record in receiver.records[1:]] == ["And where?", "Since when?"]
+    assert all(any(n.startswith("question") for n in record.notes) for record in receiver.records)
+
+
+async def _run(agent: Any, message: str) -> None:
+    await agent.run(user_msg=message)
 
 
 def test_agent_that_says_nothing(receiver: Receiver) -> None:

@@ -9,7 +9,7 @@ import weakref
 from typing import Any
 
 from llama_index.core.chat_engine import ContextChatEngine
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.schema import NodeWithScore, TextNode
 from llamaindex_parts import ANSWER, QUESTION, Fixed, Receiver, Scripted, engine
 
@@ -120,3 +120,19 @@ def test_a_model_call_by_itself_is_neither_a_turn_nor_kept(receiver: Receiver) -
     gc.collect()
     assert gone() is None
     assert receiver.records == []
+
+
+def test_a_memory_made_for_one_turn_is_no_conversation(receiver: Receiver) -> None:
+    def begin() -> ContextChatEngine:
+        memory = Memory.from_defaults()
+        return ContextChatEngine.from_defaults(retriever=Fixed(), llm=Scripted(), memory=memory)
+
+    for _ in range(2):
+        begin().chat(QUESTION)
+    kept = begin()
+    for _ in range(3):
+        kept.chat(QUESTION)
+    sessions = [record.session for record in receiver.records]
+    assert sessions[:3] == [None] * 3
+    assert sessions[3] is not None
+    assert sessions[3] == sessions[4]

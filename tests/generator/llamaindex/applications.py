@@ -40,6 +40,7 @@ from generator.llamaindex.parts import (
     retriever,
     speaker,
     tool,
+    wrapped,
 )
 from generator.texts import JOINERS
 from generator.turns import Turn
@@ -64,7 +65,7 @@ def query_engine(choices: Choices) -> Application:
     """`RetrieverQueryEngine`, in every mode."""
     made = engine(choices)
     way = choices["way"] if mode(choices) in ("compact", "simple_summarize", "tree_summarize") else "ainvoke"
-    return always(lambda turn: asked(made, way, turn.question))
+    return always(lambda turn: asked(made, way, wrapped(choices, turn)))
 
 
 def citation(choices: Choices) -> Application:
@@ -154,7 +155,7 @@ class RuledMemory(ChatMemoryBuffer):
 
 def agent(choices: Choices) -> Application:
     """A function agent, or a workflow of one, with one tool."""
-    hops = choices.number("hops")
+    hops = choices.number("hops") if choices["calling"] == "yes" else 0
     given = tool(choices)
     name = given.metadata.name
     relays = choices["tool"] == "engine"
@@ -182,7 +183,7 @@ def agent(choices: Choices) -> Application:
                 more["chat_history"] = [
                     ChatMessage(role=role, content=text) for pair in pairs for role, text in pair
                 ]
-            return str(await made.run(user_msg=turn.question, **more))
+            return str(await made.run(user_msg=wrapped(choices, turn), **more))
 
         return answer
 

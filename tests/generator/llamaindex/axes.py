@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generator.choices import CONTENT, Axes
 from generator.llamaindex.build import SHAPES
-from generator.llamaindex.parts import KEEPING, MODES, RETRIEVERS, TOOL_RESULTS, TOOLS
+from generator.llamaindex.parts import KEEPING, MODES, RETRIEVERS, TOOL_RESULTS, TOOLS, WRAPS
 from generator.results import TOOL_NAMES
 from generator.templates import names
 from generator.texts import JOINERS
@@ -27,6 +27,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "tool": TOOLS,
         "tool_name": TOOL_NAMES,
         "tool_result": TOOL_RESULTS,
+        "calling": ("yes", "no"),
+        "wrapped": tuple(WRAPS),
         "hops": ("1", "2", "3"),
         "history": ("none", "stored", "sent", "memory"),
         "outside": ("no", "yes"),

@@ -62,7 +62,7 @@ def imagined(choices: Choices) -> Application:
 def reasoning(choices: Choices) -> Application:
     """The ReAct agent: calls and answers are lines of text; its tools may be found in an index of them."""
     one = tool(choices.replace(tool="function"))
-    hops = choices.number("hops")
+    hops = choices.number("hops") if choices["calling"] == "yes" else 0
 
     def begin() -> Answer:
         given: dict[str, Any] = {"tools": [one]}

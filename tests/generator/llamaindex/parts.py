@@ -28,6 +28,21 @@ TOOLS = ("function", "engine", "retriever")
 TOOL_RESULTS = (*TEXTUAL, "nodes")
 
 
+WRAPS = {
+    "no": "{asked}",
+    "reminder": "Please remember that the tables are all that you may use for this.\n{asked}",
+    "dated": "It is now {hour}:15:{at}.\nUse this for words such as yesterday.\n\nQuestion: {asked}",
+}
+"""What code puts around the user's words before the framework is given them."""
+
+
+def wrapped(choices: Choices, turn: Turn) -> str:
+    """The user's words as code hands them to the framework."""
+    chance = choices.random("hour", turn.id)
+    hour, at = chance.randint(0, 23), chance.random()
+    return WRAPS[choices["wrapped"]].format(asked=turn.question, hour=hour, at=at)
+
+
 class Shelf(BaseRetriever):
     """Finds what the turn says; what is not to be shown has a low score."""
 

@@ -24,6 +24,7 @@ from steelyard_llamaindex._turn import (
     Place,
     Predecessor,
     RootSpan,
+    Sessions,
     Step,
     Turn,
     current_place,
@@ -82,6 +83,7 @@ class OpenTurns:
         # Tells this object's retrievals from those of another one in the same context.
         self._mark = object()
         self._searching: set[str] = set()
+        self._sessions = Sessions()
         self._strays: deque[Step] = deque(maxlen=_MOST_STRAYS)
         self._replied: deque[Predecessor] = deque(maxlen=_MOST_STRAYS)
         self._warn_once = WarnOnce(_logger)
@@ -139,10 +141,10 @@ class OpenTurns:
         self._open[id_] = turn
         return turn
 
-    def name_session(self, id_: str, session: str | None) -> None:
+    def name_session(self, id_: str, session: str | None, is_own: bool) -> None:
         """Tell a turn which conversation it belongs to; the outermost engine's memory says it."""
         turn = self._open.get(id_)
-        if turn is not None and session:
+        if turn is not None and session and self._sessions.names(session, is_own=is_own):
             turn.session = session
 
     def follow(self, id_: str, parent_id: str | None) -> None:

@@ -7,7 +7,7 @@ is far cheaper. The dispatcher swallows whatever a handler raises, so each says 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llama_index_instrumentation.base import BaseEvent
@@ -58,7 +58,9 @@ class Spans(BaseSpanHandler[BaseSpan]):
             given = active_instrument_tags.get() if tags is None else tags
             self.turns.enter(id_, parent_id, kind, asked, cls.__name__, given)
             if kind in ("chat", "agent"):
-                self.turns.name_session(id_, _session(instance, bound_args.arguments))
+                self.turns.name_session(id_, *_session(instance, bound_args.arguments))
+            if kind == "agent" and (place := self.turns.places.get(id_)) is not None:
+                place[0].headers.update(_headers(instance))
         except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it unheard
             self.turns.complain("span_enter", error)
 
@@ -100,16 +102,25 @@ class Spans(BaseSpanHandler[BaseSpan]):
         """Not used: no span objects are made."""
 
 
-def _session(instance: Any, arguments: dict[str, Any]) -> str | None:
+def _session(instance: Any, arguments: dict[str, Any]) -> tuple[str | None, bool]:
     """The name of the memory that a chat engine keeps or that an agent is given, unless it is everybody's.
 
-    Whoever hands over the conversation keeps it elsewhere: the engine's own memory may be made for this turn.
+    And whether the engine keeps it. Whoever hands over the conversation keeps it elsewhere: the engine's own
+    memory may be made for this turn.
     """
     given = arguments.get("memory") or getattr(arguments.get("start_event"), "memory", None)
     is_handed_over = arguments.get("chat_history") is not None  # in the first turn it is empty
     memory = given or (None if is_handed_over else getattr(instance, "_memory", None))
     name = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
-    return name if isinstance(name, str) and name != _EVERYBODYS else None
+    return name if isinstance(name, str) and name != _EVERYBODYS else None, not given
+
+
+def _headers(agent: Any) -> Iterator[str]:
+    """The templates that an agent, or the agents of a workflow, have their instructions filled into."""
+    each = getattr(agent, "agents", None)
+    for one in each.values() if isinstance(each, dict) else [agent]:
+        header = getattr(getattr(one, "formatter", None), "system_header", None)
+        yield from [header] if isinstance(header, str) else ()
 
 
 def _asked(kind: str, instance: Any, arguments: dict[str, Any]) -> Any:

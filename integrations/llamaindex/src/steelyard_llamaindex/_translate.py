@@ -45,6 +45,7 @@ def turn_of(turn: Turn) -> Steps:
         before=before,
         earlier=[*earlier_calls(turn), *replied],
         elsewhere=bool(replied),
+        instructions=sorted(turn.headers),
         in_conversation=turn.root.kind == "chat",
     )
 

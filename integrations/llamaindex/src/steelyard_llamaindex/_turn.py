@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+from steelyard._internal.bounded import BoundedDict
 from steelyard.record import Status
 from steelyard.recording import RunSpan
 from steelyard_llamaindex._extract import texts_of
@@ -50,6 +52,28 @@ class RootSpan(RunSpan):
 def _active() -> str | None:
     module = sys.modules.get("llama_index_instrumentation.span")
     return None if module is None else module.active_span_id.get()
+
+
+_RANDOM = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The form of the ids that LlamaIndex gives to memories without a name."""
+_MOST_SESSIONS = 10_000
+
+
+class Sessions:
+    """Which ids of memories name a conversation.
+
+    An engine that is made anew for each turn has a memory with another random id each time, so that such an
+    id tells of one only from its second turn on.
+    """
+
+    def __init__(self) -> None:
+        self._seen: BoundedDict[str, None] = BoundedDict(max_items=_MOST_SESSIONS)
+
+    def names(self, id_: str, *, is_own: bool) -> bool:
+        """Whether a memory's id names one; `is_own` says that the engine keeps that memory itself."""
+        is_known = id_ in self._seen or not is_own or _RANDOM.fullmatch(id_) is None
+        self._seen[id_] = None
+        return is_known
 
 
 _MOST_FOLLOWED = 12
@@ -140,6 +164,8 @@ class Turn:
     """The calls of language models, in order of beginning."""
     session: str | None = None
     """The conversation that the chat engine's memory names."""
+    headers: set[str] = field(default_factory=set)
+    """The templates of its agents' instructions, as far as the framework has them filled in."""
     passed: list[Passed] = field(default_factory=list)
     """What templates were filled with, and what steps of a workflow returned."""
     pieces: list[str] = field(default_factory=list)

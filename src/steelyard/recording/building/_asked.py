@@ -97,18 +97,30 @@ def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
     if is_prompt or _held(own, _before(sources)):
         cut = _cut_out(turn, sources, own)
         return _as_before(cut, turn) if cut else Asked(question=own, notes=("question_whole_prompt",))
-    notes: tuple[Note, ...] = ("question_whole_prompt",) if _is_filled(own) else ()
+    asked = _beside_template(own)
+    asked = replace(asked, standalone=_standalone(turn, asked.question))
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
-        return Asked(question=own, standalone=_standalone(turn, own), notes=notes)
-    if "\n" in own and _looks_filled("\n".join(split_chat_template(own))):
-        notes = ("question_whole_prompt",)
-    cut = _cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None
-    return cut or Asked(question=own, standalone=_standalone(turn, own), notes=notes)
+        return asked
+    if not asked.notes and "\n" in own and _looks_filled("\n".join(split_chat_template(own))):
+        asked = replace(asked, notes=("question_whole_prompt",))
+    return (_cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None) or asked
 
 
-def _is_filled(own: str) -> bool:
-    """Whether code put words of its own around the user's: another input has them, too, or they name it."""
-    return TEMPLATES.has_line_of(own) or names_question_within(own)
+def _beside_template(own: str) -> Asked:
+    """What the user typed of an input that other words may stand around, put there by code.
+
+    Lines that other inputs have, too, are code's. The user's words are what these name, or all other lines,
+    if they stand together.
+    """
+    is_named, known = names_question_within(own), TEMPLATES.lines_of(own)
+    if not known:
+        return Asked(question=own, notes=("question_whole_prompt",) if is_named else ())
+    lines = own.split("\n")
+    left = [at for at, line in enumerate(lines) if line.strip() and line.strip() not in known]
+    typed = lines[left[0] : left[-1] + 1] if left else []
+    is_apart = known.isdisjoint(map(str.strip, typed))
+    text = guessed_question(own) if is_named else "\n".join(typed).strip() if is_apart else ""
+    return Asked(question=text or own, notes=("question_guessed" if text else "question_whole_prompt",))
 
 
 def _as_before(cut: Asked, turn: Turn) -> Asked:

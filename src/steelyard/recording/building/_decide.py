@@ -20,7 +20,7 @@ from steelyard.recording.building._beside import (
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Turn, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._templates import TEMPLATES
-from steelyard.recording.building._texts import shown_texts
+from steelyard.recording.building._texts import is_filled_in, shown_texts
 from steelyard.recording.provenance import (
     ModelCall,
     Origin,
@@ -319,12 +319,13 @@ def _with_passages(
 
 
 def _asked_last(origin: Origin, turn: Turn) -> Iterable[str]:
-    """What the answer's calls were sent, without what was said in earlier turns of the conversation."""
+    """What the answer's calls were sent, without the framework's own instructions and earlier turns."""
     found: dict[str, None] = {}
     for at in origin.calls.made:
         messages = turn.models[at].messages
         latest = [*(one for one in messages if one.role == "system"), *since_last_asked(messages)]
         texts = [one.text for one in latest if one.text and one.role != "assistant"]
+        texts = [text for text in texts if not is_filled_in(text, turn.instructions)]
         found.update(dict.fromkeys(texts or turn.calls[at].prompts))
     return found
 

@@ -107,20 +107,20 @@ class PromptTemplates:
             return None
         return _between(pieces, hashes, fixed, repeated)
 
-    def has_line_of(self, text: str) -> bool:
-        """Whether another text of several lines had a line of this one, which is remembered, too.
+    def lines_of(self, text: str) -> set[str]:
+        """The lines of a text that another text of several lines had; all of its lines are remembered, too.
 
-        Of what roots are given such a line is a template's of the application: a reminder above the question.
+        Of what roots are given these are a template's of the application: a reminder above the question.
         """
         lines = [line.strip() for line in text[:_MOST_CHARACTERS].split("\n")]
         told = [hash(line) for line in lines if len(line) >= _LEAST_REPEATED] if len(lines) > 1 else []
         own = hash(text)
         with self._lock:
-            is_known = any(self._lines.get(one, own) != own for one in told)
+            known = {one for one in told if self._lines.get(one, own) != own}
             self._lines.update(dict.fromkeys(told, own))
             for one in list(self._lines)[: max(0, len(self._lines) - _MOST_LINES)]:
                 del self._lines[one]
-        return is_known
+        return {line for line in lines if hash(line) in known}
 
     def forget(self) -> None:
         """Begin anew, as a new process does."""

@@ -42,7 +42,6 @@ from steelyard.recording.reading import (
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
 _GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"
-
 _PUT_IN = "contexts: a message that code wrote in the user's place counts as one; see turn.contexts"
 
 
@@ -291,6 +290,12 @@ def _is_template(text: str, prompts: Sequence[str]) -> bool:
     """Whether a text has slots that were filled in the prompt, so that it is the template around the rest."""
     slots = _SLOT.findall(text)
     return bool(slots) and not any(all(slot in prompt for slot in slots) for prompt in prompts)
+
+
+def is_filled_in(text: str, templates: Iterable[str]) -> bool:
+    """Whether a text has all that one of these templates has around its places."""
+    pieces = (_SLOT.split(one.replace("{{", "{").replace("}}", "}")) for one in templates)
+    return any(all(piece.strip() in text for piece in each) for each in pieces)
 
 
 def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:
