@@ -91,7 +91,7 @@ def test_agent_that_looks_nothing_up(receiver: Receiver) -> None:
 
 
 def test_an_agents_own_instructions_are_no_passages(receiver: Receiver) -> None:
-    script = [f"Thought: I can answer now.\nAnswer: {ANSWER}"]
+    script: list[Any] = [f"Thought: I can answer now.\nAnswer: {ANSWER}"]
     agent = ReActAgent(tools=[query_tool("docs")], llm=Caller(script=script), streaming=False)
     assert ask(agent) == ANSWER
     assert (receiver.record.contexts, receiver.record.contexts_source) == ((), "retrieved")

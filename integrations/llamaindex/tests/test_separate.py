@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from llama_index.core import PromptTemplate
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.evaluation import CorrectnessEvaluator
 from llama_index.core.llms.callbacks import llm_completion_callback
@@ -239,3 +241,28 @@ def test_a_refusal_that_every_prompt_asks_for_makes_no_parts_of_the_turns_before
             f"If nothing is there, say: {refusal}\n\nContext:\n{found[0].text}\n\nQuestion: {QUESTION}"
         )
     assert [texts(turn) for turn in receiver.records] == [[PARIS], [FRANCE], [PARIS]]
+
+
+ASKED = PromptTemplate("Answer from the notes.\n\n{context_str}\n\nAsked: {query_str}")
+
+
+def test_what_a_model_fills_a_template_with_by_itself_is_known(receiver: Receiver) -> None:
+    for notes in (PARIS, ""):
+        assert Scripted().predict(ASKED, context_str=notes, query_str=QUESTION) == ANSWER
+    asyncio.run(Scripted().apredict(ASKED, context_str=FRANCE, query_str=QUESTION))
+    said = [(turn.question, texts(turn), turn.answer) for turn in receiver.records]
+    assert said == [(QUESTION, [PARIS], ANSWER), (QUESTION, [], ANSWER), (QUESTION, [FRANCE], ANSWER)]
+    Scripted().predict(PromptTemplate("A title for this: {context_str}"), context_str=PARIS)
+    Scripted().predict(PromptTemplate("Which language is this? {query_str}"), query_str=QUESTION)
+    assert len(receiver.records) == 3, "nothing was asked, or no place is for passages"
+
+
+def test_a_form_that_a_model_fills_in_is_an_answer_and_no_look_up(receiver: Receiver) -> None:
+    class City(BaseModel):
+        name: str
+
+    model = Caller(script=[("City", {"name": "Paris"})])
+    model.structured_predict(City, ASKED, context_str=PARIS, query_str=QUESTION)
+    record = receiver.record
+    assert (record.question, texts(record), record.answer) == (QUESTION, [PARIS], '{"name":"Paris"}')
+    assert record.contexts_source == "in_prompt"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from llama_index.core import PromptTemplate
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
@@ -241,6 +242,9 @@ def separate(choices: Choices) -> Application:
     look, keep, join = retriever(choices), kept(choices), JOINERS[choices["joining"]]
     template = prompt_template(choices)
 
+    if choices["filling"] == "predict" and template is not None:
+        return predicted(choices, template)
+
     async def answer(turn: Turn) -> str:
         if choices["searching"] == "thread" and turn.shown:
             found = await asyncio.to_thread(look.retrieve, turn.question)
@@ -258,6 +262,23 @@ def separate(choices: Choices) -> Application:
         if choices["asking"] == "again":  # what was found is kept, and the first answer thrown away
             await completed(speaker(choices, "tried"), choices["way"], filled)
         return await completed(speaker(choices), choices["way"], filled)
+
+    return always(answer)
+
+
+def predicted(choices: Choices, template: PromptTemplate) -> Application:
+    """A model fills in a template itself with what a retriever or plain code found."""
+    look, join = retriever(choices), JOINERS[choices["joining"]]
+
+    async def answer(turn: Turn) -> str:
+        found = turn.shown
+        if choices["looking"] == "retriever":
+            found = tuple(one.text for one in look.retrieve(turn.question) if one.text in turn.shown)
+        given = {"context_str": turn.came(join(found)), "query_str": turn.question}
+        model: Any = speaker(choices)
+        if choices["way"] == "invoke":
+            return str(model.predict(template, **given))
+        return str(await model.apredict(template, **given))
 
     return always(answer)
 

@@ -28,6 +28,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "tool_name": TOOL_NAMES,
         "tool_result": TOOL_RESULTS,
         "calling": ("yes", "no"),
+        "filling": ("format", "predict"),
+        "looking": ("retriever", "own"),
         "wrapped": tuple(WRAPS),
         "hops": ("1", "2", "3"),
         "history": ("none", "stored", "sent", "memory"),

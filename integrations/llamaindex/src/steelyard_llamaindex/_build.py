@@ -225,7 +225,7 @@ def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: 
         # What has no question mark is mostly an instruction for an index: a summary of each document.
         return is_question(asked.question)
     if turn.is_alone:
-        return _is_turn_alone(turn, steps, origin, asked, answer)
+        return _is_turn_alone(turn, steps, sources, origin, asked, answer)
     if turn.root.kind != "workflow" or answer == NO_ANSWER or steps.elsewhere:
         return True
     return _is_turn_of_workflow(turn, steps, sources, origin, asked)
@@ -240,13 +240,15 @@ def _is_turn_of_workflow(turn: Turn, steps: Steps, sources: Sources, origin: Ori
     return _found_nothing(steps) or (is_asked and turn.root.name in turn.searching)
 
 
-def _is_turn_alone(turn: Turn, steps: Steps, origin: Origin, asked: Asked, answer: str) -> bool:
+def _is_turn_alone(
+    turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked, answer: str
+) -> bool:
     """Whether a call that nothing holds answered out of what was retrieved before it, or of its prompt."""
     if asks_of_reply(asked, steps):
         return False
     if turn.loose or turn.taken:
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
-    is_answered = bool(origin.contexts and asked.question and answer)
+    is_answered = bool((origin.contexts or sources.looked_up) and asked.question and answer)
     return is_answered and is_turn(steps.calls, answer=answer)
 
 

@@ -60,7 +60,7 @@ def reply_of(response: Any) -> tuple[str, tuple[str, ...]]:
     message = attribute(response, "message")
     if message is None:
         text = attribute(response, "text")
-        return text_of(text if text is not None else response), ()
+        return text_of(text) if text is not None else answer_of(response), ()  # a form that was filled in
     blocks = attribute(message, "blocks") or ()
     called = [
         attribute(block, "tool_kwargs") for block in blocks if attribute(block, "block_type") == "tool_call"

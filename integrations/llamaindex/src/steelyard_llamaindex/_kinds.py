@@ -59,6 +59,7 @@ Stream = Literal["sync", "async", "chat"]
 _LLM_METHODS = (
     *("chat", "achat", "stream_chat", "astream_chat"),
     *("complete", "acomplete", "stream_complete", "astream_complete"),
+    *("predict", "apredict", "structured_predict", "astructured_predict"),
 )
 _BY_METHOD: dict[str, tuple[tuple[str, Kind], ...]] = {
     "query": (("BaseQueryEngine", "query"),),

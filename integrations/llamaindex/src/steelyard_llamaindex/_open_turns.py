@@ -105,8 +105,8 @@ class OpenTurns:
             self._begin(id_, kind, asked, name, tags)
             return
         turn, parent = place
-        # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
-        if kind not in _PARTS and not (kind == "llm" == parent.kind):
+        # A model's methods call each other, and tools to fill in forms; a workflow in a turn is part of it.
+        if kind not in _PARTS and parent.kind != "llm":
             place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
             _ask(*place)
         self.places[id_] = place

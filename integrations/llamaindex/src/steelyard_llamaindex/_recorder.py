@@ -184,6 +184,7 @@ _TAKEN: dict[str, Callable[[OpenTurns, Any], None]] = {
     "LLMChatEndEvent": lambda turns, event: turns.reply(event.span_id, event.messages, event.response),
     "LLMCompletionEndEvent": lambda turns, event: turns.reply(event.span_id, event.prompt, event.response),
     "LLMPredictStartEvent": lambda turns, event: turns.fill(event.span_id, event.template_args),
+    "LLMStructuredPredictStartEvent": lambda turns, event: turns.fill(event.span_id, event.template_args),
     "LLMChatInProgressEvent": hear,
     "LLMCompletionInProgressEvent": hear,
     "ExceptionEvent": break_off,

@@ -38,8 +38,7 @@ def turn_of(turn: Turn) -> Steps:
     steps = [*_steps(turn, read), *parts, *([] if is_searched else _strays(turn, read))]
     replied = [] if turn.is_alone or is_searched else list(_replied_elsewhere(turn, read))
     return Steps(
-        given=asked
-        or _given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
+        given=asked or _given(_asked_alone(turn) if turn.root.kind == "llm" else turn.root.asked),
         returned=result_of(turn.root.result),
         steps=sorted(steps, key=lambda step: step.at),
         before=before,
@@ -48,6 +47,12 @@ def turn_of(turn: Turn) -> Steps:
         instructions=sorted(turn.headers),
         in_conversation=turn.root.kind == "chat",
     )
+
+
+def _asked_alone(turn: Turn) -> Any:
+    """What a call that no run holds was made with: what its template was filled with, or what it was sent."""
+    filled = next((value for _, value, is_variables in turn.passed if is_variables), None)
+    return filled or (turn.calls[0].asked if turn.calls else turn.root.asked)
 
 
 def _steps(turn: Turn, read: Nodes) -> list[Step]:
