@@ -110,17 +110,20 @@ def _beside_template(own: str) -> Asked:
     """What the user typed of an input that other words may stand around, put there by code.
 
     Lines that other inputs have, too, are code's. The user's words are what these name, or all other lines,
-    if they stand together.
+    if they stand together. Who types passages beside a question may type them again.
     """
     is_named, known = names_question_within(own), TEMPLATES.lines_of(own)
-    if not known:
+    if not known or names_both(own):
         return Asked(question=own, notes=("question_whole_prompt",) if is_named else ())
     lines = own.split("\n")
     left = [at for at, line in enumerate(lines) if line.strip() and line.strip() not in known]
     typed = lines[left[0] : left[-1] + 1] if left else []
     is_apart = known.isdisjoint(map(str.strip, typed))
     text = guessed_question(own) if is_named else "\n".join(typed).strip() if is_apart else ""
-    return Asked(question=text or own, notes=("question_guessed" if text else "question_whole_prompt",))
+    # A question that is asked again is one of those lines, too.
+    if any(map(is_question, known)) or not (is_telling(text) or is_question(text)):
+        return Asked(question=own, notes=("question_whole_prompt",))
+    return Asked(question=text, notes=("question_guessed",))
 
 
 def _as_before(cut: Asked, turn: Turn) -> Asked:

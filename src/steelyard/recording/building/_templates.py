@@ -23,7 +23,7 @@ _MOST_PIECES = 500
 _MOST_KEPT = 64
 _MOST_CHARACTERS = 100_000
 _MOST_LINES = 2000
-_LEAST_REPEATED = 12
+_LEAST_REPEATED = 16
 """Characters of a line that two texts do not share by chance."""
 _ASKED = 1
 """Stands for the question among the hashes of pieces."""
