@@ -266,3 +266,13 @@ def test_a_form_that_a_model_fills_in_is_an_answer_and_no_look_up(receiver: Rece
     record = receiver.record
     assert (record.question, texts(record), record.answer) == (QUESTION, [PARIS], '{"name":"Paris"}')
     assert record.contexts_source == "in_prompt"
+
+
+def test_messages_that_begin_alike_are_questions_as_they_were_looked_up(receiver: Receiver) -> None:
+    asked = [f"Hello,\n\n{said}\n\nThanks!" for said in (QUESTION, "Tell me more!")]
+    for one in asked:
+        found = Fixed("d1").retrieve(one)
+        SimpleChatEngine.from_defaults(llm=Scripted()).chat(
+            f"Be brief.\n\nQuestion:\n{one}\n\nNotes:\n{found[0].text}"
+        )
+    assert [turn.question for turn in receiver.records] == asked

@@ -131,7 +131,8 @@ def _as_before(cut: Asked, turn: Turn) -> Asked:
     lines = cut.question.split("\n")
     heads = ("\n".join(lines[:count]).rstrip() for count in range(len(lines) - 1, 0, -1))
     shown = [text for call in turn.earlier for text in call.prompts]
-    if len(lines) > _MOST_LINES or any(cut.question in text for text in shown):
+    # What was looked up is the question as it is, whatever the words that it begins with.
+    if not cut.notes or len(lines) > _MOST_LINES or any(cut.question in text for text in shown):
         return cut
     return replace(
         cut, question=next((one for one in heads if any(one in text for text in shown)), cut.question)
