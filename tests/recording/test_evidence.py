@@ -143,6 +143,18 @@ def test_of_a_row_that_code_wrote_into_a_prompt_the_text_that_stands_there_is_th
     assert evidence(tool, call(f"Found: {HOURS}\n{QUESTION}", "From ten to five.", at=2)) == [HOURS]
 
 
+def test_a_question_in_json_is_no_passage_where_it_is_printed_with_other_spaces() -> None:
+    claim = {"number": "C1", "loss": "A car backed into mine and drove off."}
+    asked, compact = json.dumps(claim), json.dumps(claim, separators=(",", ":"))
+    steps = [
+        Step(kind="prompt", given={"claim_info": compact, "policy": HOURS}, at=1),
+        call(f"Claim: {compact}\nPolicy: {HOURS}", "It is covered.", at=2),
+    ]
+    turn = Turn(given={"query": asked}, steps=steps, answer="It is covered.")
+    origin = decide(turn, sources_of(turn), answer=turn.answer, question=asked)
+    assert [one.text for one in origin.contexts] == [HOURS]
+
+
 def test_of_a_list_of_mappings_the_column_that_says_most_is_the_passages() -> None:
     rows = [
         {"title": "Opening hours of the museum", "body": HOURS},

@@ -120,7 +120,7 @@ def _headers(agent: Any) -> Iterator[str]:
     each = getattr(agent, "agents", None)
     for one in each.values() if isinstance(each, dict) else [agent]:
         header = getattr(getattr(one, "formatter", None), "system_header", None)
-        yield from [header] if isinstance(header, str) else ()
+        yield from [header.replace("{{", "{").replace("}}", "}")] if isinstance(header, str) else ()
 
 
 def _asked(kind: str, instance: Any, arguments: dict[str, Any]) -> Any:

@@ -50,6 +50,7 @@ class _Shown:
 
     def __init__(self, turn: Turn, sources: Sources, prompts: Sequence[str], question: str) -> None:
         self.asked = plain(question)
+        self._tight = self.asked.replace(" ", "")  # JSON may be printed with other spaces
         self._turn, self._sources, self._prompts = turn, sources, prompts
 
     # Most texts are the question or a prompt, so that the rest is not read.
@@ -77,7 +78,7 @@ class _Shown:
 
     def says(self, text: str, *, is_put_in: bool) -> bool:
         """Whether a text is the question, a query, a part of the history, or a prompt."""
-        if text in self.asked or text in self.queries or text in self.sent_alone:
+        if text.replace(" ", "") in self._tight or text in self.queries or text in self.sent_alone:
             return True
         label, asked, rest = text.partition(self.asked) if self.asked else ("", "", text)
         if asked and not rest and not is_telling(label):
@@ -294,8 +295,7 @@ def _is_template(text: str, prompts: Sequence[str]) -> bool:
 
 def is_filled_in(text: str, templates: Iterable[str]) -> bool:
     """Whether a text has all that one of these templates has around its places."""
-    pieces = (_SLOT.split(one.replace("{{", "{").replace("}}", "}")) for one in templates)
-    return any(all(piece.strip() in text for piece in each) for each in pieces)
+    return any(all(piece.strip() in text for piece in _SLOT.split(one)) for one in templates)
 
 
 def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:
