@@ -271,10 +271,10 @@ def numbered_parts(block: str) -> list[str]:
 
 
 def tagged_parts(block: str) -> list[str]:
-    """The parts of a block that is nothing but elements of one name; none of another."""
+    """The parts of a block that is nothing but elements of one name with a text each; none of another."""
     found = sections(block)
     is_listed = len({(one.form, one.label) for one in found}) == 1 and found[0].form == "tag"
-    return [one.text for one in found if is_listed]
+    return [one.text for one in found] if is_listed and not any("</" in one.text for one in found) else []
 
 
 def _marked(line: str) -> tuple[str, int, str]:
