@@ -50,7 +50,10 @@ _SERVERS = {
     "uvicorn with workers": ["uvicorn", "--workers", "2", "online.processes.forking_hosts:asgi", "--port"],
 }
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_FAST = {"os.fork", "os.fork from a thread", _BILLIARD, "gunicorn with preload", "uvicorn"}
+_FAST = {
+    *("os.fork", "os.fork from a thread", "multiprocessing fork"),
+    *(_BILLIARD, "gunicorn with preload", "uvicorn"),
+}
 
 
 def _cases(names: tuple[str, ...]) -> list[object]:
