@@ -274,9 +274,10 @@ def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
         return origin
     prompts = list(_asked_last(origin, turn))
     question = _as_shown(question, origin, turn, prompts)
-    # What stands beside the question, and only if there is nothing, what stands in another message.
+    # What stands beside the question, and only if there is nothing, what stands in another message, or in
+    # what a call was sent whose statement the answer's prompt holds: an answer to a part of the question.
     beside = [prompt for prompt in prompts if question and question in prompt]
-    cut = _cut(beside, question) or _cut(prompts, question)
+    cut = _cut(beside, question) or _cut(prompts, question) or _cut(_of_parts(origin, turn), question)
     texts = dict.fromkeys(_unsaid(cut, origin, turn))
     return _guessed(origin, texts) if texts else origin
 
@@ -289,6 +290,12 @@ def _as_shown(question: str, origin: Origin, turn: Turn, prompts: Sequence[str])
         *(reply.strip() for call in reversed(before) for reply in call.replies if is_question(reply)),
     )
     return next((one for one in told if any(one in prompt for prompt in prompts)), question)
+
+
+def _of_parts(origin: Origin, turn: Turn) -> Iterator[str]:
+    for call in (turn.calls[at] for at in origin.calls.fed):
+        if any(map(is_telling, call.replies)) and not is_intermediate_output(call.replies):
+            yield from call.prompts
 
 
 def _unsaid(cut: Iterable[str], origin: Origin, turn: Turn) -> Iterator[str]:
