@@ -8,11 +8,12 @@ Two texts that are alike may be two users' who asked the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 
 from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
+from steelyard.recording.reading import since_last_asked
 from steelyard_opentelemetry._evidence import evidence_of
 from steelyard_opentelemetry._payload import squeezed
 from steelyard_opentelemetry._span import Node
@@ -198,16 +199,23 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
     """
     texts = [[context.text for context in evidence_of(part).contexts] for part in parts]
     new = _shown(list(dict.fromkeys(text for each in texts for text in each)), piece.prompts)
-    prompts = squeezed(" ".join(piece.prompts))
+    asks = squeezed(" ".join(_asking(piece)))
     used: list[Turn] = []
     for part, each in zip(reversed(parts), reversed(texts), strict=True):
         query = squeezed(part.question)
         # A single word stands in prompts by chance.
-        asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
+        asked = len(query.split()) >= _FEWEST_WORDS and query in asks
         if not new.isdisjoint(each) or (not each and asked):
             used.append(part)
             new.difference_update(each if _is_elsewhere(part, piece) else ())
     return used[::-1]
+
+
+def _asking(piece: Turn) -> Iterable[str]:
+    """What a model call was sent, but what was asked before it in its conversation."""
+    if not piece.in_conversation:
+        return piece.prompts
+    return (one.text for _, parsed in piece.seen("llm") for one in since_last_asked(parsed.messages))
 
 
 def replied_to(parts: Sequence[Turn], piece: Turn) -> list[Turn]:

@@ -26,6 +26,7 @@ from otel_turns import causes, one
 from steelyard_opentelemetry import Span, read_spans
 
 OTHER = "1af7651916cd43dd8448eb211c80319c"
+_NEXT = "And how many people live there?"
 
 
 def test_several_turns_below_one_server_span() -> None:
@@ -270,13 +271,19 @@ def test_halves_of_two_processes_are_not_joined() -> None:
 
 
 def look_up_and_answer(
-    found: dict[str, object], *, asked: str = QUESTION, at: tuple[float, float] = (0, 1), service: str = "app"
+    found: dict[str, object],
+    *before: tuple[str, str],
+    asked: str = QUESTION,
+    at: tuple[float, float] = (0, 1),
+    service: str = "app",
 ) -> int:
     """How many records are joined of a retriever and a call in two traces of one session."""
     said = {
         "session.id": _LONG,
         "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": messages(("user", f"Use the wiki on Paris. {prompt()}")),
+        "gen_ai.input.messages": messages(
+            *before, ("user", f"Use the wiki on Paris. {prompt(_NEXT if before else QUESTION)}")
+        ),
         "gen_ai.output.messages": messages(("assistant", ANSWER)),
     }
     step = span("find", at=at, attributes=oi("RETRIEVER", input__value=asked, **found))
@@ -295,6 +302,9 @@ def test_a_look_up_is_of_the_answer_that_shows_it_behind_it_in_one_service() -> 
 def test_a_look_up_that_tells_its_query_alone_is_known_by_more_than_a_word() -> None:
     assert look_up_and_answer({}) == 1
     assert look_up_and_answer({}, asked="Paris.") == 0
+    # That of an earlier turn stands in the conversation.
+    assert look_up_and_answer({}, ("user", QUESTION), ("assistant", ANSWER)) == 0
+    assert look_up_and_answer({}, ("user", QUESTION), ("assistant", ANSWER), asked=_NEXT) == 1
 
 
 def test_the_same_words_twice_are_two_turns_by_one_instrumentor_or_in_two_services() -> None:
