@@ -52,7 +52,7 @@ _SERVERS = {
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _FAST = {
     *("os.fork", "os.fork from a thread", "multiprocessing fork"),
-    *(_BILLIARD, "gunicorn with preload", "uvicorn"),
+    *(_BILLIARD, "gunicorn with preload", "uvicorn with workers"),
 }
 
 
