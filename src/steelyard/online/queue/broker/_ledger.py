@@ -30,6 +30,7 @@ class BrokerLedger:
         self._broker = broker
         self._asked = 0.0
         self._entered = 0
+        self._news = asyncio.Event()
 
     def token(self, sink: str) -> str:
         """What the broker has for a sink's name."""
@@ -48,6 +49,10 @@ class BrokerLedger:
     async def keep(self, works: Callable[[], bool]) -> None:
         """Ask again and again while the broker can be used; soon, where all seems done."""
         while works():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_COUNTED):
+                    await self._news.wait()
+            self._news.clear()
             await asyncio.sleep(_SOON)
             counts = self.counts
             all_done = counts is not None and not counts.pending + counts.undelivered and not self.settled
@@ -59,6 +64,7 @@ class BrokerLedger:
     def enter(self, *, pending: int = 0, evaluated: int = 0, undelivered: int = 0, dead: str = "") -> None:
         """Enter what this process has done, until the broker's own counts come."""
         self._entered += 1
+        self._news.set()
         self.settled = False
         if (counts := self.counts) is None:
             return
