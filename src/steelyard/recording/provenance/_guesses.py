@@ -272,6 +272,8 @@ def numbered_parts(block: str) -> list[str]:
 
 def tagged_parts(block: str) -> list[str]:
     """The parts of a block that is nothing but elements of one name with a text each; none of another."""
+    if not block.lstrip().startswith("<"):
+        return []
     found = sections(block)
     is_listed = len({(one.form, one.label) for one in found}) == 1 and found[0].form == "tag"
     return [one.text for one in found] if is_listed and not any("</" in one.text for one in found) else []
