@@ -133,6 +133,11 @@ class Vectors:
         return found
 
 
+_PLACES = 5
+"""Digits of a likeness that count: the last of a float32 differ with the order in which a processor adds, and
+would choose between equal passages."""
+
+
 def nearest(words: Matrix, others: Matrix) -> Matrix:
     """Each word's cosine with the most similar one of others, in 0..1.
 
@@ -145,8 +150,13 @@ def nearest(words: Matrix, others: Matrix) -> Matrix:
         return np.zeros(len(words), np.float32)
     step = max(1, _ALONE // (DIMENSIONS * len(others)))
     blocks = [words[at : at + step] @ others.T for at in range(0, len(words), step)]
-    found: Matrix = np.concatenate(blocks).max(axis=1).clip(0.0, 1.0)
+    found: Matrix = np.concatenate(blocks).max(axis=1).clip(0.0, 1.0).round(_PLACES)
     return found
+
+
+def cosine(one: Matrix, other: Matrix) -> float:
+    """How alike two unit vectors are, in -1..1."""
+    return round(float(one @ other), _PLACES)
 
 
 def mean(vectors: Matrix, weights: Sequence[float]) -> Matrix:

@@ -9,7 +9,7 @@ from typing import Any
 
 from steelyard._internal.loops import CpuThrottle
 from steelyard.errors import Cause
-from steelyard.judge._static import Vectors, load, nearest
+from steelyard.judge._static import Vectors, cosine, load, nearest
 from steelyard.judge._word import Word, rule, weight
 from steelyard.judge._words import entities
 from steelyard.judge.local._finding import Finding
@@ -384,7 +384,7 @@ def _brought(asked: ReadText, said: ReadText) -> Word | None:
 def _score(question: Line, line: Line) -> tuple[float, list[str]]:
     telling = [(place, word) for place, word in enumerate(question.words) if word.stem not in rule("asking")]
     if not telling:
-        return max(0.0, float(question.mean @ line.mean)), []
+        return max(0.0, cosine(question.mean, line.mean)), []
     likest = nearest(question.vectors, line.vectors).tolist()
     total = sum(word.weight for _, word in telling)
     found = (
@@ -392,4 +392,4 @@ def _score(question: Line, line: Line) -> tuple[float, list[str]]:
         / total
     )
     shared = [word.surface for _, word in telling if word.stem in line.stems and word.weight > COMMON]
-    return (found + max(0.0, float(question.mean @ line.mean))) / 2, shared
+    return (found + max(0.0, cosine(question.mean, line.mean))) / 2, shared

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Generator, Mapping, Sequence
 
-from steelyard.judge._static import nearest
+from steelyard.judge._static import cosine, nearest
 from steelyard.judge._word import Word, fold, rule
 from steelyard.judge.local._checks import mismatches, written_apart
 from steelyard.judge.local._finding import Finding, Signals, Window
@@ -154,9 +154,9 @@ def _cosine(claim: Line, lines: Sequence[Line]) -> float:
     means = np.stack([line.mean for line in lines])
     whole = means.sum(axis=0)
     length = float(np.linalg.norm(whole))
-    together = float(whole @ claim.mean) / length if length else 0.0
+    together = cosine(whole / length, claim.mean) if length else 0.0
     # The window as a whole may be nearer than any sentence of it: a claim is often put together from two.
-    return min(1.0, max(0.0, together, float((means @ claim.mean).max())))
+    return min(1.0, max(0.0, together, *(cosine(mean, claim.mean) for mean in means)))
 
 
 _SPAN = 3
@@ -211,7 +211,7 @@ def _likest(
     likeness: list[float] = []
     for window in equals[:_STRETCH]:
         lines = texts[window.text].lines[window.first : window.last]
-        likeness.append(max([float(line.mean @ claim.mean) for line in lines]))
+        likeness.append(max([cosine(line.mean, claim.mean) for line in lines]))
         yield
     return equals[likeness.index(max(likeness))]
 
