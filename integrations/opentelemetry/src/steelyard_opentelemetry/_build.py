@@ -19,7 +19,7 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import is_question
 from steelyard_opentelemetry._asked import asked_above
 from steelyard_opentelemetry._evidence import FoundPassages, evidence_of, tells_search
-from steelyard_opentelemetry._joining import TENANT, USER, session_of
+from steelyard_opentelemetry._joining import TENANT, USER, first_named, session_of, told_of
 from steelyard_opentelemetry._payload import loaded, squeezed
 from steelyard_opentelemetry._span import Node, Span
 from steelyard_opentelemetry._turn import EMPTY, Turn
@@ -66,7 +66,7 @@ def record_of(turn: Turn, found: FoundPassages) -> Record:
         timings=_timings(turn),
         tags=tuple(map(str, tags)) if isinstance(tags, (list, tuple)) else (),
         session=session_of(turn),
-        tenant=_first([node.span.attributes for node in turn.nodes], TENANT) or None,
+        tenant=first_named(told_of(turn), TENANT),
         metadata=_metadata(turn, traced.contexts),
         origins=origins_of(
             turn.steps,
@@ -153,16 +153,16 @@ def _covered(nodes: Iterable[Node]) -> float | None:
 
 def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:
     """What helps to find and to group turns later; no content."""
-    attributes = [node.span.attributes for node in turn.nodes]
+    told = told_of(turn)
     found = {
         "dialects": sorted({parsed.dialect for _, parsed in turn.parsed}),
         "span": turn.root.span.name,
         "service": turn.root.span.service,
         "version": turn.root.span.version,
-        "user": _first(attributes, USER),
+        "user": first_named(told, USER),
         "traces": list(turn.joined),
         "retrieval_span": _retrieval_span(turn, contexts),
-        "model": _first(attributes, ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")),
+        "model": first_named(told, ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -176,15 +176,6 @@ def _retrieval_span(turn: Turn, contexts: Sequence[Context]) -> str:
     texts = dict(enumerate(document.text for document in parsed.documents))
     same = all(context.rank is not None and texts.get(context.rank) == context.text for context in contexts)
     return node.span.span_id if same else ""
-
-
-def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
-    for found in attributes:
-        for key in keys:
-            value = found.get(key)
-            if value and isinstance(value, str):
-                return value
-    return ""
 
 
 def _has_other_answer(turn: Turn, found: FoundPassages) -> bool:

@@ -8,16 +8,18 @@ Two texts that are alike may be two users' who asked the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
 from steelyard.recording.building import reaches
 from steelyard.recording.provenance import find_passages
 from steelyard.recording.reading import since_last_asked
 from steelyard_opentelemetry._evidence import evidence_of
-from steelyard_opentelemetry._payload import squeezed
+from steelyard_opentelemetry._payload import opened, squeezed
 from steelyard_opentelemetry._span import Node
 from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.dialects import json_value
 
 TURN = "steelyard.turn"
 """The attribute by which a user says which spans are one turn."""
@@ -29,15 +31,17 @@ SESSION = (
 """Attributes that name a session or a conversation."""
 REQUEST_SESSION = "steelyard.session"
 """The session that a request of the collector named: it counts if no span of the turn names one."""
-_CONVERSATION = re.compile(r"(?:^|[._-])(?:session|conversation|thread|chat)[._-]?id$", re.IGNORECASE)
-"""How other attributes end that name one: `copilot_chat.chat_session_id`, `threadId` below a prefix."""
+_CONVERSATION = re.compile(r"(?:^|[._-])(?:(session)|(conversation)|(thread)|(chat))[._-]?id$", re.IGNORECASE)
+"""How other names end that mean one, the best first: `copilot_chat.chat_session_id`, `threadId`."""
 _OF_THE_SYSTEM = ("thread.id", "db.session.id")
 """An operating system's thread, a database's session."""
 USER = (
     *("user.id", "enduser.id", "traceloop.association.properties.user_id", "langfuse.user.id"),
-    *("mlflow.trace.user", "ai.telemetry.metadata.userId"),
+    *("mlflow.trace.user", "ai.telemetry.metadata.userId", "user_id", "userId"),
 )
 """Attributes that name who asked."""
+_METADATA = ("metadata", "langfuse.trace.metadata", "langfuse.observation.metadata")
+"""Attributes that hold an application's own fields as JSON; with others, each is an attribute."""
 TENANT = ("tenant.id", "tenant", "traceloop.association.properties.tenant_id")
 """Attributes that name whose data it is."""
 _SHARED = (*SESSION, REQUEST_SESSION, "request.id", "http.request.id", "gen_ai.request.id")
@@ -102,23 +106,33 @@ def _size(piece: Turn) -> int:
     return sum(len(value) for value in told if isinstance(value, str))
 
 
+def told_of(piece: Turn) -> list[Mapping[str, Any]]:
+    """What spans say of a turn: their attributes, and the fields of the metadata among these."""
+    found: list[Mapping[str, Any]] = []
+    for node in piece.nodes:
+        attributes = node.span.attributes
+        metadata = (opened(attributes[name]) for name in _METADATA if name in attributes)
+        found += [attributes, *(fields for fields in metadata if isinstance(fields, Mapping))]
+    return found
+
+
+def first_named(told: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str | None:
+    """The first id under any of these names, a better name first; MLflow writes what it is given as JSON."""
+    every = list(told)
+    found = (attributes.get(name) for name in names for attributes in every)
+    return next((str(one) for one in map(json_value, found) if one and isinstance(one, (str, int))), None)
+
+
 def session_of(piece: Turn) -> str | None:
     """The conversation that a turn's spans name; a usual name before one that only ends like it."""
-    every = [node.span.attributes for node in piece.nodes]
-    for name in SESSION:
-        if found := next(filter(None, (attributes.get(name) for attributes in every)), None):
-            return str(found)
-    request = (value for attributes in every if (value := attributes.get(REQUEST_SESSION)))
-    named = (
-        value
-        for attributes in every
-        for name, value in attributes.items()
-        if _CONVERSATION.search(name)
-        and name not in _OF_THE_SYSTEM
-        and isinstance(value, (str, int))
-        and value
-    )
-    return next(map(str, chain(named, request)), None)
+    told = told_of(piece)
+    alike = {
+        name: match.lastindex or 0
+        for attributes in told
+        for name in attributes
+        if name not in _OF_THE_SYSTEM and (match := _CONVERSATION.search(name))
+    }
+    return first_named(told, (*SESSION, *sorted(alike, key=alike.__getitem__), REQUEST_SESSION))
 
 
 def is_certain(piece: Turn, other: Turn) -> bool:
@@ -130,16 +144,16 @@ def is_certain(piece: Turn, other: Turn) -> bool:
 
 def _differ(piece: Turn, other: Turn) -> bool:
     """Whether two pieces name different sessions, users or tenants."""
+    mine, theirs = told_of(piece), told_of(other)
     for names in (SESSION, (REQUEST_SESSION,), USER, TENANT):
-        mine, theirs = _values(piece, names), _values(other, names)
-        if mine and theirs and mine.isdisjoint(theirs):
+        one, another = _values(mine, names), _values(theirs, names)
+        if one and another and one.isdisjoint(another):
             return True
     return False
 
 
-def _values(piece: Turn, names: tuple[str, ...]) -> set[str]:
-    attributes = [node.span.attributes for node in piece.nodes]
-    return {str(found[name]) for found in attributes for name in names if found.get(name)}
+def _values(told: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> set[str]:
+    return {str(json_value(found[name])) for found in told for name in names if found.get(name)}
 
 
 def _keys(piece: Turn) -> set[Key]:

@@ -9,7 +9,6 @@ import pytest
 from otel_parts import (
     ANSWER,
     QUESTION,
-    SCORES,
     SECOND,
     TEXTS,
     TRACE,
@@ -21,11 +20,10 @@ from otel_parts import (
     rag_turn,
     span,
 )
-from otel_turns import causes, one
+from otel_turns import OTHER, causes, one, pieces_in_two_traces
 
 from steelyard_opentelemetry import Span, read_spans
 
-OTHER = "1af7651916cd43dd8448eb211c80319c"
 _NEXT = "And how many people live there?"
 
 
@@ -131,23 +129,6 @@ def test_pieces_of_two_turns_without_roots_do_not_mix() -> None:
     assert records == {QUESTION: (3, ANSWER), "What is the capital of Italy?": (2, "Rome.")}
 
 
-def pieces_in_two_traces(first: dict[str, object], second: dict[str, object]) -> tuple[Span, Span]:
-    """A retrieval that tells ids and scores, and the model call that used it, each in a trace of its own."""
-    listed = json.dumps([{"id": f"d{n}", "score": score} for n, score in enumerate(SCORES, start=1)])
-    found = {
-        "gen_ai.operation.name": "retrieval",
-        "gen_ai.retrieval.query.text": QUESTION,
-        "gen_ai.retrieval.documents": listed,
-    }
-    said = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": messages(("user", prompt())),
-        "gen_ai.output.messages": messages(("assistant", ANSWER)),
-    }
-    half = span("retrieval", at=(0, 1), attributes={**found, **first})
-    return half, span("chat", at=(2, 3), trace=OTHER, attributes={**said, **second})
-
-
 _NAMES = ["session.id", "gen_ai.conversation.id", "request.id", "steelyard.turn"]
 _LONG = "5f0c2a9e41d84b7c"
 
@@ -191,27 +172,6 @@ def test_pieces_of_two_users_or_tenants_are_not_joined(name: str) -> None:
     pieces = pieces_in_two_traces({"request.id": _LONG, name: "anna"}, {"request.id": _LONG, name: "bert"})
     (record,) = read_spans(pieces).records
     assert "traces" not in record.metadata
-
-
-@pytest.mark.parametrize(
-    "name", ["session.id", "langfuse.session.id", "mlflow.trace.session", "ai.telemetry.metadata.sessionId"]
-)
-def test_a_record_has_the_session_that_its_spans_name(name: str) -> None:
-    assert one(list(pieces_in_two_traces({name: _LONG}, {name: _LONG}))).session == _LONG
-
-
-@pytest.mark.parametrize(
-    ("name", "session"),
-    [
-        ("traceloop.association.properties.thread_id", "ride-7"),
-        ("copilot.chat_session.conversationId", "ride-7"),
-        ("thread.id", None),
-        ("db.session.id", None),
-    ],
-)
-def test_a_name_that_ends_like_a_conversations_id_is_one(name: str, session: str | None) -> None:
-    linked: dict[str, object] = {"gen_ai.response.id": _LONG, name: "ride-7"}
-    assert one(list(pieces_in_two_traces(linked, linked))).session == session
 
 
 def test_a_record_has_the_tenant_that_its_spans_name() -> None:

@@ -19,6 +19,7 @@ from steelyard_opentelemetry.dialects._generic import own_names
 from steelyard_opentelemetry.dialects._generic import own_questions as own_questions
 from steelyard_opentelemetry.dialects._generic import own_texts as own_texts
 from steelyard_opentelemetry.dialects._rules import fused
+from steelyard_opentelemetry.dialects._shapes import json_value as json_value
 from steelyard_opentelemetry.dialects._table import DIALECTS as DIALECTS
 
 _SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
