@@ -79,8 +79,9 @@ CHANCE = (
     (r"genai-prices [\d.]+", "genai-prices"),
     (r"\d+ s ago", "<n> s ago"),
     (r"(in|requests,) [\d.]+ s\b", r"\1 <n> s"),
+    (r"(\d\.\d{10})\d+", r"\1"),
 )
-"""What differs from one time to the next."""
+"""What differs from one time to the next, or from one processor to another."""
 COMMANDS = {
     "report": "report --by version",
     "report_week": "report --since 2025-10-02 --by judge --metric faithfulness",
