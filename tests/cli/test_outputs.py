@@ -13,18 +13,21 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from math import sin
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
+from alarms.alarm_parts import scored
 from cli.running import Steelyard
 from filled import Makers, filled
 from report.parts import by_judge, results, screened_traffic, turn
-from steelyard.alarms import AlarmEvent
+from steelyard.alarms import Alarm, AlarmEvent, AlarmWatcher
 from steelyard.cli.commands._demo import write_fortnight
 from steelyard.engine import Results
 from steelyard.golden import (
@@ -46,7 +49,7 @@ from steelyard.report.lights import cause_words, change_words, deploy_words, wha
 from steelyard.report.turn import turn_view, verdict_words
 from steelyard.results import open_labels
 from steelyard.results.labels import Label, LabelValue
-from steelyard.scores import Evidence, Usage, Verdict
+from steelyard.scores import Evidence, Usage, Verdict, evaluation_to_json
 from steelyard.stats import Difference, Estimate
 from steelyard.view import app
 
@@ -77,6 +80,8 @@ CHANCE = (
     (r"/\S*/outputs\d+/", ""),
     (r"\S+, process \d+", "<process>"),
     (r"genai-prices [\d.]+", "genai-prices"),
+    (r"steelyard \d\S*, Python [\d.]+", "steelyard"),
+    (r"note .* may trace beside Steelyard.*", ""),
     (r"\d+ s ago", "<n> s ago"),
     (r"(in|requests,) [\d.]+ s\b", r"\1 <n> s"),
     (r"(\d\.\d{10})\d+", r"\1"),
@@ -297,3 +302,89 @@ def test_results_say_what_they_said() -> None:
         found = Results(some)
         shown += [f"{count} turns", str(found), words_of(found._repr_html_())]
     check("any_results", "\n".join(shown))
+
+
+def watched(draw: Random, file: Path) -> str:
+    """What an alarm makes of eight weeks: hours and days that differ, sessions or none, a fall or none."""
+    kind = draw.choice(["falls_by", "falls_by", "below", "above"])
+    bar: Any = {kind: {"falls_by": 0.2, "below": 0.7, "above": 0.3}[kind]}
+    baseline, silent = draw.choice([30, 200]), draw.choice([None, 7_200.0])
+    alarm = Alarm(metric="faithfulness", baseline=baseline, silent_after=silent, **bar)
+    told, now = list[object](), [END]
+    watcher = AlarmWatcher([alarm], file=str(file), clock=lambda: now[0] + 4_000)
+    swing, falls, sessions = draw.choice([0, 0.1, 0.25]), draw.random() < 0.6, draw.choice([None, 1, 4])
+    picked, judges = draw.choice([(1.0,), (1.0, 0.25)]), draw.choice([("a",), ("a", "b")])
+    for week in range(8):
+        turns = []
+        for number in range(draw.choice([60, 200])):
+            now[0] = at = now[0] + draw.expovariate(1 / 3_600)
+            good = (
+                0.85
+                + swing * sin(at / 13_751) * (-1) ** (int(at // 86_400) % 7)
+                - 0.5 * (falls and week in (3, 4))
+            )
+            value = float((draw.random() < good) != (kind == "above"))
+            session = None if sessions is None else f"s{week} {number // sessions}"
+            one = scored(
+                1_000 * week + number,
+                value,
+                inclusion=draw.choice(picked),
+                direction="lower" if kind == "above" else "higher",
+                judge=judges[week // 3 % len(judges)],
+                session=session,
+            )
+            turns.append(replace(one, happened_at=at, evaluated_at=at + draw.choice([0, 0, 0, 3 * 86_400])))
+        told += [event.to_dict() for event in watcher.take(turns)]
+        told += [event.to_dict() for event in watcher.look()]
+        ((status, course),) = [(replace(one, course=()), one.course[-3:]) for one in watcher.status()]
+        told += [asdict(status), course]
+    return "\n".join(json.dumps(rounded(one), default=str, sort_keys=True) for one in told)
+
+
+UNSAID = {"alarm", "source", "id", "messages"}
+"""What is chance, or said once already."""
+
+
+def rounded(value: Any) -> Any:
+    """The value with its floats to four digits."""
+    if isinstance(value, dict):
+        return {str(name): rounded(one) for name, one in value.items() if name not in UNSAID}
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) and value < END / 2 else value
+
+
+def test_alarms_tell_what_they_told(tmp_path: Path) -> None:
+    check("any_watched", "\n".join(watched(Random(seed), tmp_path / f"{seed}.db") for seed in range(10)))
+
+
+SETUPS: dict[str, tuple[float, str]] = {
+    "nothing": (0, ""),
+    "now": (30, 'judge = "local"\nsinks = ["sqlite:steelyard.db"]\nsample_rate = 0.1'),
+    "hours": (7_300, 'sinks = ["jsonl:scored.jsonl", "opentelemetry"]\nmetrics = ["faithfulness"]'),
+    "days": (200_000, 'sinks = ["jsonl:scored.jsonl", "sqlite:none.db"]\nmetrics = ["faithfulness"]'),
+    "away": (60, 'judge = "openai:m"\nbase_url = "http://127.0.0.1:1"\nsinks = []'),
+    "wrong": (0, 'judge = "nobody:m"\nsinks = ["sqlite:missing/a.db", "opentelemetry", "nowhere"]'),
+    "one": (0, 'sinks = ["opentelemetry"]\nmetrics = ["no_such"]'),
+}
+"""Settings, and how many seconds after the last turn a doctor looks at them."""
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_doctor_says_what_it_said(
+    name: str, stored: Path, steelyard: Steelyard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since, settings = SETUPS[name]
+    monkeypatch.chdir(stored)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setattr(
+        "steelyard.cli._checkup.time", SimpleNamespace(time=lambda: END + since, monotonic=int)
+    )
+    scores = [turn(1, 0.5, at=END), turn(2, None, at=END - 100), turn(3, None, at=END - 90_000)]
+    (stored / "scored.jsonl").write_text("".join(f"{evaluation_to_json(one)}\n" for one in scores))
+    (stored / "steelyard.toml").write_text(settings)
+    try:
+        found = steelyard("doctor")
+    finally:
+        (stored / "steelyard.toml").unlink()
+    check(f"doctor_{name}", f"{found.status}\n{found.out}\n{found.err}")
