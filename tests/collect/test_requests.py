@@ -173,6 +173,21 @@ def test_a_body_without_a_length_is_bounded(running: Running) -> None:
     assert running.ask(pieces(), PROTOBUF, max_body=1_000_000).status_code == 413
 
 
+@pytest.mark.parametrize(("bound", "pause"), [("_SECONDS_FOR_A_BODY", 0.02), ("_SECONDS_FOR_A_PIECE", 60)])
+def test_a_sender_that_drips_or_stops_is_not_waited_for(
+    running: Running, monkeypatch: pytest.MonkeyPatch, bound: str, pause: float
+) -> None:
+    monkeypatch.setattr(f"steelyard.collect._app.{bound}", 0.2)
+
+    async def drips() -> AsyncIterator[bytes]:
+        for _ in range(500):
+            yield b"x"
+            await asyncio.sleep(pause)
+
+    assert running.ask(drips()).status_code == 408
+    assert running.refused == {"timeout": 1} and running.collector.counts.spans == 0
+
+
 def test_without_the_token_no_counts_are_told(running: Running) -> None:
     async def ask(headers: dict[str, str]) -> int:
         transport = httpx.ASGITransport(app(running.collector, token=TOKEN))
