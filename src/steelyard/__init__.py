@@ -28,7 +28,7 @@ __all__ = [
     "evaluate",
 ]
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
