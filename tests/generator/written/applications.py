@@ -71,12 +71,13 @@ class _Application:
     def __init__(self, choices: Choices, spans: Spans) -> None:
         self.choices = choices
         self.steps = STEPS[choices["steps"]]
+        self.own_scope = "traceloop.tracer" if choices["steps"] == "traceloop" else "app"
         self.scope, self.name, self.client = CLIENTS[choices["client"]]
         self.provider = spans.provider
 
     @contextmanager
-    def span(self, name: str, told: dict[str, Any], scope: str = "app") -> Iterator[Span]:
-        with self.provider.get_tracer(scope).start_as_current_span(name, attributes=told) as span:
+    def span(self, name: str, told: dict[str, Any]) -> Iterator[Span]:
+        with self.provider.get_tracer(self.own_scope).start_as_current_span(name, attributes=told) as span:
             yield span
 
     async def answer(self, turn: Turn) -> str:

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.building import is_telling
 from steelyard.recording.reading import (
     DOCUMENT_TEXTS,
     PASSAGE_IDS,
@@ -142,15 +143,32 @@ def retrieved_in(value: object) -> tuple[Context, ...]:
     known = documents_in(value)
     if known:
         return known
-    value = whole = decode(value)
-    if isinstance(value, Mapping):
-        value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), value)
+    whole = decode(value)
+    value = _list_in(whole)
     items = value if isinstance(value, (list, tuple)) else [value]
-    if parts := _beside_texts(items):
+    if parts := _names_in(value) or _beside_texts(items):
         return parts
     found = tuple(document for item in items if (document := _any(decode(item))))
     is_told = any(one.text for one in found) or isinstance(value, (str, Broken))
     return found if is_told else passages_of(whole) or found
+
+
+def _list_in(value: object) -> object:
+    """The list that an object holds under a usual name; else the object."""
+    fields = value if isinstance(value, Mapping) else {}
+    return next((fields[key] for key in _LISTS if isinstance(fields.get(key), list)), value)
+
+
+def _names_in(value: object) -> tuple[Context, ...]:
+    names = value if isinstance(value, (list, tuple)) and are_names(value) else ()
+    return tuple(Context(text="", id=name) for name in names)
+
+
+def are_names(value: object) -> bool:
+    """Whether a list holds names alone, as of files or ids: which documents were found, not what they say."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, str) for one in value):
+        return False
+    return not any(is_telling(one) or len(one.split()) > 1 for one in value)
 
 
 def _beside_texts(items: Sequence[object]) -> tuple[Context, ...]:

@@ -14,6 +14,7 @@ from steelyard.recording.provenance import (
     Origin,
     find_passages,
     is_printed,
+    is_turn,
     json_strings,
     names_passages,
     plain,
@@ -23,7 +24,7 @@ from steelyard_opentelemetry._documents import documents_in
 from steelyard_opentelemetry._span import Node, ParsedSpan
 from steelyard_opentelemetry._translate import ranked
 from steelyard_opentelemetry._turn import EMPTY, Turn
-from steelyard_opentelemetry.dialects import names_search, own_texts
+from steelyard_opentelemetry.dialects import known_scope, names_search, own_texts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +155,8 @@ def with_own_look_ups(turn: Turn, tree: Node) -> Turn:
     turn.tree = tree
     if turn.retrieves or turn.agentic or not (turn.question and turn.behind.made):
         return turn
+    if not is_turn(turn.calls, answer=turn.answer, queries=turn.queries):
+        return turn
     told = list(_told_before(turn, tree))
     if not told or _is_known(evidence_of(turn)):
         return turn
@@ -181,8 +184,8 @@ def _is_model(node: Node) -> bool:
 
 
 def _is_own(node: Node) -> bool:
-    """Whether a span is written in no convention."""
-    return node.parsed is None or node.parsed.dialect == "generic"
+    """Whether the application wrote a span itself, in a convention or in none."""
+    return node.parsed is None or node.parsed.dialect == "generic" or not known_scope(node.span.scope)
 
 
 def _is_known(found: FoundPassages) -> bool:

@@ -19,7 +19,7 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_place
 from steelyard.record import Record
-from steelyard_opentelemetry._build import is_judgeable, is_untold, record_of
+from steelyard_opentelemetry._build import is_helper, is_judgeable, is_untold, record_of
 from steelyard_opentelemetry._diagnosis import UNTOLD, Diagnosis, diagnose
 from steelyard_opentelemetry._evidence import evidence_of, follow
 from steelyard_opentelemetry._grouping import Candidates, candidates_in
@@ -292,8 +292,9 @@ class TurnExtractor:
 
 
 def _related(waiting: WaitingPieces, piece: Turn) -> list[Turn]:
-    """The pieces that a model call which looked up nothing itself may belong to."""
-    return waiting.related(piece) if piece.prompts and not piece.retrieves else []
+    """The pieces that a model call may belong to, if it neither looked anything up nor grades or routes."""
+    is_able = piece.prompts and not piece.retrieves and not is_helper(piece)
+    return waiting.related(piece) if is_able else []
 
 
 def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:

@@ -127,8 +127,10 @@ def _asked_once(tops: Sequence[Turn], tree: Node) -> list[Turn]:
 def _asks_once_more(call: Turn, earlier: Turn) -> bool:
     if not all(one.root.parsed is not None and one.root.parsed.kind == "llm" for one in (call, earlier)):
         return False
-    asked, before, said = map(squeezed, (call.question, earlier.question, earlier.answer))
-    return bool(before) and (asked == before or (before in asked and said in asked and said != ""))
+    before, said = squeezed(earlier.question), squeezed(earlier.answer)
+    sent = squeezed("".join(call.prompts[-1:]))
+    is_shown = before in sent and said in sent and said != ""
+    return before != "" and (is_shown or squeezed(call.question) == before)
 
 
 def _turns_of(top: Node) -> list[Turn]:

@@ -42,6 +42,8 @@ _ANSWERS = (
     *ANSWERS,
     *("text", "content", "outputs", "message", "response_txt", "choices", "candidates"),
 )
+_AROUND = ("tool_calls", "function_call", "generations", "usage", "id", "error")
+"""What clients put beside a reply."""
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
 _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:=(?![=\s])|\()")
 _OBJECT = re.compile(r"(?:<[\w.<> ]{1,200} at 0x[0-9a-fA-F]{1,16}>|[A-Z]\w{1,60}\(\)|null|None)\Z")
@@ -190,6 +192,12 @@ def answer_in(value: object, depth: int = _DEPTH) -> str:
         found = (answer_in(value[key], depth - 1) for key in keys if key in value)
         return next(filter(None, found), "")
     return answer_in(value[0], depth - 1) if isinstance(value, Sequence) and len(value) == 1 else ""
+
+
+def form_in(value: object) -> str:
+    """A form that a model filled in, as JSON; nothing for what a client puts around a reply."""
+    is_form = isinstance(value, Mapping) and value.keys().isdisjoint((*_ANSWERS, *_AROUND))
+    return json.dumps(value, ensure_ascii=False) if value and is_form else ""
 
 
 def answer_in_form(text: str) -> str:

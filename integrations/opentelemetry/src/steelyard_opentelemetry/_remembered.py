@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from operator import attrgetter
 
@@ -26,6 +26,10 @@ from steelyard_opentelemetry._payload import squeezed
 from steelyard_opentelemetry._span import Node, ParsedSpan, Span
 from steelyard_opentelemetry._turn import Turn
 
+_PASSED_ON = (
+    "a later model call was told this answer, so it may be a step on the way to another one; set the output "
+    "of the span around the turn, or steelyard.answer"
+)
 _MOST_PLACES = 128
 _MOST_CALLS = 24
 _MOST_SAID = 20_000
@@ -37,8 +41,11 @@ class _Said:
     """A model call that has ended, without its span."""
 
     span_id: str
+    start: int
     end: int
     call: ModelCall
+    told: str = field(repr=False)
+    """The last message, without the conversation before it."""
 
     @property
     def size(self) -> int:
@@ -57,9 +64,10 @@ class EarlierCalls:
             span = turn.root.span
             # Nothing else can follow in the trace of a turn whose span is the trace's root.
             may_follow = span.parent_id is not None or turn.root.parsed is None
-            for (node, _), call in zip(turn.llms, turn.calls, strict=True):
+            for (node, parsed), call in zip(turn.llms, turn.calls, strict=True):
                 if call.replies:
-                    said = _Said(node.span.span_id, node.span.end, call)
+                    told = "".join(parsed.texts[-1:])
+                    said = _Said(node.span.span_id, node.span.start, node.span.end, call, told[:_MOST_SAID])
                     # The reply is what counts; a call that seems to have been sent nothing wrote all of it.
                     said = said if said.size <= _MOST_SAID else replace(said, call=replace(call, prompts=()))
                     for place in (_of_service(span), *([span.trace_id] if may_follow else [])):
@@ -94,9 +102,19 @@ class EarlierCalls:
             in_conversation=turn.in_conversation,
         )
         # Of what stands in another trace only the question is looked for.
-        return told or notes_on_predecessors(
+        told = told or notes_on_predecessors(
             turn.question, turn.calls, self.of_service(turn), found=(), in_conversation=True
         )
+        return [*told, _PASSED_ON] if self._is_passed_on(turn) else told
+
+    def _is_passed_on(self, turn: Turn) -> bool:
+        """Whether a later call of the same service was told what this turn came to."""
+        answer, end = squeezed(turn.answer), turn.root.span.end
+        if any(parsed.answer for _, parsed in turn.seen("chain", "agent", "turn")):
+            return False
+        later = (said for said in self._said.get(_of_service(turn.root.span), ()) if said.start >= end)
+        able = len(answer.split()) >= _FEWEST_WORDS or not answer.isascii()
+        return able and any(answer in squeezed(said.told) for said in later)
 
 
 def _latest(known: Sequence[_Said], until: int) -> list[_Said]:
@@ -121,6 +139,7 @@ _WITHOUT_PARENTS = "@traceloop/instrumentation-langchain"
 _MOST_TOLD = 1024
 _MOST_ALIKE = 64
 _MOST_TEXT = 300
+_AFTERWARDS = 60_000_000_000
 _FEWEST_WORDS = 4
 """Words that a reply must have to be told by them, where nothing shows what was asked."""
 
@@ -139,6 +158,8 @@ class _Told:
     asked: str
     is_step: bool
     """Whether it may be a part of a turn that is told in another trace."""
+    after: int
+    """Nanoseconds before it in which what it tells may have happened: code may write spans afterwards."""
     told_by: set[_Teller]
     """Who told its turn, and who told it again: each instrumentor tells a turn and a call once."""
 
@@ -154,13 +175,14 @@ class TurnDeduplicator:
         tellers = {(node.span.service, node.span.scope) for node, _ in turn.parsed}
         is_step = _is_step(turn)
         keys = [(turn.root, "", turn_key(turn))]
+        after = 0 if turn.llms else _AFTERWARDS
         for node, parsed in turn.seen("llm", "chain", "agent"):
             keys += [(node, squeezed(_asked(parsed)), key) for key in _keys(parsed)]
         for node, asked, key in keys:
             span = node.span
             known = self._by_words[key] = self._by_words.get(key, [])
             known.append(
-                _Told(span.trace_id, span.service, span.start, span.end, asked, is_step, set(tellers))
+                _Told(span.trace_id, span.service, span.start, span.end, asked, is_step, after, set(tellers))
             )
             del known[:-_MOST_ALIKE]
 
@@ -213,7 +235,7 @@ def _is_same(told: _Told, node: Node, said: str, reply: str) -> bool:
 
 
 def _overlap(told: _Told, span: Span) -> bool:
-    return told.start <= span.end and span.start <= told.end
+    return told.start - told.after <= span.end and span.start <= told.end
 
 
 def _is_step(turn: Turn) -> bool:

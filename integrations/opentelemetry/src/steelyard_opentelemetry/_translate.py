@@ -22,7 +22,7 @@ from steelyard.recording.building import (
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
-from steelyard_opentelemetry._documents import documents_in, has_failed, merged, unwrapped
+from steelyard_opentelemetry._documents import are_names, documents_in, has_failed, merged, unwrapped
 from steelyard_opentelemetry._payload import Words, answer_in, answer_in_form, decode, loaded, shows_object
 from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 
@@ -86,6 +86,8 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
         _told(step, node, parsed, known)
     elif parsed.kind == "tool":
         step.given, step.returned = _asked_of_tool(parsed), unwrapped(parsed.result)
+        if not _is_sent(parsed.result, known):
+            _leave_names(step)
         said = loaded(parsed.result)
         step.hands_over = said_by_command(said.get("output", said) if isinstance(said, Mapping) else said)[1]
         step.contexts = ranked(one for one in documents_in(parsed.result) if one.text) or None
@@ -95,6 +97,18 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
         if parsed.kind == "agent" and parsed.answer and step.is_within("tool") and not _calls_model(node):
             # Models said it, although no span tells of their calls: it is the tool's result, and no evidence.
             step.call = ModelCall(prompts=(parsed.question,), reply=parsed.answer, started=step.at)
+
+
+def _is_sent(result: object, known: _Known) -> bool:
+    return isinstance(result, str) and any(result in text for text in known.texts)
+
+
+def _leave_names(step: Step) -> None:
+    """Take from a tool what is no text: names, whose texts may stand in a prompt, or figures and flags."""
+    if step.returned and are_names(step.returned):
+        step.returned, step.silent = None, len(step.returned)
+    elif isinstance(step.returned, Mapping) and not any(strings_in(step.returned)):
+        step.returned = ""
 
 
 def _with_parents(turn: Turn, calls: Container[int]) -> Iterator[tuple[Node, Step | None]]:
@@ -221,7 +235,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     spoken_last = asked_in(sent)
     is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
     if query := looked_up(steps):
-        return query, _follows_model(steps, next(s.at for s in steps.retrievals if s.given == query))
+        return query, _may_be_written(steps, query)
     if asked_in(filled):
         return filled, False
     if spoken_last and "\n" not in spoken_last:
@@ -253,6 +267,12 @@ def _within(turn: Turn, steps: Steps) -> Iterator[tuple[Any, bool]]:
         for node, parsed in inner
         if (given := _input(parsed, words)) and asked_in(given) not in {*said, turn.answer, ""}
     )
+
+
+def _may_be_written(steps: Steps, query: str) -> bool:
+    """Whether a model may have written what was looked up: one that was asked before, or that nobody saw."""
+    begun = next(step.at for step in steps.retrievals if step.given == query)
+    return _follows_model(steps, begun) or not any(call.prompts for call in steps.calls)
 
 
 def _follows_model(steps: Steps, at: float) -> bool:

@@ -16,10 +16,17 @@ from steelyard.record import Context
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in, strings_in
-from steelyard_opentelemetry._documents import noted_in, retrieved_in
-from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
+from steelyard_opentelemetry._documents import are_names, noted_in, retrieved_in
+from steelyard_opentelemetry._payload import (
+    Broken,
+    answer_in,
+    form_in,
+    is_conversation,
+    is_empty,
+    question_in,
+)
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import json_value
+from steelyard_opentelemetry.dialects._shapes import LOOK_UP, json_value
 
 _NAME = "generic"
 _INPUTS = (
@@ -47,7 +54,7 @@ _TOOL_NAMES = ("tool_name", "function_name", "name")
 _TYPES = ("type", "subtype", "span_type", "kind", "span_kind", "observation_type", "span_attributes")
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"re-?rank"), "rerank"),
-    (re.compile(r"retriev|vector_?store|vector_?search|similarity_?search|knowledge_?base"), "retrieval"),
+    (re.compile(LOOK_UP), "retrieval"),
     (re.compile(r"\bllm\b|generation|chat|completion|\bmodel\b|generate"), "llm"),
     (re.compile(r"\btool|\bfunction\b|function_call"), "tool"),
     (re.compile(r"agent"), "agent"),
@@ -106,7 +113,8 @@ def _step(
     kind: Kind, told: Mapping[str, Any], given: Any, came: Any, question: str, broken: str
 ) -> dict[str, Any]:
     """What a model call was sent, or a step was asked, and the answer; nothing where either is not told."""
-    answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
+    said = _first(told, _ANSWERS)
+    answer = answer_in(came) or answer_in(said) or (form_in(said) if kind == "llm" else "")
     sent = _sent(told, given) if kind == "llm" else ()
     is_told = sent if kind == "llm" else question or isinstance(given, Mapping)
     if not (answer and is_told) and not broken:
@@ -261,7 +269,7 @@ def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Conte
     # A count may stand under such a name, too.
     named = [value for name in _DOCUMENTS if (value := _loaded(told.get(name))) is not None]
     for value in (*named, came, _first(told, _FOUND)) if kind in _SEARCHES else named:
-        if _are_names(value):
+        if are_names(value):
             continue
         if isinstance(value, (list, tuple, Mapping)):
             found = tuple(one for one in retrieved_in(value) if one.text) or passages_of(value)
@@ -270,13 +278,6 @@ def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Conte
         elif isinstance(value, str) and value.strip():
             return passages_of(value)
     return ()
-
-
-def _are_names(value: object) -> bool:
-    """Whether a list holds names alone, as of files or ids: which documents were found, not what they say."""
-    if not isinstance(value, (list, tuple)) or not all(isinstance(one, str) for one in value):
-        return False
-    return not any(is_telling(one) or len(one.split()) > 1 for one in value)
 
 
 def _variables(told: Mapping[str, Any]) -> dict[str, str]:

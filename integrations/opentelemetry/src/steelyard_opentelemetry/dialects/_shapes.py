@@ -28,6 +28,7 @@ from steelyard_opentelemetry._payload import (
     answer_in,
     as_messages,
     decode,
+    form_in,
     mappings_in,
     named,
     opened,
@@ -35,6 +36,8 @@ from steelyard_opentelemetry._payload import (
 )
 from steelyard_opentelemetry._span import Span
 
+LOOK_UP = r"retriev|vector_?store|vector_?search|similarity_?search|knowledge_?base"
+"""What applications call a step that searches."""
 DELTA = "StreamChatDeltaReceivedEvent"
 """LlamaIndex's event for a piece of a streamed reply."""
 _STARTED = ("user_msg", "query", "question", "input", "message", "prompt")
@@ -220,7 +223,7 @@ def last_reply(came: object) -> str:
     """The last of a model's replies; one that was flattened may hold its parts, or its own words, as JSON."""
     last = came[-1] if isinstance(came, list) and came else None
     if not (isinstance(last, Mapping) and "content" in last):
-        return answer_in(came)
+        return answer_in(came) or form_in(came)
     said = _parts(last["content"])
     return answer_in(Words(said) if isinstance(said, str) else said)
 
