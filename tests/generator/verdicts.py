@@ -85,8 +85,27 @@ def _is_unseen(run: Run, verdict: Verdict) -> bool:
         return False
     if _is_filled_in(run):
         return True
+    if verdict.wrong == ("question",):
+        # Code put words around it wherever it is told.
+        return not any(squeezed(verdict.truth.question) in _leaves(text) for text in told)
     answer = verdict.truth.answer
     return verdict.record is None and not any(place(answer, text) >= 0 for text in told)
+
+
+def _leaves(told: str) -> set[str]:
+    """What a span tells: a text, and each text in it where it is JSON."""
+    found, waiting = {squeezed(told)}, [told]
+    while waiting:
+        try:
+            value = json.loads(waiting.pop())
+        except ValueError:
+            continue
+        parts = [value]
+        for part in parts:  # it grows on the way
+            parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        waiting += (texts := [part for part in parts if isinstance(part, str)])
+        found.update(map(squeezed, texts))
+    return found
 
 
 def _is_filled_in(run: Run) -> bool:

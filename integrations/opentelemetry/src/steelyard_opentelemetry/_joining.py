@@ -106,10 +106,15 @@ def _size(piece: Turn) -> int:
     return sum(len(value) for value in told if isinstance(value, str))
 
 
+def _around(piece: Turn) -> Sequence[Node]:
+    """The spans of a piece, and the root that it stands below: a server's, which names who asked."""
+    return [*piece.nodes, piece.tree] if piece.tree is not None else piece.nodes
+
+
 def told_of(piece: Turn) -> list[Mapping[str, Any]]:
     """What spans say of a turn: their attributes, and the fields of the metadata among these."""
     found: list[Mapping[str, Any]] = []
-    for node in piece.nodes:
+    for node in _around(piece):
         attributes = node.span.attributes
         metadata = (opened(attributes[name]) for name in _METADATA if name in attributes)
         found += [attributes, *(fields for fields in metadata if isinstance(fields, Mapping))]
@@ -159,14 +164,14 @@ def _values(told: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> set[st
 def _keys(piece: Turn) -> set[Key]:
     traces = {("trace", node.span.trace_id) for node in piece.nodes}
     named = {*_named(piece, _SHARED, "shared"), *_named(piece, _CERTAIN)}
-    flows = {("flow", node.span.service, node.span.flow) for node in piece.nodes if node.span.flow}
+    flows = {("flow", one.span.service, one.span.flow) for one in _around(piece) if one.span.flow}
     return {*traces, *named, *flows, *_spans(piece), *_links(piece)}
 
 
 def _named(piece: Turn, names: tuple[str, ...], kind: str = "") -> set[Key]:
     """What a piece is named by; a name that another may have too counts only within its trace and service."""
     found: set[Key] = set()
-    for node in piece.nodes:
+    for node in _around(piece):
         span = node.span
         for name in names:
             value = str(span.attributes.get(name) or "")

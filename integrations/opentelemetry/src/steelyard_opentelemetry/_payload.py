@@ -51,6 +51,7 @@ _UNSHOWN = re.compile(
     r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$"
     r"|\[?<?[A-Z]\w*\((?:\w+=[\s\S]*)?(?:\)>?\]?|\.\.\.)$)"
 )
+_LITERAL_LENGTH = 5  # of `false`, which may be cut
 _LITERAL = r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _STOP = re.compile(rf"^\w*StopEvent\(result=(?:\w+\(response=)?{_LITERAL}")
 
@@ -87,8 +88,9 @@ def decode(value: object) -> Any:
     try:
         return json.loads(value)
     except json.JSONDecodeError as error:
-        # Words after a whole object belong to it: somebody wrote both.
-        return value if error.msg == "Extra data" else Broken("invalid_json")
+        # What was cut is wrong where it ends. Anything else was never meant to be JSON.
+        is_cut = error.msg.startswith("Unterminated") or error.pos >= len(value.rstrip()) - _LITERAL_LENGTH
+        return Broken("invalid_json") if is_cut and error.msg != "Extra data" else value
     except (ValueError, RecursionError):
         return Broken("invalid_json")
 

@@ -104,10 +104,11 @@ def _is_sent(result: object, known: _Known) -> bool:
 
 
 def _leave_names(step: Step) -> None:
-    """Take from a tool what is no text: names, whose texts may stand in a prompt, or figures and flags."""
-    if step.returned and are_names(step.returned):
-        step.returned, step.silent = None, len(step.returned)
-    elif isinstance(step.returned, Mapping) and not any(strings_in(step.returned)):
+    """Take from a tool what is no evidence: names, whose texts a prompt may have, or a check's yes or no."""
+    told = step.returned
+    if told and are_names(told):
+        step.returned, step.silent = None, len(told)
+    elif isinstance(told, Mapping) and all(one is None or isinstance(one, bool) for one in told.values()):
         step.returned = ""
 
 
