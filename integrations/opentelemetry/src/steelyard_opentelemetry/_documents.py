@@ -153,6 +153,22 @@ def retrieved_in(value: object) -> tuple[Context, ...]:
     return found if is_told else passages_of(whole) or found
 
 
+def told_by_tool(result: object, sent: Iterable[str]) -> tuple[Any, int]:
+    """What a tool returned, and how many texts it only names: a prompt may have these.
+
+    Where no prompt shows it, names are no evidence, nor is a check's yes or no.
+    """
+    found = unwrapped(result)
+    if isinstance(result, str) and any(result in text for text in sent):
+        return found, 0
+    if found and are_names(found):
+        return None, len(found)
+    is_check = isinstance(found, Mapping) and all(
+        one is None or isinstance(one, bool) for one in found.values()
+    )
+    return "" if is_check else found, 0
+
+
 def _list_in(value: object) -> object:
     """The list that an object holds under a usual name; else the object."""
     fields = value if isinstance(value, Mapping) else {}

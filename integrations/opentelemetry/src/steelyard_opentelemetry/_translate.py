@@ -22,7 +22,7 @@ from steelyard.recording.building import (
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
-from steelyard_opentelemetry._documents import are_names, documents_in, has_failed, merged, unwrapped
+from steelyard_opentelemetry._documents import documents_in, has_failed, merged, told_by_tool
 from steelyard_opentelemetry._payload import Words, answer_in, answer_in_form, decode, loaded, shows_object
 from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 
@@ -85,9 +85,8 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
     if parsed.kind in ("retrieval", "rerank"):
         _told(step, node, parsed, known)
     elif parsed.kind == "tool":
-        step.given, step.returned = _asked_of_tool(parsed), unwrapped(parsed.result)
-        if not _is_sent(parsed.result, known):
-            _leave_names(step)
+        step.given = _asked_of_tool(parsed)
+        step.returned, step.silent = told_by_tool(parsed.result, known.texts)
         said = loaded(parsed.result)
         step.hands_over = said_by_command(said.get("output", said) if isinstance(said, Mapping) else said)[1]
         step.contexts = ranked(one for one in documents_in(parsed.result) if one.text) or None
@@ -97,19 +96,6 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
         if parsed.kind == "agent" and parsed.answer and step.is_within("tool") and not _calls_model(node):
             # Models said it, although no span tells of their calls: it is the tool's result, and no evidence.
             step.call = ModelCall(prompts=(parsed.question,), reply=parsed.answer, started=step.at)
-
-
-def _is_sent(result: object, known: _Known) -> bool:
-    return isinstance(result, str) and any(result in text for text in known.texts)
-
-
-def _leave_names(step: Step) -> None:
-    """Take from a tool what is no evidence: names, whose texts a prompt may have, or a check's yes or no."""
-    told = step.returned
-    if told and are_names(told):
-        step.returned, step.silent = None, len(told)
-    elif isinstance(told, Mapping) and all(one is None or isinstance(one, bool) for one in told.values()):
-        step.returned = ""
 
 
 def _with_parents(turn: Turn, calls: Container[int]) -> Iterator[tuple[Node, Step | None]]:
