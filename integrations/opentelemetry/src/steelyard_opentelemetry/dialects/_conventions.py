@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from steelyard_opentelemetry._otlp import content_of_events
@@ -141,15 +140,6 @@ OPENLLMETRY = Dialect(
             **_ENTITY,
         ),
         SpanRule(kind="retrieval", where={_TRACELOOP: _ENTITIES}, shape=_shapes.is_look_up, **_ENTITY),
-        # A function that somebody decorated, by its name and the list that it returned.
-        SpanRule(
-            kind="retrieval",
-            scopes=("traceloop",),
-            where={_TRACELOOP: ("task",)},
-            name=re.compile(rf".{{0,200}}(?:{_shapes.LOOK_UP}).{{0,200}}", re.IGNORECASE),
-            shape=lambda _, came: isinstance(came, list),
-            **_ENTITY_STEP,
-        ),
         SpanRule(
             kind="llm",
             where={_TRACELOOP: _ENTITIES},

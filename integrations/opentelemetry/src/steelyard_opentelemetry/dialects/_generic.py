@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
@@ -26,7 +27,7 @@ from steelyard_opentelemetry._payload import (
     question_in,
 )
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import LOOK_UP, json_value
+from steelyard_opentelemetry.dialects._shapes import json_value
 
 _NAME = "generic"
 _INPUTS = (
@@ -54,7 +55,7 @@ _TOOL_NAMES = ("tool_name", "function_name", "name")
 _TYPES = ("type", "subtype", "span_type", "kind", "span_kind", "observation_type", "span_attributes")
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"re-?rank"), "rerank"),
-    (re.compile(LOOK_UP), "retrieval"),
+    (re.compile(r"retriev|vector_?store|vector_?search|similarity_?search|knowledge_?base"), "retrieval"),
     (re.compile(r"\bllm\b|generation|chat|completion|\bmodel\b|generate"), "llm"),
     (re.compile(r"\btool|\bfunction\b|function_call"), "tool"),
     (re.compile(r"agent"), "agent"),
@@ -143,6 +144,16 @@ def _spoken(came: object, found: Sequence[Context]) -> str:
     """A text that came of a span with passages, where it is not these passages once more."""
     text = came.strip() if isinstance(came, str) else ""
     return "" if any(one.text in text or text in one.text for one in found) else text
+
+
+def searched(found: ParsedSpan, span: Span) -> ParsedSpan:
+    """A function that somebody decorated as a look-up, if it is called so and returned a list."""
+    came = _loaded(found.passing[-1]) if len(found.passing) > 1 else None
+    if found.kind != "chain" or not isinstance(came, list) or _kind_of(span.name) != "retrieval":
+        return found
+    return replace(
+        found, kind="retrieval", query=found.question, documents=retrieved_in(came), empty=not came, answer=""
+    )
 
 
 def own_names(span: Span) -> list[str]:

@@ -36,8 +36,6 @@ from steelyard_opentelemetry._payload import (
 )
 from steelyard_opentelemetry._span import Span
 
-LOOK_UP = r"retriev|vector_?store|vector_?search|similarity_?search|knowledge_?base"
-"""What applications call a step that searches."""
 DELTA = "StreamChatDeltaReceivedEvent"
 """LlamaIndex's event for a piece of a streamed reply."""
 _STARTED = ("user_msg", "query", "question", "input", "message", "prompt")
