@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import io
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -26,6 +25,7 @@ from starlette.testclient import TestClient
 from alarms.alarm_parts import scored
 from cli.running import Steelyard
 from filled import Makers, filled
+from kept import check, rounded
 from report.parts import by_judge, results, screened_traffic, turn
 from steelyard.alarms import Alarm, AlarmEvent, AlarmWatcher
 from steelyard.cli.commands._demo import write_fortnight
@@ -53,7 +53,6 @@ from steelyard.scores import Evidence, Usage, Verdict, evaluation_to_json
 from steelyard.stats import Difference, Estimate
 from steelyard.view import app
 
-KEPT = Path(__file__).parent / "outputs"
 END = 1_760_000_000.0
 RECORDS = [
     {
@@ -75,18 +74,6 @@ CASES = (
     Case(question="When did it come?", reference="In 1830."),
     Case(question="Where will it go?", kind="unanswerable"),
 )
-CHANCE = (
-    (r"20(?!25-(09|10))\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?", "<now>"),
-    (r"/\S*/outputs\d+/", ""),
-    (r"\S+, process \d+", "<process>"),
-    (r"genai-prices [\d.]+", "genai-prices"),
-    (r"steelyard \d\S*, Python [\d.]+", "steelyard"),
-    (r"note .* may trace beside Steelyard.*", ""),
-    (r"\d+ s ago", "<n> s ago"),
-    (r"(in|requests,) [\d.]+ s\b", r"\1 <n> s"),
-    (r"(\d\.\d{10})\d+", r"\1"),
-)
-"""What differs from one time to the next, or from one processor to another."""
 COMMANDS = {
     "report": "report --by version",
     "report_week": "report --since 2025-10-02 --by judge --metric faithfulness",
@@ -145,16 +132,6 @@ def run(draw: Random, better: float) -> Run:
         name = f"c{number}" if number else f"only at {better}"
         cases.append(CaseResult(id=name, question=f"Question {number}?", metrics=metrics, tags=("one",)))
     return Run(golden="cases", version=str(better), app="app", judge="judge", cases=tuple(cases))
-
-
-def check(name: str, said: str) -> None:
-    kept = KEPT / f"{name}.txt"
-    for pattern, shown in CHANCE:
-        said = re.sub(pattern, shown, said)
-    said = "".join(f"{line.rstrip()}\n" for line in said.splitlines() if line.strip())
-    if os.environ.get("OUTPUTS") == "write":
-        kept.write_text(said, encoding="utf-8")
-    assert said == kept.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -339,19 +316,6 @@ def watched(draw: Random, file: Path) -> str:
         ((status, course),) = [(replace(one, course=()), one.course[-3:]) for one in watcher.status()]
         told += [asdict(status), course]
     return "\n".join(json.dumps(rounded(one), default=str, sort_keys=True) for one in told)
-
-
-UNSAID = {"alarm", "source", "id", "messages"}
-"""What is chance, or said once already."""
-
-
-def rounded(value: Any) -> Any:
-    """The value with its floats to four digits."""
-    if isinstance(value, dict):
-        return {str(name): rounded(one) for name, one in value.items() if name not in UNSAID}
-    if isinstance(value, list | tuple):
-        return [rounded(one) for one in value]
-    return float(f"{value:.4g}") if isinstance(value, float) and value < END / 2 else value
 
 
 def test_alarms_tell_what_they_told(tmp_path: Path) -> None:
