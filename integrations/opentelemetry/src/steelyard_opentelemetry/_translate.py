@@ -222,7 +222,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     spoken_last = asked_in(sent)
     is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
     if query := looked_up(steps):
-        return query, _may_be_written(steps, query)
+        return query, _may_be_written(steps, next(s.at for s in steps.retrievals if s.given == query))
     if asked_in(filled):
         return filled, False
     if spoken_last and "\n" not in spoken_last:
@@ -250,20 +250,15 @@ def _within(turn: Turn, steps: Steps) -> Iterator[tuple[Any, bool]]:
     inner = [(node, parsed) for node, parsed in told if "tool" not in turn.above[id(node)]]
     said = {text.strip() for call in steps.calls for text in call.replies}
     return (
-        (given, _follows_model(steps, node.span.start))
+        (given, _may_be_written(steps, node.span.start))
         for node, parsed in inner
         if (given := _input(parsed, words)) and asked_in(given) not in {*said, turn.answer, ""}
     )
 
 
-def _may_be_written(steps: Steps, query: str) -> bool:
-    """Whether a model may have written what was looked up: one that was asked before, or that nobody saw."""
-    begun = next(step.at for step in steps.retrievals if step.given == query)
-    return _follows_model(steps, begun) or not any(call.prompts for call in steps.calls)
-
-
-def _follows_model(steps: Steps, at: float) -> bool:
-    return any(step.at < at for step in steps.models)
+def _may_be_written(steps: Steps, at: float) -> bool:
+    """Whether a model may have written a text by then: one that was asked before, or that nobody saw."""
+    return any(step.at < at for step in steps.models) or not any(call.prompts for call in steps.calls)
 
 
 def told_answer(turn: Turn) -> str:

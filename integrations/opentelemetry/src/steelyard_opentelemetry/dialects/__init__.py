@@ -32,8 +32,6 @@ _RETRIEVAL = re.compile(
 )
 """What spans, attributes and events of a look-up or a ranking are called; marks by hand are as good."""
 _SHORT = 80
-_DECORATED = "traceloop"
-"""The scope of functions that an application decorates with the SDK of that name."""
 _CACHE = re.compile(
     r"semantic[ _.-]?cache|cache[ _.-]?(?:look_?up|search|check|hit|get)"
     r"|(?:look_?up|check|search|query)[ _.-]?(?:the[ _.-]?)?(?:answer[ _.-]?)?cache",
@@ -52,7 +50,7 @@ def parse(span: Span) -> ParsedSpan | None:
         # Unknown, or a span in the conventions whose content stands under a vendor's own names.
         known.extend(filter(None, (_generic.read(span),)))
     found = fused(known)
-    if found is not None and span.scope.startswith(_DECORATED):
+    if found is not None and span.scope.startswith("traceloop"):  # of functions that somebody decorated
         found = _generic.searched(found, span)
     return None if found is None else _as_look_up(found, span)
 

@@ -18,16 +18,9 @@ from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in, strings_in
 from steelyard_opentelemetry._documents import are_names, noted_in, retrieved_in
-from steelyard_opentelemetry._payload import (
-    Broken,
-    answer_in,
-    form_in,
-    is_conversation,
-    is_empty,
-    question_in,
-)
+from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import json_value
+from steelyard_opentelemetry.dialects._shapes import json_value, last_reply
 
 _NAME = "generic"
 _INPUTS = (
@@ -115,7 +108,7 @@ def _step(
 ) -> dict[str, Any]:
     """What a model call was sent, or a step was asked, and the answer; nothing where either is not told."""
     said = _first(told, _ANSWERS)
-    answer = answer_in(came) or answer_in(said) or (form_in(said) if kind == "llm" else "")
+    answer = answer_in(came) or (last_reply(said) if kind == "llm" else answer_in(said))
     sent = _sent(told, given) if kind == "llm" else ()
     is_told = sent if kind == "llm" else question or isinstance(given, Mapping)
     if not (answer and is_told) and not broken:

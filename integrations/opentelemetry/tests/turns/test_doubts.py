@@ -1,0 +1,114 @@
+"""What spans leave open is said, and what they say by a name or a form alone is not taken for more."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from otel_parts import ANSWER, QUESTION, TEXTS, messages, oi, prompt, span
+from otel_turns import OTHER, one
+
+from steelyard_opentelemetry import Span, read_spans
+
+DRAFT = "It may well be the city of Lyon."
+
+
+def call(*sent: tuple[str, str], reply: str, at: tuple[float, float], trace: str, **more: Any) -> Span:
+    told = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": messages(*sent),
+        "gen_ai.output.messages": messages(("assistant", reply)),
+    }
+    return span("chat", at=at, trace=trace, attributes=told, **more)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_answer_that_a_later_call_was_told_may_be_a_step(is_told: bool) -> None:
+    first = call(("user", prompt()), reply=DRAFT, at=(0, 1), trace=OTHER)
+    again = ("user", f"{prompt()}\n\nDraft:\n{DRAFT if is_told else 'none'}\n\nImprove it.")
+    records = read_spans([first, call(again, reply=ANSWER, at=(2, 3), trace="a" * 32)]).records
+    notes = next(record.notes for record in records if record.answer == DRAFT)
+    assert any("a later model call was told this answer" in note for note in notes) is is_told
+
+
+@pytest.mark.parametrize("names", [["d1", "d2"], ["a.md", "b.md", "c.md"]])
+def test_a_look_up_that_tells_names_alone_found_no_passages(names: list[str]) -> None:
+    root = span("ask", attributes=oi("CHAIN", input__value=QUESTION, output__value=ANSWER), at=(0, 9))
+    found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(names))
+    record = one([root, span("find", root, attributes=found, at=(1, 2))])
+    assert [context.text for context in record.contexts] == []
+    assert any(note.startswith("documents_without_text") for note in record.notes)
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_query_is_the_question_with_a_note_where_a_model_may_have_written_it(is_seen: bool) -> None:
+    root = span("ask", attributes=oi("CHAIN", output__value=ANSWER), at=(0, 9))
+    found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(list(TEXTS)))
+    spans = [root, span("find", root, attributes=found, at=(1, 2))]
+    if is_seen:
+        spans.append(call(("user", prompt()), reply=ANSWER, at=(3, 4), trace=root.trace_id, parent=root))
+    record = one(spans)
+    assert record.question == QUESTION
+    assert any(note.startswith("question_guessed") for note in record.notes) is not is_seen
+
+
+@pytest.mark.parametrize("name", ["gen_ai.completion", "llm.response"])
+def test_a_reply_in_a_form_of_any_names_is_a_reply(name: str) -> None:
+    form = json.dumps({"finding": ANSWER, "topics": ["towns"]})
+    model = {"gen_ai.operation.name": "chat"} if name.startswith("gen_ai") else {"llm.model": "m"}
+    sent = "gen_ai.prompt" if name.startswith("gen_ai") else "llm.prompt"
+    root = span("ask", attributes=oi("CHAIN", input__value=QUESTION), at=(0, 9))
+    found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(list(TEXTS)))
+    reply = span("llm.chat", root, attributes={**model, sent: prompt(), name: form}, at=(3, 4))
+    assert one([root, span("find", root, attributes=found, at=(1, 2)), reply]).answer == form
+
+
+@pytest.mark.parametrize(("flow", "is_joined"), [("task-1", True), ("task-2", False)])
+def test_a_look_up_belongs_to_a_call_in_the_task_of_the_request_around_it(flow: str, is_joined: bool) -> None:
+    request = span("POST /chat", attributes={"http.request.method": "POST"}, at=(0, 9), flow="task-1")
+    found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(list(TEXTS)))
+    looked = span("find", request, attributes=found, at=(1, 2))
+    answered = call(("user", prompt()), reply=ANSWER, at=(3, 4), trace=OTHER, flow=flow)
+    records = read_spans([request, looked, answered]).records
+    assert [record.contexts_source == "in_prompt" for record in records] == [is_joined]
+
+
+@pytest.mark.parametrize("reply", ["[[ ## answer ## ]]\nParis.", "[1] Paris is the capital, as it says."])
+def test_a_text_that_only_begins_like_json_is_a_text(reply: str) -> None:
+    root = span("ask", attributes=oi("CHAIN", input__value=QUESTION, output__value=reply), at=(0, 9))
+    found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(list(TEXTS)))
+    record = one([root, span("find", root, attributes=found, at=(1, 2))])
+    assert record.answer == reply
+    assert not any("could not be read" in note for note in record.notes)
+
+
+def test_a_turn_that_code_told_after_its_call_is_told_once() -> None:
+    made = call(("user", QUESTION), reply=ANSWER, at=(0, 1), trace=OTHER)
+    told = {"rag.query": QUESTION, "rag.answer": ANSWER, "rag.context": "\n\n".join(TEXTS)}
+    record = one([made, span("RAG session", attributes=told, at=(2, 3))])
+    assert record.contexts
+
+
+@pytest.mark.parametrize(("name", "is_look_up"), [("retrieve.task", True), ("plan.task", False)])
+def test_a_decorated_function_that_found_nothing_is_a_look_up_by_its_name(
+    name: str, is_look_up: bool
+) -> None:
+    given = json.dumps({"args": [QUESTION], "kwargs": {}})
+    kind = "traceloop.span.kind"
+    told = {kind: "workflow", "traceloop.entity.input": given, "traceloop.entity.output": json.dumps(ANSWER)}
+    root = span("ask.workflow", scope="traceloop.tracer", attributes=told, at=(0, 9))
+    nothing = {kind: "task", "traceloop.entity.input": given, "traceloop.entity.output": "[]"}
+    step = span(name, root, scope="traceloop.tracer", attributes=nothing, at=(1, 2))
+    model = call(("user", QUESTION), reply=ANSWER, at=(3, 4), trace=root.trace_id, parent=root)
+    assert bool(read_spans([root, step, model]).records) is is_look_up
+
+
+@pytest.mark.parametrize(("result", "counts"), [({"blocked": False}, False), ({"kilometres": 200}, True)])
+def test_a_checks_yes_or_no_is_no_passage(result: dict[str, object], counts: bool) -> None:
+    root = span("ask", attributes=oi("CHAIN", input__value=QUESTION, output__value=ANSWER), at=(0, 9))
+    found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(list(TEXTS)))
+    tool = oi("TOOL", input__value=QUESTION, output__value=json.dumps(result))
+    spans = [root, span("check", root, attributes=tool, at=(1, 2)), span("find", root, attributes=found)]
+    texts = [context.text for context in one(spans).contexts]
+    assert (json.dumps(result) in texts) is counts
