@@ -37,9 +37,11 @@ UNSAID = {"alarm", "source", "id", "messages"}
 
 
 def rounded(value: Any) -> Any:
-    """The value with its floats to four digits."""
+    """The value with its floats to four digits, and times to seconds."""
     if isinstance(value, dict):
         return {str(name): rounded(one) for name, one in value.items() if name not in UNSAID}
     if isinstance(value, list | tuple):
         return [rounded(one) for one in value]
-    return float(f"{value:.4g}") if isinstance(value, float) and value < 1e9 else value
+    if isinstance(value, float):
+        return round(value) if value > 1e9 else float(f"{value:.4g}")
+    return value
