@@ -202,7 +202,7 @@ def told_changes(traffic: Traffic, seed: int, *, day: int, told: bool = True) ->
     sessions: Sequence[Hashable] | None = turns.sessions[kept].tolist()
     if not told:
         sessions = alike_by([None] * len(kept), values, inclusion, times=times)[1]
-    found = find_changes(values, times, inclusion=inclusion, sessions=sessions)
+    found = find_changes(values, times, inclusion=inclusion, sessions=sessions, sessions_known=told)
     return [change.since / 86_400 for change in found if change.difference.clear]
 
 

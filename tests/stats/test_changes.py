@@ -22,6 +22,8 @@ def changes(
     traffic: Traffic,
     days: int,
     worse: Callable[[Array], Any] = np.zeros_like,
+    *,
+    told: bool = True,
 ) -> list[Change]:
     """The clear changes of some days of which a share of the turns goes wrong."""
     turns = traffic.stream(draw, days * traffic.a_day)
@@ -32,7 +34,8 @@ def changes(
         values[picked],
         (MONDAY + day[picked] * DAY).tolist(),
         inclusion=turns.inclusion[picked],
-        sessions=turns.sessions[picked],
+        sessions=turns.sessions[picked] if told else None,
+        sessions_known=told,
     )
     return [change for change in found if change.difference.clear]
 
@@ -51,6 +54,32 @@ def changes(
 def test_weeks_in_which_nothing_happened_are_seldom_said_to_have_changed(traffic: Traffic) -> None:
     draw = np.random.default_rng(6)
     assert sum(bool(changes(draw, traffic, 14)) for _ in range(60)) <= 8
+
+
+@pytest.mark.parametrize(("size", "alike"), [(1, 0.0), (3, 0.3), (10, 0.2), (20, 0.3)])
+@pytest.mark.parametrize("days", [14, 28])
+def test_turns_of_mixed_sessions_that_nobody_names_are_seldom_said_to_have_changed(
+    size: int, alike: float, days: int
+) -> None:
+    draw = np.random.default_rng(12)
+    traffic = Traffic(size=size, alike=alike, interleaved=True, swing=0.03)
+    assert sum(bool(changes(draw, traffic, days, told=False)) for _ in range(40)) <= 6
+
+
+@pytest.mark.parametrize("days", [14, 28])
+def test_a_fall_is_told_though_nobody_names_sessions(days: int) -> None:
+    draw = np.random.default_rng(13)
+    fall = [
+        changes(draw, Traffic(swing=0.03), days, lambda day: 0.2 * (day >= days * 2 // 3), told=False)
+        for _ in range(20)
+    ]
+    assert sum(bool(found) and found[0].difference.high < 0 for found in fall) >= 19
+
+
+def test_two_days_leave_nothing_to_tell_how_alike_turns_are_that_nobody_names() -> None:
+    draw = np.random.default_rng(14)
+    assert changes(draw, Traffic(), 2, lambda day: 0.5 * (day >= 1))
+    assert not changes(draw, Traffic(), 2, lambda day: 0.5 * (day >= 1), told=False)
 
 
 def test_a_fall_is_told_with_the_day_on_which_it_began() -> None:

@@ -192,7 +192,7 @@ def _metric(
         alike=alike,
         design_effect=max(even / estimate.effective_n, 1.0),
         missing=_missing_share(metric, sample, missing),
-        **course_of(course, scores.times, axis, scores.direction, floor=floor),
+        **course_of(course, scores.times, axis, scores.direction, alike=alike, floor=floor),
     )
 
 

@@ -248,7 +248,8 @@ def _of_metric(looked: Looked, metrics: int) -> list[FindingFigure]:
         for one in incidents
         if one.difference.clear and one.difference.value * one.against > 0
     ]
-    steps = find_changes(sample.part(left), times[left], width=width, level=1 - _FALSE_CHANGES / metrics)
+    level, known = 1 - _FALSE_CHANGES / metrics, any(score.unit is not None for score in looked.scores)
+    steps = find_changes(sample.part(left), times[left], width=width, level=level, sessions_known=known)
     found += [_finding(looked, sample, times, step, left, ()) for step in steps if step.difference.clear]
     return _news(found, width)
 

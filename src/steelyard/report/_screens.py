@@ -64,6 +64,7 @@ def course_of(
     axis: TimeAxis,
     direction: Direction,
     *,
+    alike: Alike,
     floor: float,
     known: Sequence[Point] = (),
 ) -> dict[str, Any]:
@@ -74,6 +75,7 @@ def course_of(
         times: When each turn began.
         axis: The pieces of time.
         direction: Which way is better.
+        alike: What turns are alike by.
         floor: No turn was picked with a lower probability.
         known: Points that stand where this sample tells nothing; all pieces of time with a turn if empty.
     """
@@ -90,6 +92,9 @@ def course_of(
         [1 / max(part.weight, 1.0) for part in parts.values()],
         half_life=_HALF_LIFE,
     )
+    found = find_changes(
+        sample, times, width=axis.width, level=axis.level, sessions_known=alike == "sessions"
+    )
     changes = (
         ChangeFigure(
             since=change.since,
@@ -97,7 +102,7 @@ def course_of(
             difference=change.difference,
             worse=(change.difference.value < 0) == (direction == "higher"),
         )
-        for change in find_changes(sample, times, width=axis.width, level=axis.level)
+        for change in found
     )
     return {
         **{"points": tuple(points), "smooth": tuple(smooth.tolist()), "changes": tuple(changes)},
@@ -124,7 +129,9 @@ def with_screen(figure: MetricFigure, turns: ScreenedTurns, axis: TimeAxis) -> M
         pass_rate=passes or figure.pass_rate,
         alike=alike,
         screen=_screen(turns, sample, figure.estimate),
-        **course_of(sample, turns.times, axis, figure.direction, floor=floor, known=figure.points),
+        **course_of(
+            sample, turns.times, axis, figure.direction, alike=alike, floor=floor, known=figure.points
+        ),
     )
 
 

@@ -17,10 +17,10 @@ from steelyard.stats._assisted import corrected_mean
 from steelyard.stats._changes import Change, find_changes
 from steelyard.stats._changes import Deploy as Deploy
 from steelyard.stats._changes import find_deploys as find_deploys
-from steelyard.stats._changes import within_kinds as within_kinds
 from steelyard.stats._difference import Difference, paired_difference, unpaired_difference
 from steelyard.stats._difference import holm as holm
 from steelyard.stats._difference import sample_difference as sample_difference
+from steelyard.stats._difference import within_kinds as within_kinds
 from steelyard.stats._estimate import FEW as FEW
 from steelyard.stats._estimate import Estimate
 from steelyard.stats._fits import fit_logistic as fit_logistic

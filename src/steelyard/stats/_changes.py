@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from steelyard.stats._difference import Difference, sample_difference
 from steelyard.stats._estimate import FEW, normal_quantile
+from steelyard.stats._fits import slow_widening
 from steelyard.stats._sample import Sample, sample_of
 
 _Array = npt.NDArray[np.float64]
@@ -67,6 +68,7 @@ def find_changes(
     sessions: Iterable[Hashable] | None = None,
     width: float = _DAY,
     level: float = 0.95,
+    sessions_known: bool = True,
 ) -> list[Change]:
     """When the mean changed, in order of time; the first of them may be unclear (`difference.clear`).
 
@@ -88,6 +90,7 @@ def find_changes(
         sessions: The session of each (see `weighted_mean`); independent turns if None.
         width: Seconds of a piece of time.
         level: Nominal coverage, of the intervals at all borders together.
+        sessions_known: If False, turns that come far apart may be alike as well, see `slow_widening`.
 
     Returns:
         No change if there are too few turns to tell; one that is not clear if nothing clearly changed.
@@ -97,15 +100,29 @@ def find_changes(
         return []
     start = math.floor(float(moments.min()) / width) * width
     axis = _axis(sample, ((moments - start) // width).astype(np.int64), start, width, level)
-    found = _steps(axis, 0, len(axis.weights), _MOST)
-    clear = [step for step in found if step[1].clear]
-    if clear and (drift := _drift(axis, [index for index, _ in clear])) is not None:
-        return [Change(since=start, until=start + len(axis.weights) * width, difference=drift)]
-    told = clear or found[:1]
+    end = start + len(axis.weights) * width
     return [
-        Change(since=start + index * width, until=None, difference=difference)
-        for index, difference in sorted(told, key=lambda step: step[0])
+        Change(since=start + index * width, until=end if is_drift else None, difference=difference)
+        for index, is_drift, difference in _told(axis, sessions_known)
     ]
+
+
+def _told(axis: _Axis, known: bool) -> list[tuple[int, bool, Difference]]:
+    """The clear changes in order of time, by their first piece, or one that is unclear; which are drifts."""
+    place, found = np.arange(len(axis.weights))[:, None], _steps(axis, 0, len(axis.weights), _MOST)
+    borders = sorted(index for index, difference in found if difference.clear)
+    if not borders:
+        return [(index, False, difference) for index, difference in found[:1]]
+    steps = sorted(found, key=lambda step: step[0])
+    drift = _drift(axis if known else replace(axis, level=steps[0][1].level), borders)
+    told = (
+        [(index, False, difference) for index, difference in steps] if drift is None else [(0, True, drift)]
+    )
+    if known:
+        return told
+    model = (place >= borders).astype(float) if drift is None else place / len(place)
+    wide = [(index, is_drift, _slowly(axis, model, difference)) for index, is_drift, difference in told]
+    return [step for step in wide if step[2].clear] or wide[:1]
 
 
 def _axis(sample: Sample, pieces: _Codes, start: float, width: float, level: float) -> _Axis:
@@ -207,6 +224,15 @@ def _step(axis: _Axis, first: int, last: int) -> tuple[int, Difference] | None:
         low=max(moved - wider * (found.value - found.low), -1.0),
         high=min(moved + wider * (found.high - found.value), 1.0),
     )
+
+
+def _slowly(axis: _Axis, steps: _Array, found: Difference) -> Difference:
+    """A change with its interval as wide as it must be if nobody knows which turns are alike."""
+    season = (axis.season[:, None] == np.unique(axis.season[axis.weights > 0])).astype(float)
+    means, weights = _means(axis, 0, len(steps)), axis.weights
+    wider = slow_widening(season, steps, means, weights, variance=axis.effect, level=found.level)
+    low, high = (found.value - wider * (found.value - end) for end in (found.low, found.high))
+    return replace(found, low=max(low, -1.0), high=min(high, 1.0))
 
 
 def _drift(axis: _Axis, borders: Sequence[int]) -> Difference | None:
@@ -353,31 +379,3 @@ def _split(sample: Sample, later: _Mask, deploy: Deploy | None = None) -> _Split
 
 def _size(one: Sample, other: Sample) -> float:
     return 1 / max(one.weight, 1e-9) + 1 / max(other.weight, 1e-9)
-
-
-def within_kinds(
-    before: Sample, after: Sample, kinds: tuple[Sequence[str], Sequence[str]]
-) -> Difference | None:
-    """The difference if the later turns had the earlier ones' mix of kinds (direct standardisation).
-
-    Each later turn is weighted by how much more frequent its kind was before; kinds that one of the two lacks
-    are left out of both (Kitagawa, JASA 50, 1955: what is left of the difference is the mix's). None if they
-    have no kind in common.
-
-    Args:
-        before: The earlier turns.
-        after: The later ones.
-        kinds: The kind of each earlier turn and of each later one.
-    """
-    earlier, later = (np.array(list(one), dtype=object) for one in kinds)
-    both = np.array(sorted(set(earlier.tolist()) & set(later.tolist())), dtype=object)
-    in_first, in_second = np.isin(earlier, both), np.isin(later, both)
-    one, other = before.part(in_first), after.part(in_second)
-    if not len(one):
-        return None
-    factor = np.ones(len(other))
-    for kind in both:
-        here = later[in_second] == kind
-        share = float(one.weights[earlier[in_first] == kind].sum()) / one.weight
-        factor[here] = share * other.weight / float(other.weights[here].sum())
-    return sample_difference(one, replace(other, weights=other.weights * factor))

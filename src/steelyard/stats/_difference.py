@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -271,3 +271,31 @@ def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> l
         adjusted[place] = least
         left -= shares[place]
     return adjusted
+
+
+def within_kinds(
+    before: Sample, after: Sample, kinds: tuple[Sequence[str], Sequence[str]]
+) -> Difference | None:
+    """The difference if the later turns had the earlier ones' mix of kinds (direct standardisation).
+
+    Each later turn is weighted by how much more frequent its kind was before; kinds that one of the two lacks
+    are left out of both (Kitagawa, JASA 50, 1955: what is left of the difference is the mix's). None if they
+    have no kind in common.
+
+    Args:
+        before: The earlier turns.
+        after: The later ones.
+        kinds: The kind of each earlier turn and of each later one.
+    """
+    earlier, later = (np.array(list(one), dtype=object) for one in kinds)
+    both = np.array(sorted(set(earlier.tolist()) & set(later.tolist())), dtype=object)
+    in_first, in_second = np.isin(earlier, both), np.isin(later, both)
+    one, other = before.part(in_first), after.part(in_second)
+    if not len(one):
+        return None
+    factor = np.ones(len(other))
+    for kind in both:
+        here = later[in_second] == kind
+        share = float(one.weights[earlier[in_first] == kind].sum()) / one.weight
+        factor[here] = share * other.weight / float(other.weights[here].sum())
+    return sample_difference(one, replace(other, weights=other.weights * factor))

@@ -1,4 +1,4 @@
-"""Curves through points: logistic ones by maximum likelihood, and ridge regression over folds of sessions."""
+"""Curves through points: logistic ones, ridge regression over folds of sessions, and the slowest waves."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.stats._estimate import normal_quantile, t_quantile
 from steelyard.stats._sample import unit_codes
 
 _Array = npt.NDArray[np.float64]
 _STEPS = 100
+_WAVES = 6
+"""The fewest that are looked at; a third of the pieces of a longer time, waves of six pieces and more."""
 _SMALL = 1e-9  # keeps the curvature invertible where the labels are separated
 
 
@@ -82,3 +85,34 @@ def folds_of(sessions: Sequence[Hashable], count: int) -> npt.NDArray[np.int64]:
     order = np.random.default_rng(20).permutation(int(codes.max()) + 1 if len(codes) else 0)
     found: npt.NDArray[np.int64] = order[codes] % count
     return found
+
+
+def slow_widening(
+    season: _Array, steps: _Array, means: _Array, weights: _Array, *, variance: float, level: float
+) -> float:
+    """How many times wider an interval is, if turns that come far apart may resemble each other.
+
+    How much a mean of many turns varies shows in the slowest waves that a model leaves of the means of pieces
+    of time: the cosine estimator of the long-run variance, with Student's quantile of as many degrees of
+    freedom as there are waves, less one for each step beyond the first, which was put where it takes most
+    (Lazarus, Lewis, Stock & Watson, JBES 36, 2018). Beyond all use if none is left.
+
+    Args:
+        season: Columns of the model, a row for each piece.
+        steps: Those of what is looked for.
+        means: Of the pieces.
+        weights: Of the pieces; 0 for one without a turn.
+        variance: Of a weighted turn, as it is for the interval.
+        level: Of the interval.
+    """
+    roots, count = np.sqrt(weights), len(means)
+    waves = np.cos(np.pi * np.outer(np.arange(count) + 0.5, np.arange(1, count)) / count)
+    basis, triangle = np.linalg.qr(np.column_stack([season, steps, waves]) * roots[:, None])
+    left = np.abs(triangle.diagonal()) > _SMALL * math.sqrt(float(weights.sum()))
+    left[: season.shape[1] + steps.shape[1]] = False
+    slow = (basis.T @ (roots * means))[left][: max(_WAVES, count // 3)]
+    freedom, tail = len(slow) + 1 - steps.shape[1], (1 + level) / 2
+    if freedom < 1:
+        return 1 / _SMALL
+    found = math.sqrt(max(float(slow @ slow) / freedom / variance, 1.0))
+    return found * t_quantile(tail, freedom) / normal_quantile(tail)
