@@ -232,3 +232,14 @@ def test_a_line_that_another_input_had_is_not_typed_by_users() -> None:
     assert learnt.lines_of(f"{reminder}\n  {QUESTIONS[1]}") == {reminder}
     assert not learnt.lines_of(QUESTIONS[1]), "a question of one line may be asked again"
     assert not learnt.lines_of(f"Thanks!\n{QUESTIONS[2]}")
+
+
+def test_several_lines_may_have_words_of_code_until_users_typed_five_such_texts() -> None:
+    learnt = PromptTemplates()
+    texts = [f"Hello!\n{question}" for question in QUESTIONS[:5]]
+    assert len({*texts}) == 5
+    assert all(map(learnt.tells_typed, QUESTIONS)), "one line is what a user typed"
+    assert [learnt.tells_typed(one) for one in (*texts[:4], *texts[:4])] == [False] * 8
+    assert learnt.tells_typed(texts[4])
+    learnt.forget()
+    assert not learnt.tells_typed(texts[4])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -55,6 +56,15 @@ def test_query_engine_tool_over_two_hops(receiver: Receiver) -> None:
         (0, "capital of France"),
         (0, "capital of France"),
     ]
+
+
+def test_the_answer_in_a_form_is_what_the_application_shows(receiver: Receiver) -> None:
+    form = json.dumps({"thoughts": "One node says it.", "answer": ANSWER})
+    agent = FunctionAgent(
+        tools=[query_tool("docs", "d1")], llm=Caller(script=[("docs", {"input": "capital"}), form])
+    )
+    assert ask(agent) == form
+    assert (receiver.record.answer, texts(receiver.record)) == (ANSWER, [PARIS])
 
 
 def test_different_tools_are_different_hops(receiver: Receiver) -> None:

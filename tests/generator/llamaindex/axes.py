@@ -31,6 +31,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "filling": ("format", "predict"),
         "looking": ("retriever", "own"),
         "wrapped": tuple(WRAPS),
+        "process": ("long", "new"),
         "hops": ("1", "2", "3"),
         "history": ("none", "stored", "sent", "memory"),
         "outside": ("no", "yes"),

@@ -27,6 +27,7 @@ from steelyard.recording.building import (
     is_conversation,
     is_status,
     is_telling,
+    named_in_form,
     said_last,
     sources_of,
     told,
@@ -120,7 +121,7 @@ class LlamaIndexDraft(TurnDraft):
             return None
         given = turn.given or {}
         steps = turn_of(turn)
-        own = str(given.get("answer") or self._answer(steps))
+        own = str(given.get("answer") or named_in_form(self._answer(steps)))
         last = "" if "answer" in given else _last_reply(turn, steps, own)
         steps.answer = answer = last or own
         sources = sources_of(steps, tool_contexts=self._options.tool_contexts)

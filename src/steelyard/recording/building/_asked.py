@@ -114,7 +114,8 @@ def _beside_template(own: str) -> Asked:
     """
     is_named, known = names_question_within(own), TEMPLATES.lines_of(own)
     if not known or names_both(own):
-        return Asked(question=own, notes=("question_whole_prompt",) if is_named else ())
+        is_doubtful = is_named or not TEMPLATES.tells_typed(own)
+        return Asked(question=own, notes=("question_whole_prompt",) if is_doubtful else ())
     lines = own.split("\n")
     left = [at for at, line in enumerate(lines) if line.strip() and line.strip() not in known]
     typed = lines[left[0] : left[-1] + 1] if left else []

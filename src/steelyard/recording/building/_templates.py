@@ -76,6 +76,7 @@ class PromptTemplates:
         self._templates: OrderedDict[int, _Template] = OrderedDict()
         self._by_end: dict[int, list[int]] = {}
         self._lines: dict[int, int] = {}
+        self._apart: set[int] = set()
         self._next = 0
         self._lock = ForkLock()
 
@@ -122,9 +123,20 @@ class PromptTemplates:
                 del self._lines[one]
         return {line for line in lines if hash(line) in known}
 
+    def tells_typed(self, text: str) -> bool:
+        """Whether a text of several lines, none of which came before, is all the user's own.
+
+        Nobody knows at first. Once users have typed several such texts, code puts no words around them.
+        """
+        with self._lock:
+            if len(self._apart) < _TURNS and "\n" in text:
+                self._apart.add(hash(text))
+            return "\n" not in text or len(self._apart) >= _TURNS
+
     def forget(self) -> None:
         """Begin anew, as a new process does."""
         with self._lock:
+            self._apart.clear()
             self._lines.clear()
             self._templates.clear()
             self._by_end.clear()
