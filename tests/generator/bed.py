@@ -6,11 +6,13 @@ import importlib
 import logging
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from generator.choices import Axes, Choices, Framework, draw
 from generator.spans import INSTRUMENTORS, Spans
 from generator.verdicts import Judgement, judge
+from steelyard.recording.building._templates import TEMPLATES, PromptTemplates
 
 _OWN = ("langchain", "llamaindex")
 WRITTEN = "spans:written"
@@ -40,7 +42,7 @@ class Bed:
 
     def run(self, choices: Choices) -> Judgement:
         """Run one application and judge its records."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _process(choices):
             warnings.simplefilter("ignore")
             return judge(self.module.run(choices, self.spans))
 
@@ -61,3 +63,15 @@ class Bed:
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
+
+
+@contextmanager
+def _process(choices: Choices) -> Iterator[None]:
+    """A process of an application's own, that learnt nothing of the others, if it is to have one."""
+    learnt = vars(TEMPLATES).copy()
+    if "process" in choices.options and choices["process"] == "new":
+        vars(TEMPLATES).update(vars(PromptTemplates()))
+    try:
+        yield
+    finally:
+        vars(TEMPLATES).update(learnt)

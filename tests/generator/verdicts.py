@@ -79,8 +79,11 @@ def _is_part(record: Record, turns: Sequence[Turn]) -> bool:
 
 
 def _is_unseen(run: Run, verdict: Verdict) -> bool:
-    """Whether no span could tell what is lacking: the answer, or what of a filled-in prompt is what."""
+    """Whether nothing could tell what is lacking: the answer, or what of a filled-in prompt is what."""
     told = run.receiver.told
+    if verdict.outcome == "said" and verdict.wrong == ("question",) and verdict.truth is not None:
+        if _is_first_message(run, verdict.truth):
+            return True
     if verdict.outcome not in ("said", "missing") or verdict.truth is None or told is None:
         return False
     if _is_filled_in(run):
@@ -106,6 +109,13 @@ def _leaves(told: str) -> set[str]:
         waiting += (texts := [part for part in parts if isinstance(part, str)])
         found.update(map(squeezed, texts))
     return found
+
+
+def _is_first_message(run: Run, truth: Truth) -> bool:
+    """Whether a process was asked for the first time, with words of code around the user's."""
+    options = run.choices.options
+    is_wrapped = "wrapped" in run.choices.used and options["wrapped"] != "no"
+    return is_wrapped and options["process"] == "new" and truth.id == run.turns[0].id
 
 
 def _is_filled_in(run: Run) -> bool:

@@ -10,14 +10,11 @@ from generator.conversing import run_conversations
 from generator.llamaindex.build import build
 from generator.receiving import Receiver, Run
 from generator.spans import Spans
-from steelyard.recording.building._templates import TEMPLATES
 from steelyard_llamaindex import instrument, uninstrument
 
 
 def run(choices: Choices, spans: Spans | None = None) -> Run:
     """Build an application, run all its turns, and give back what was recorded."""
-    if choices["process"] == "new":
-        TEMPLATES.forget()  # nothing was learnt of an application that has just begun
     recorder = spans.recording if spans else _instrumented
     return run_conversations(build(choices), choices, recorder, spans)
 

@@ -179,6 +179,8 @@ def _tags_beside_question(found: Sequence[Section]) -> list[Section]:
 def _named(found: Sequence[Section]) -> list[str]:
     """The sections with a usual name for passages, those that tags end before others."""
     headed = [one for one in _places(found) if _is_telling(one.material)]
+    marked = {one.form for one in found if one.form == "heading" and ASKED in one.text}
+    headed = [one for one in headed if one.form in marked] or headed
     texts = [one.material for one in headed if one.form == "tag"] or _last_of_each(headed, found)
     plain = [one.text for one in found if not one.form]
     return texts or [text for one in plain if (text := _below_instruction(one) or _above_instruction(one))]

@@ -38,7 +38,7 @@ _HEADING = re.compile(
 MOST_LABEL_WORDS = 12  # of a line that ends with a colon and announces what is below it
 _MOST_LABEL = 5  # of a label with its text on the same line
 _ASKS = re.compile(
-    r"\b(?:questions?|query|q|ask(?:ed|s)?|user'?s? (?:input|message|request|says?)|human|user)\b"
+    r"\b(?:questions?|query|q|ask(?:ed|s)?|user'?s? (?:input|message|request|says?)|(?:human|user)$)\b"
     r"|\bfrage|pregunta|pergunta|domanda|\u0432\u043e\u043f\u0440\u043e\u0441|\u95ee\u9898|\u554f\u984c|\u8cea\u554f|\uc9c8\ubb38"
     r"|\u0627\u0644\u0633\u0624\u0627\u0644",
     re.IGNORECASE,
