@@ -81,9 +81,8 @@ def _is_part(record: Record, turns: Sequence[Turn]) -> bool:
 def _is_unseen(run: Run, verdict: Verdict) -> bool:
     """Whether nothing could tell what is lacking: the answer, or what of a filled-in prompt is what."""
     told = run.receiver.told
-    if verdict.outcome == "said" and verdict.wrong == ("question",) and verdict.truth is not None:
-        if _is_first_message(run, verdict.truth):
-            return True
+    if verdict.outcome == "said" and verdict.wrong == ("question",) and _is_first_message(run, verdict):
+        return True
     if verdict.outcome not in ("said", "missing") or verdict.truth is None or told is None:
         return False
     if _is_filled_in(run):
@@ -111,11 +110,12 @@ def _leaves(told: str) -> set[str]:
     return found
 
 
-def _is_first_message(run: Run, truth: Truth) -> bool:
+def _is_first_message(run: Run, verdict: Verdict) -> bool:
     """Whether a process was asked for the first time, with words of code around the user's."""
     options = run.choices.options
     is_wrapped = "wrapped" in run.choices.used and options["wrapped"] != "no"
-    return is_wrapped and options["process"] == "new" and truth.id == run.turns[0].id
+    is_first = verdict.truth is not None and verdict.truth.id == run.turns[0].id
+    return is_wrapped and is_first and options["process"] == "new"
 
 
 def _is_filled_in(run: Run) -> bool:
