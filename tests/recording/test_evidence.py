@@ -367,3 +367,24 @@ def test_a_second_place_for_passages_with_text_that_nobody_saw_come_is_noted() -
     )
     assert "beside" in notes(documents.format(HOURS) + results.format(TICKETS))
     assert "beside" not in notes(documents.format(HOURS))
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "pass_on_to_writer",
+        json.dumps({"error": "No opening hours were found."}),
+        json.dumps({"results": [], "message": "No results found for your question."}),
+    ],
+)
+def test_a_tool_that_says_its_name_or_that_there_is_nothing_brought_nothing(returned: str) -> None:
+    tool = Step(kind="tool", name="pass_on_to_writer", given={}, returned=returned, at=1)
+    assert (
+        evidence(tool, call(f"{returned}\n{QUESTION}", "Nobody knows.", at=2), answer="Nobody knows.") == []
+    )
+
+
+def test_a_tools_fields_are_evidence_if_one_of_them_says_that_there_is_nothing() -> None:
+    returned = json.dumps({"price": 12, "remark": "No results found for a discount."})
+    tool = Step(kind="tool", name="get_price", given={}, returned=returned, at=1)
+    assert evidence(tool, call(f"{returned}\n{QUESTION}", "Twelve.", at=2), answer="Twelve.") == [returned]

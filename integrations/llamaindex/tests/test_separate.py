@@ -266,6 +266,7 @@ def test_a_form_that_a_model_fills_in_is_an_answer_and_no_look_up(receiver: Rece
     record = receiver.record
     assert (record.question, texts(record), record.answer) == (QUESTION, [PARIS], '{"name":"Paris"}')
     assert record.contexts_source == "in_prompt"
+    assert any(note.startswith("answer: a form") for note in record.notes), "code shows what it makes of it"
 
 
 def test_messages_that_begin_alike_are_questions_as_they_were_looked_up(receiver: Receiver) -> None:

@@ -27,6 +27,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "tool": TOOLS,
         "tool_name": TOOL_NAMES,
         "tool_result": TOOL_RESULTS,
+        "told_nothing": ("text", "form"),
         "calling": ("yes", "no"),
         "filling": ("format", "predict"),
         "looking": ("retriever", "own"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -178,7 +179,8 @@ def tool(choices: Choices) -> Any:
         turn = now()
         found = turn.find(query)
         if not found:
-            return turn.came(turn.nothing)
+            is_form = choices["told_nothing"] == "form"
+            return turn.came(json.dumps({"error": turn.nothing}) if is_form else turn.nothing)
         result = nodes(turn, found) if shape == "nodes" else TEXTUAL[shape](found)
         turn.came(str(result))
         return result

@@ -36,6 +36,7 @@ from steelyard.recording.building import Turn as Steps
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     Origin,
+    form_of,
     guessed_question,
     is_intermediate_output,
     is_turn,
@@ -81,6 +82,9 @@ LOOSE = "no run holds the retrieval and this call together; `with record(questio
 
 ELSEWHERE = "the prompt holds replies of runs in other threads, whose passages are not known; see record()"
 """Note of a turn that was made of what engines or models answered in a pool."""
+
+FORM = "answer: a form that a model filled in; code may show a part of it, or other words; set turn.answer"
+"""Note of an answer whose form names none of its parts as the answer."""
 
 LAST_REPLY = "answer: the result tells none; the last reply of a model is taken; set turn.answer in record()"
 """Note of a workflow that wrote its answer to its events."""
@@ -325,7 +329,7 @@ def _doubts(turn: Turn, answer: str) -> list[str]:
     if turn.failure is not None:
         return [f"a step failed and the run went on: {turn.failure}"]
     if answer:
-        return []
+        return [FORM] * bool(form_of(answer))
     if turn.streaming:
         return ["answer: the stream said nothing"]
     kind = type(result_of(turn.root.result)).__name__

@@ -114,8 +114,7 @@ def _beside_template(own: str) -> Asked:
     """
     is_named, known = names_question_within(own), TEMPLATES.lines_of(own)
     if not known or names_both(own):
-        is_doubtful = is_named or not TEMPLATES.tells_typed(own)
-        return Asked(question=own, notes=("question_whole_prompt",) if is_doubtful else ())
+        return _as_typed(own, is_named=is_named)
     lines = own.split("\n")
     left = [at for at, line in enumerate(lines) if line.strip() and line.strip() not in known]
     typed = lines[left[0] : left[-1] + 1] if left else []
@@ -125,6 +124,12 @@ def _beside_template(own: str) -> Asked:
     if any(map(is_question, known)) or not (is_telling(text) or is_question(text)):
         return Asked(question=own, notes=("question_whole_prompt",))
     return Asked(question=text, notes=("question_guessed",))
+
+
+def _as_typed(own: str, *, is_named: bool) -> Asked:
+    """An input as it is, which code may have written too if it names its question, or has several lines."""
+    is_doubtful = is_named or not TEMPLATES.tells_typed(own)
+    return Asked(question=own, notes=("question_whole_prompt",) if is_doubtful else ())
 
 
 def _as_before(cut: Asked, turn: Turn) -> Asked:

@@ -189,13 +189,13 @@ def _calls_inside(turn: Turn, tool: Step) -> Iterator[ModelCall]:
 
 
 def _finds_nothing(tool: Step, turn: Turn) -> bool:
-    """Whether a tool brought nothing from outside: its own arguments, or a prompt that it wrote.
+    """Whether a tool brought nothing from outside: its name, its own arguments, or a prompt that it wrote.
 
-    A model wrote the arguments, as of a structured answer or a plan; a prompt was a model's only message.
+    A model wrote its call, as of a structured answer or a plan; a prompt was a model's only message.
     """
     message = next(iter(messages_in(tool.returned)), None)
     returned = tool.returned if message is None else message.result
-    if isinstance(returned, str) and _only_repeats(returned, tool.given):
+    if isinstance(returned, str) and _only_repeats(returned, tool):
         return not _is_called_by_code(tool, turn)
     if isinstance(returned, str) and any(
         len(call.prompts) == 1 and plain(call.prompts[0]) == plain(returned) for call in turn.calls
@@ -220,12 +220,12 @@ def _is_called_by_code(tool: Step, turn: Turn) -> bool:
     return not any(part in said for part in _leaves(tool.given) if is_telling(part))
 
 
-def _only_repeats(returned: str, given: Any) -> bool:
-    """Whether a text says nothing beside its arguments, which say something: a note that was taken."""
+def _only_repeats(returned: str, tool: Step) -> bool:
+    """Whether a text says nothing beside its tool's name or arguments, which say something: a note taken."""
     rest = plain(returned)
-    said = {part for part in _leaves(given) if part in rest}
+    said = {part for part in _leaves(tool.given) if part in rest}
     if not any(map(is_telling, said)):
-        return False
+        return rest == plain(tool.name)
     for part in sorted(said, key=len, reverse=True):
         rest = rest.replace(part, " ")
     words_left = [word for word in rest.split() if any(map(str.isalnum, word))]

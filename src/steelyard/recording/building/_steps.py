@@ -245,14 +245,16 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
 
 
 def _has_nothing(value: Any, whole: str) -> bool:
-    """Whether a result says so, or has a list with nothing in it and beside it only a status and figures."""
+    """Whether a result says so, in each of its texts too, or has a list with nothing in it beside figures."""
     if tells_nothing(whole):
         return True
     shown = read_shown(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
-    has_empty = isinstance(shown, Mapping) and any(
-        isinstance(one, list) and not one for one in shown.values()
-    )
-    return has_empty and not any(is_telling(text) for _, text in strings_in(shown))
+    if not isinstance(shown, Mapping):
+        return False
+    told = [text for _, text in strings_in(shown)]
+    if any(one == [] for one in shown.values()):
+        return all(finds_nothing(text) or not is_telling(text) for text in told)
+    return len(told) == len(shown) and all(map(finds_nothing, told))
 
 
 def _written(value: Any) -> str:
