@@ -6,15 +6,39 @@ import io
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from report.parts import NOON, results, turn
+from steelyard.errors import InvalidRecord
 from steelyard.report import print_figures, render_html, report
 from steelyard.results import open_labels
 from steelyard.results.labels import Label, LabelValue
 from steelyard.scores import Evaluation, Provenance
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"record_id": one} for one in ("", "r" * 1_001, "a\0b", "\udc80")),
+        *({"who": one} for one in (" ", "w" * 101, "a\0b")),
+        *({"note": one} for one in ("n" * 2_001, "\ud800")),
+        *({"drawn": one} for one in (0.0, 1.1)),
+        *({"claim": one, "metric": "m", "value": "supported"} for one in (-1, 100_000, True)),
+        *({"metric": one, "claim": 0, "value": "supported"} for one in (None, "m" * 201)),
+        *({"value": one} for one in ("supported", "best")),
+        {"claim": 0, "metric": "m"},
+        {"labelled_at": float("nan")},
+    ],
+)
+def test_what_is_no_label_is_refused(wrong: dict[str, Any]) -> None:
+    right: dict[str, Any] = {"record_id": "r", "value": "good", "who": "Ann", "labelled_at": NOON}
+    at_most = {"record_id": "r" * 1_000, "who": "w" * 100, "note": "n" * 2_000, "drawn": 1.0}
+    assert Label(**{**right, **at_most}).note
+    with pytest.raises(InvalidRecord):
+        Label(**{**right, **wrong})
 
 
 def judged(number: int, value: float, *, inclusion: float = 1.0) -> Evaluation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from zlib import crc32
 
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
@@ -32,7 +33,7 @@ KINDS = (
 
 def documents(texts: Sequence[str]) -> list[Document]:
     return [
-        Document(page_content=text, id=f"d{abs(hash(text)) % 10**6}", metadata={"source": f"page-{at}.md"})
+        Document(page_content=text, id=f"d{crc32(text.encode())}", metadata={"source": f"page-{at}.md"})
         for at, text in enumerate(texts)
     ]
 
