@@ -73,7 +73,7 @@ class AlarmEvent:
     """The mean of the turns since."""
     late: int = 0
     """Turns that were judged late: they count among those before, on the day they happened."""
-    by_order: float = 1.0
+    by_order: float = 0.0
     """If no turn says its session: as many neighbours were taken to tell as much as one independent turn."""
     alpha: float = 0.05
     """The probability with which this is a false alarm."""
@@ -124,14 +124,16 @@ class AlarmEvent:
 
     def _about_means(self) -> list[str]:
         order = f"no turn says which session it is of; {self.by_order:.1f} neighbours were counted as one"
+        rate = f"a false alarm with at most {self.alpha:.0%}"
+        rate += ", if long conversations do not come mixed" if self.by_order else ""
         changed = f"the judge changed meanwhile: {self.judge_before} -> {self.judge_now}"
         told = {
             f"now {self.now}": self.now,
             f"before {self.before}": self.before,
-            f"compared with {self.target or 0.0:.3f}; a false alarm with at most {self.alpha:.0%}": True,
+            f"compared with {self.target or 0.0:.3f}; {rate}": True,
             f"what is normal was learnt from turns that scored {self.learnt}": self.learnt,
             f"{_turns(self.late)} judged late counted on the day they happened, not here": self.late,
-            order: self.by_order > 1,
+            order: self.by_order > 0,
             changed if self.judge_changed else "the judge is the same as before": True,
             self.canaries: self.canaries,
             f"by people's labels: {self.people}": self.people,

@@ -328,7 +328,7 @@ class Watch:
             before=None if self.target is None else self.range_of(alarm, self.before),
             now=self.range_of(alarm, self.normal if self.target is None else self.since),
             late=self.late,
-            by_order=self.order.design_effect if self.by_order else 1.0,
+            by_order=self.order.design_effect if self.by_order else 0.0,
             alpha=alarm.alpha,
             judge_before=self.judge_before,
             judge_now=self.judge,
