@@ -170,7 +170,7 @@ _NOT_TRIED = frozenset({"step_failed", "answer_cut_short"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Tried:
     good: bool | None
     lucky: bool
     """Whether it is good although the judge says that what it is judged by does not hold what was asked."""
@@ -193,7 +193,7 @@ class _Bench:
         """Whether this turn may not be answered once more."""
         return len(self.trials) >= self._laboratory.options.per_turn
 
-    async def ask(self, name: str, contexts: Sequence[Context], judged: Sequence[Context] = ()) -> _Outcome:
+    async def ask(self, name: str, contexts: Sequence[Context], judged: Sequence[Context] = ()) -> _Tried:
         """Answer from some passages; judged by them, or by others if those are named."""
         answer = await self._laboratory.replay(self.record.asked, contexts)
         try:
@@ -206,7 +206,7 @@ class _Bench:
         same = " ".join(answer.split()) == " ".join(self.record.answer.split())
         self.trials.append(Trial(name=name, good=good, same=same))
         lucky = made.diagnosis is not None and made.diagnosis.backing == "lucky"
-        return _Outcome(good, lucky, answer, Facts(made.record or self.record, made.scores))
+        return _Tried(good, lucky, answer, Facts(made.record or self.record, made.scores))
 
     async def wider(self) -> tuple[Context, ...] | None:
         """What a search for more passages brings; None if nobody said how to search."""
@@ -270,7 +270,7 @@ def _now_good(given: Diagnosis, facts: Facts) -> Diagnosis:
     return _named("unknown", because, "as it was", given)
 
 
-async def _is_unread(bench: _Bench, again: _Outcome, facts: Facts) -> bool:
+async def _is_unread(bench: _Bench, again: _Tried, facts: Facts) -> bool:
     """Whether the answer is the same without any passage."""
     if bench.is_spent or not bench.record.contexts:
         return False

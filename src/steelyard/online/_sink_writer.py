@@ -78,7 +78,7 @@ class SinkCounts:
 
 
 @dataclass(slots=True)
-class _Outcome:
+class _Attempt:
     """What is left of a batch after one attempt."""
 
     left: list[Handed] = field(default_factory=list)
@@ -284,7 +284,7 @@ class SinkWriter:
                 await asyncio.sleep(_PAUSE * 2 ** max(0, tries - 1))
 
     def _still_to_write(
-        self, thread: SinkThread, outcome: _Outcome, failures: Counter[Handed]
+        self, thread: SinkThread, outcome: _Attempt, failures: Counter[Handed]
     ) -> list[Handed]:
         """What is left of a batch, without results that fail again and again while others are taken."""
         for handed in outcome.left:
@@ -294,13 +294,13 @@ class SinkWriter:
                 self._refuse(thread, handed, outcome.cause)
         return [handed for handed in outcome.left if failures[handed] < _REFUSED_AFTER]
 
-    async def _attempt(self, thread: SinkThread, batch: list[Handed], *, in_parts: bool) -> _Outcome:
+    async def _attempt(self, thread: SinkThread, batch: list[Handed], *, in_parts: bool) -> _Attempt:
         """Write a batch; settle what the sink takes, and what it refuses by name.
 
         With `in_parts` a batch over which the sink raises is written by halves, down to the results that fail
         alone; one that the sink says to refuse is always looked for.
         """
-        outcome = _Outcome()
+        outcome = _Attempt()
         parts, failures, told = [batch], 0, False
         while parts:
             part = parts.pop()
@@ -349,7 +349,7 @@ class SinkWriter:
             _log.warning("the sink %r takes results again", self.name)
         self._rest = _FIRST_REST
 
-    def _away(self, thread: SinkThread, outcome: _Outcome, batch: list[Handed]) -> None:
+    def _away(self, thread: SinkThread, outcome: _Attempt, batch: list[Handed]) -> None:
         """The sink takes nothing for a while, and for ever longer if it goes on failing."""
         fate = "they wait until it does" if batch[0].kept else "they are counted as lost"
         self._warn(

@@ -51,7 +51,7 @@ _PAUSE = 0.002
 
 
 @dataclass(slots=True)
-class _Case:
+class _Pending:
     """One metric on its way to a Score."""
 
     metric: SupportsQuestions
@@ -60,13 +60,13 @@ class _Case:
     """The judge's name, for explanations."""
     run: MetricRun | None = None
     questions: Sequence[Question] = ()
-    parts: dict[Question, _Case] = field(default_factory=dict)
+    parts: dict[Question, _Pending] = field(default_factory=dict)
     """The metrics whose Scores it asks for in this round."""
     asked: list[Question] = field(default_factory=list)
     """Everything that it and its parts asked."""
     score: Score | None = None
 
-    def start(self) -> _Case:
+    def start(self) -> _Pending:
         """Get to the first round of questions."""
         self.run = _run(self.metric, self.record)
         self._resume(None)
@@ -103,7 +103,7 @@ class _Case:
             # A question that cannot be hashed shows here, as this metric's error and no other's.
             _ = {hash(question) for question in self.questions}
             self.parts = {
-                question: _Case(question.metric, self.record, self.judge, asked=self.asked).start()
+                question: _Pending(question.metric, self.record, self.judge, asked=self.asked).start()
                 for question in self.questions
                 if isinstance(question, ScoreOf)
             }
@@ -127,7 +127,7 @@ class _Case:
         self.run, self.questions, self.parts = None, (), {}
 
 
-async def _advanced(cases: Sequence[_Case], known: Mapping[Question, Answer]) -> list[Question] | None:
+async def _advanced(cases: Sequence[_Pending], known: Mapping[Question, Answer]) -> list[Question] | None:
     """What is to be asked; None if a metric pauses."""
     # Each once, in the order in which metrics were given: the same record makes the same requests.
     found: dict[Question, None] = {}
@@ -184,7 +184,7 @@ class QuestionBatcher:
         """Drive every metric to its Score, in the order given. Errors become Scores, never exceptions."""
         known: dict[Question, Answer] = {}
         self._tenant = record.tenant
-        cases = [_Case(metric, record, self.judge.name) for metric in metrics]
+        cases = [_Pending(metric, record, self.judge.name) for metric in metrics]
         for case in cases:
             case.start()
             await asyncio.sleep(0)  # of a large record each takes some milliseconds
@@ -195,7 +195,7 @@ class QuestionBatcher:
                 known.update(await self._round(record, outstanding))
         return [self._with_view(case.score, case) for case in cases if case.score is not None]
 
-    def _with_view(self, score: Score, case: _Case) -> Score:
+    def _with_view(self, score: Score, case: _Pending) -> Score:
         """A Score with what the judge saw, or was not shown, while it answered the metric's questions."""
         more: dict[str, set[Part]] = {}
         for question in case.asked:

@@ -150,7 +150,7 @@ def watch_vector_stores(handlers: type) -> None:
         return
     _watch.handlers = handlers
     for name in ("invoke", "ainvoke"):
-        setattr(BaseRetriever, name, _around(BaseRetriever.__dict__[name], _Told))
+        setattr(BaseRetriever, name, _around(BaseRetriever.__dict__[name], _Retrieving))
     _wrap_all(VectorStore)  # type: ignore[type-abstract]
     begin = VectorStore.__dict__.get("__init_subclass__")
 
@@ -179,13 +179,13 @@ def _wrap(kind: type) -> None:
             setattr(kind, name, _around(search, _Search))
 
 
-class _Told:
+class _Retrieving:
     """A retriever's own call: LangChain tells of it, and so of what it searches."""
 
     def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.token: Token[bool] | None = None
 
-    def __enter__(self) -> _Told:
+    def __enter__(self) -> _Retrieving:
         self.token = _told.set(True)
         return self
 
@@ -198,7 +198,7 @@ class _Told:
         return found
 
 
-class _Search(_Told):
+class _Search(_Retrieving):
     """One search, told to the handler that records; whatever happens here, the search goes on."""
 
     def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -239,7 +239,7 @@ class _Search(_Told):
         return found
 
 
-def _around(call: Callable[..., Any], kind: type[_Told]) -> Callable[..., Any]:
+def _around(call: Callable[..., Any], kind: type[_Retrieving]) -> Callable[..., Any]:
     """A method that runs within what tells of it."""
     if inspect.iscoroutinefunction(call):
 

@@ -119,7 +119,9 @@ class LocalJudge:
 
     async def answer(self, request: Request) -> Reply:
         """Answer every question, in small slices with pauses between them."""
-        answers = await self._pace.drive(_Case(request.view, self._memory, load()).answers(request.questions))
+        answers = await self._pace.drive(
+            _Reading(request.view, self._memory, load()).answers(request.questions)
+        )
         return Reply(answers=answers, usage=Usage(requests=1))
 
     async def aclose(self) -> None:
@@ -127,7 +129,7 @@ class LocalJudge:
         self._memory = Memory()
 
 
-class _Case:
+class _Reading:
     """One view and the questions about it."""
 
     def __init__(self, view: View, memory: Memory, vectors: Vectors) -> None:
@@ -287,16 +289,16 @@ class _Case:
         return _verdict(share, f"{share:.0%} of the answer is in evading sentences")
 
 
-_ANSWERS: Mapping[type[Question], Callable[[_Case, Any], _Work]] = {
-    Supported: _Case._supported,
-    Contradicted: _Case._contradicted,
-    Same: _Case._same,
-    Useful: _Case._useful,
-    Relevant: _Case._relevant,
-    Sufficient: _Case._sufficient,
-    Noncommittal: _Case._noncommittal,
-    Claims: _Case._claims,
-    Entities: _Case._entities,
+_ANSWERS: Mapping[type[Question], Callable[[_Reading, Any], _Work]] = {
+    Supported: _Reading._supported,
+    Contradicted: _Reading._contradicted,
+    Same: _Reading._same,
+    Useful: _Reading._useful,
+    Relevant: _Reading._relevant,
+    Sufficient: _Reading._sufficient,
+    Noncommittal: _Reading._noncommittal,
+    Claims: _Reading._claims,
+    Entities: _Reading._entities,
 }
 """What it answers, and how."""
 

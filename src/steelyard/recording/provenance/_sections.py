@@ -230,7 +230,7 @@ def _by_lines(text: str, *, is_last: bool = False) -> Iterator[Section]:
     lines = text.split("\n")
     # Of a fence with a language the end looks otherwise.
     rules = Counter(rule for line in lines if not (rule := line.strip())[-1:].isalnum())
-    part = _Part()
+    part = _OpenSection()
     for line in lines:
         following = part.next(line.strip(), rules)
         if following is None:
@@ -242,7 +242,7 @@ def _by_lines(text: str, *, is_last: bool = False) -> Iterator[Section]:
 
 
 @dataclass(slots=True, repr=False)
-class _Part:
+class _OpenSection:
     """A section whose end was not seen yet."""
 
     label: str = ""
@@ -255,20 +255,20 @@ class _Part:
     """Labels, without numbers, of what it lists."""
     is_rest: bool = False
 
-    def next(self, line: str, rules: Mapping[str, int]) -> _Part | None:
+    def next(self, line: str, rules: Mapping[str, int]) -> _OpenSection | None:
         """The part that a line begins; None if the line belongs to this one."""
         if self.fence:
-            return _Part() if line == self.fence else None
+            return _OpenSection() if line == self.fence else None
         opened = _opened(line)
         if opened is None or self.takes(opened):
             return None
         if opened.form:
-            return _Part(opened.label, opened.form, [opened.text], opened.depth)
+            return _OpenSection(opened.label, opened.form, [opened.text], opened.depth)
         if rules[line] > 1 and self.announces(twice=rules[line] == 2):
             # What is announced right above a rule stands between it and the next one like it.
-            return _Part("" if self._as_section.names_question else self.above, "fence", fence=line)
+            return _OpenSection("" if self._as_section.names_question else self.above, "fence", fence=line)
         # A rule ends a labelled part; what follows still stands under the same name.
-        return _Part(self.label, self.form, items=self.items, is_rest=True) if self.label else None
+        return _OpenSection(self.label, self.form, items=self.items, is_rest=True) if self.label else None
 
     @property
     def _as_section(self) -> Section:
