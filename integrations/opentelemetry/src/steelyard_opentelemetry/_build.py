@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
+from steelyard.recording.building import is_form
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     Origin,
     find_passages,
-    form_of,
     is_intermediate_output,
     is_turn,
     sentence,
@@ -205,7 +205,9 @@ def _notes(turn: Turn, found: FoundPassages, dropped: int) -> Iterable[str]:
         yield sentence("answer_call_assumed")
     if _has_other_answer(turn, found):
         yield _LAST_OF_SEVERAL
-    if form_of(turn.answer) and not any(one.answer for _, one in turn.seen("chain", "agent", "turn")):
+    if is_form(turn.answer, turn.prompts) and not any(
+        one.answer for _, one in turn.seen("chain", "agent", "turn")
+    ):
         yield _FORM
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"

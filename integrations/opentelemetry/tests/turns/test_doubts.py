@@ -112,3 +112,13 @@ def test_a_checks_yes_or_no_is_no_passage(result: dict[str, object], counts: boo
     spans = [root, span("check", root, attributes=tool, at=(1, 2)), span("find", root, attributes=found)]
     texts = [context.text for context in one(spans).contexts]
     assert (json.dumps(result) in texts) is counts
+
+
+@pytest.mark.parametrize("mark", ["[[ ## {} ## ]]", "<{}>", "=== {} ===", "**{}**"])
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_reply_between_marks_of_its_prompt_is_a_form(mark: str, is_shown: bool) -> None:
+    begin, end = mark.format("answer"), mark.format("done")
+    form = f"Write:\n{begin}\n...\n{end}" if is_shown else "Write it down."
+    reply = f"{begin}\n{ANSWER}\n{end}"
+    record = one([call(("system", form), ("user", prompt()), reply=reply, at=(0, 1), trace=OTHER)])
+    assert any("of the model's form" in note for note in record.notes) is is_shown

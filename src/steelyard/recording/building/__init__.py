@@ -3,6 +3,7 @@
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.recording.building._answers import before_verdict as before_verdict
 from steelyard.recording.building._answers import edited as edited
+from steelyard.recording.building._answers import is_form as is_form
 from steelyard.recording.building._answers import is_gone_into as is_gone_into
 from steelyard.recording.building._answers import is_material as is_material
 from steelyard.recording.building._answers import is_one_of_several as is_one_of_several

@@ -35,6 +35,14 @@ def named_in_form(answer: str) -> str:
     return next((text.strip() for text in told if isinstance(text, str) and text.strip()), answer)
 
 
+def is_form(answer: str, prompts: Iterable[str]) -> bool:
+    """Whether a model filled in a form: in JSON, or between lines of marks that its prompt shows."""
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
+    marks = {line for line in lines if not line[0].isalnum() and not line[-1].isalnum()}
+    shown = marks and {line.strip() for prompt in prompts for line in prompt.splitlines()} & marks
+    return bool(form_of(answer)) or (len(shown) > 1 and lines[0] in shown)
+
+
 def said_last(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     """Of several texts the one that a model said last, whole or in a form; none if they do not hang together.
 
