@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steelyard.record import Context
-from steelyard.recording.building import Step, Turn, asked_of, decide, reaches, sources_of
+from steelyard.recording.building import Step, Steps, asked_of, decide, reaches, sources_of
 from steelyard.recording.provenance import ModelCall
 from steelyard.recording.reading import Message
 
@@ -19,7 +19,7 @@ TICKETS = "Tickets are sold at the northern gate until half an hour before closi
 
 def evidence(*steps: Step, answer: str = "From ten to five.", given: Any = None) -> list[str]:
     """The texts that an answer is judged by."""
-    turn = Turn(given=given or {"question": QUESTION}, steps=steps, answer=answer)
+    turn = Steps(given=given or {"question": QUESTION}, steps=steps, answer=answer)
     return [one.text for one in decide(turn, sources_of(turn), answer=answer, question=QUESTION).contexts]
 
 
@@ -77,7 +77,7 @@ def test_a_few_words_of_a_tool_that_was_told_more_are_noted(
 ) -> None:
     tool = Step(kind="tool", name="keep", given=given, returned=returned, at=1)
     last = call(f"{QUESTION}\n{returned}", "From ten to five.", at=2)
-    turn = Turn(given={"question": QUESTION}, steps=(tool, last), answer="From ten to five.")
+    turn = Steps(given={"question": QUESTION}, steps=(tool, last), answer="From ten to five.")
     found = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
     assert [one.text for one in found.contexts] == [returned]
     assert any("told more than it returned" in note for note in found.notes) is is_noted
@@ -150,7 +150,7 @@ def test_a_question_in_json_is_no_passage_where_it_is_printed_with_other_spaces(
         Step(kind="prompt", given={"claim_info": compact, "policy": HOURS}, at=1),
         call(f"Claim: {compact}\nPolicy: {HOURS}", "It is covered.", at=2),
     ]
-    turn = Turn(given={"query": asked}, steps=steps, answer="It is covered.")
+    turn = Steps(given={"query": asked}, steps=steps, answer="It is covered.")
     origin = decide(turn, sources_of(turn), answer=turn.answer, question=asked)
     assert [one.text for one in origin.contexts] == [HOURS]
 
@@ -187,24 +187,24 @@ def test_a_question_that_looks_like_a_whole_prompt_says_so() -> None:
     messages = [{"role": "user", "content": filled}]
     told = ("You are the museum's assistant.", filled)
     model = Step(kind="model", call=ModelCall(prompts=told, reply="From ten to five."), at=1, ended=2)
-    turn = Turn(given={"messages": messages}, steps=(model,), answer="From ten to five.")
+    turn = Steps(given={"messages": messages}, steps=(model,), answer="From ten to five.")
     asked = asked_of(turn, sources_of(turn))
     assert asked.question == filled, "what a user typed is the question as it stands"
     assert asked.notes == ("question_whole_prompt",)
-    plain = Turn(given={"messages": [{"role": "user", "content": QUESTION}]}, steps=(model,), answer="x")
+    plain = Steps(given={"messages": [{"role": "user", "content": QUESTION}]}, steps=(model,), answer="x")
     assert asked_of(plain, sources_of(plain)).notes == ()
 
 
 def test_a_prompt_with_places_that_nothing_was_put_into_says_so() -> None:
     own = f"Answer by the rows.\nQuestion: {QUESTION}\nSQLResult: \nAnswer:"
-    turn = Turn(given=own, steps=(call(own, "There is nothing.", at=1),), answer="There is nothing.")
+    turn = Steps(given=own, steps=(call(own, "There is nothing.", at=1),), answer="There is nothing.")
     assert asked_of(turn, sources_of(turn)).notes == ("question_whole_prompt",)
 
 
 def test_a_question_within_words_of_the_application_says_so_although_it_was_looked_up() -> None:
     own = f"Today is Monday.\nUse this for words like 'tomorrow'.\n\nQuestion: {QUESTION}"
     search = Step(kind="retrieval", given=own, contexts=(Context(text=HOURS, id="1"),), at=1, ended=2)
-    turn = Turn(given=own, steps=(search, call(f"{HOURS}\n\n{own}", "From ten to five.", at=3)), answer="x")
+    turn = Steps(given=own, steps=(search, call(f"{HOURS}\n\n{own}", "From ten to five.", at=3)), answer="x")
     asked = asked_of(turn, sources_of(turn))
     assert (asked.question, asked.notes) == (own, ("question_whole_prompt",))
 
@@ -212,7 +212,7 @@ def test_a_question_within_words_of_the_application_says_so_although_it_was_look
 def test_the_question_in_a_request_is_what_the_application_looked_up() -> None:
     request = json.dumps({"conversation": "c9", "text": QUESTION, "locale": "en"})
     search = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS, id="1"),), at=1, ended=2)
-    turn = Turn(given={"payload": request}, steps=(search, call(HOURS, "From ten to five.", at=3)))
+    turn = Steps(given={"payload": request}, steps=(search, call(HOURS, "From ten to five.", at=3)))
     assert asked_of(turn, sources_of(turn)).question == QUESTION
 
 
@@ -224,7 +224,7 @@ def after(found: str, prompt: str) -> list[str]:
     """The texts that an answer is judged by, whose thread looked something up before its turn."""
     search = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=found, id="1"),))
     steps = (call(f"{prompt}\n\n{QUESTION}", "On the first of June.", at=3),)
-    turn = Turn(given={"question": QUESTION}, steps=steps, before=[[search]], answer="On the first of June.")
+    turn = Steps(given={"question": QUESTION}, steps=steps, before=[[search]], answer="On the first of June.")
     made = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
     return [one.id for one in made.contexts if one.id]
 
@@ -264,7 +264,7 @@ def test_a_passage_that_goes_on_in_the_prompt_is_noted(
 def test_a_passage_that_was_told_cut_has_the_rest_of_its_line_from_the_prompt(told: str) -> None:
     asked = call(f"Context:\n{HOURS}\n{TICKETS}\n\n{QUESTION}", "From ten to five.", at=2)
     search = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=told),))
-    turn = Turn(given=QUESTION, steps=(search, asked), answer="From ten to five.")
+    turn = Steps(given=QUESTION, steps=(search, asked), answer="From ten to five.")
     made = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
     assert [one.text for one in made.contexts] == [HOURS]
 
@@ -296,7 +296,7 @@ def notes_of(known: tuple[str, ...], shown: str, *before: Step) -> tuple[str, ..
     contexts = tuple(Context(text=one) for one in known)
     look = Step(kind="retrieval", given=QUESTION, contexts=contexts, at=1)
     last = call(f"Keep to the leaflet.\n{shown}\n{QUESTION}", "From ten to five.", at=2)
-    turn = Turn(given={"question": QUESTION}, steps=(*before, look, last), answer="From ten to five.")
+    turn = Steps(given={"question": QUESTION}, steps=(*before, look, last), answer="From ten to five.")
     return decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION).notes
 
 
@@ -358,7 +358,7 @@ def test_a_second_place_for_passages_with_text_that_nobody_saw_come_is_noted() -
 
     def notes(prompt: str) -> str:
         steps = [found, call(f"{prompt}\n\nQuestion: {QUESTION}", "From ten to five.", at=2)]
-        turn = Turn(given={"question": QUESTION}, steps=steps, answer="From ten to five.")
+        turn = Steps(given={"question": QUESTION}, steps=steps, answer="From ten to five.")
         return " ".join(decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION).notes)
 
     rule = "-" * 20

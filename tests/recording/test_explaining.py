@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.record import Context, Record, TraceRef, clean, record_from_dict, record_to_dict
 from steelyard.recording import changed
-from steelyard.recording.building import Step, Turn
+from steelyard.recording.building import Step, Steps
 from steelyard.recording.explaining import explain, option_for, origins_of
 from steelyard.recording.provenance import Note, sentence
 
@@ -47,7 +47,7 @@ def test_a_doubt_that_says_it_itself_has_no_option() -> None:
 
 def test_passages_are_told_by_the_step_that_brought_them_and_not_by_one_that_passed_them_on() -> None:
     one, two, three = (Context(text=f"The lighthouse number {n} was built in 181{n}.") for n in range(3))
-    turn = Turn(
+    turn = Steps(
         given={"question": "Which lighthouses are there?"},
         returned={"answer": "Three."},
         steps=[

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from steelyard.recording.building import Step, Turn, decide, sources_of
+from steelyard.recording.building import Step, Steps, decide, sources_of
 from steelyard.recording.building._templates import TEMPLATES as LEARNT
 from steelyard.recording.building._templates import PromptTemplates
 from steelyard.recording.provenance import ModelCall, Origin
@@ -144,7 +144,9 @@ HARBOUR = "Rules of the harbour office.\n\nBackground: {passage}\n\nAnswer this 
 def decided(passage: str, question: str) -> Origin:
     """What a prompt's passages are taken for, where nobody saw them come."""
     call = ModelCall(prompts=(HARBOUR.format(passage=passage, question=question),), reply="At nine.")
-    turn = Turn(given=question, returned="At nine.", steps=[Step(kind="model", call=call)], answer="At nine.")
+    turn = Steps(
+        given=question, returned="At nine.", steps=[Step(kind="model", call=call)], answer="At nine."
+    )
     return decide(turn, sources_of(turn), answer="At nine.", question=question)
 
 

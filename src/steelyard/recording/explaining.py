@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from steelyard.record import Context, ContextsSource, Record, text_of
 from steelyard.recording._draft import TOLD
-from steelyard.recording.building import Step, StepKind, Turn
+from steelyard.recording.building import Step, StepKind, Steps
 from steelyard.recording.reading import messages_in, strings_in
 
 _QUESTION: Final = {
@@ -186,7 +186,7 @@ _NAME: Final = 100
 
 
 def origins_of(
-    turn: Turn, *, question: str, contexts: Sequence[Context], source: ContextsSource, answer: str
+    turn: Steps, *, question: str, contexts: Sequence[Context], source: ContextsSource, answer: str
 ) -> dict[str, tuple[str, ...]]:
     """From where each was taken: `retriever faiss`, `tool search`, `input, question`; empty if nobody knows.
 
@@ -205,7 +205,7 @@ def origins_of(
     return {name: places for name, places in found.items() if any(places)}
 
 
-def _question(turn: Turn, question: str) -> str:
+def _question(turn: Steps, question: str) -> str:
     if place := _place("input", turn.given, question):
         return place
     if any(question in one.text for one in messages_in(turn.given)):
@@ -219,7 +219,7 @@ def _is_sent(step: Step, text: str) -> bool:
     return step.call is not None and any(text in prompt for prompt in step.call.prompts)
 
 
-def _answer(turn: Turn, answer: str) -> str:
+def _answer(turn: Steps, answer: str) -> str:
     for step in reversed(turn.models):
         said = [reply.strip() for reply in (step.call.replies if step.call else ()) if reply.strip()]
         if any(reply in answer or answer in reply for reply in said):
@@ -227,9 +227,9 @@ def _answer(turn: Turn, answer: str) -> str:
     return _place("result", turn.returned, answer)
 
 
-def _passages(turn: Turn, texts: Sequence[str], source: ContextsSource) -> Iterator[str]:
+def _passages(turn: Steps, texts: Sequence[str], source: ContextsSource) -> Iterator[str]:
     if source == "guessed":
-        yield from (_question(Turn(steps=turn.steps), text) for text in texts)
+        yield from (_question(Steps(steps=turn.steps), text) for text in texts)
         return
     steps = [*turn.steps, *(step for run in turn.before for step in run)]
     brought: dict[str, str] = {}
@@ -242,7 +242,7 @@ def _passages(turn: Turn, texts: Sequence[str], source: ContextsSource) -> Itera
         yield brought.get(text) or _returned(turn, steps, text)
 
 
-def _returned(turn: Turn, steps: Iterable[Step], text: str) -> str:
+def _returned(turn: Steps, steps: Iterable[Step], text: str) -> str:
     """The step that returned a passage within something else, or was filled in with it."""
     others = [step for step in steps if step.kind != "model"]
     place = next(filter(None, (_within(step, text) for step in others)), "")

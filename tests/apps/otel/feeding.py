@@ -12,7 +12,7 @@ from opentelemetry.trace import set_span_in_context
 
 from fakes.receiver import Receiver
 from steelyard.record import Record
-from steelyard_opentelemetry import Diagnosis, EvaluationSpanProcessor, Span
+from steelyard_opentelemetry import EvaluationSpanProcessor, NoRecord, Span
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Told:
     """What the recorder made of some spans."""
 
     records: Sequence[Record]
-    diagnoses: Sequence[Diagnosis]
+    diagnoses: Sequence[NoRecord]
 
 
 def as_otlp(spans: Sequence[Span]) -> dict[str, Any]:

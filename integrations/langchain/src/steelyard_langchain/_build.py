@@ -15,6 +15,7 @@ from steelyard.recording import TurnDraft, session_of, with_given
 from steelyard.recording.building import (
     Asked,
     Sources,
+    Steps,
     asked_of,
     asks_of_reply,
     decide,
@@ -25,7 +26,6 @@ from steelyard.recording.building import (
     sources_of,
     told,
 )
-from steelyard.recording.building import Turn as Steps
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     ModelCall,

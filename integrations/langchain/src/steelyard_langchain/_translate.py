@@ -8,18 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building import Step, Turn, is_telling, reaches, said_by_command, shown_instead
+from steelyard.recording.building import Step, Steps, is_telling, reaches, said_by_command, shown_instead
 from steelyard.recording.provenance import ModelCall, plain
 from steelyard.recording.reading import contexts_of, messages_in, strings_in
-from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool
-from steelyard_langchain._turn import Turn as OpenTurn
+from steelyard_langchain._turn import Earlier, Model, Passed, Retrieval, Tool, Turn
 from steelyard_langchain._view import TurnPart, call_of, reply_text, searched
 
 _MOST_STRAYS = 32
 """Look-ups of other tasks and threads whose texts are looked for in the prompt of a call by itself."""
 
 
-def _stray_replies(turn: OpenTurn, steps: Sequence[Step]) -> Iterator[ModelCall]:
+def _stray_replies(turn: Turn, steps: Sequence[Step]) -> Iterator[ModelCall]:
     """The model calls during a turn whose replies its later prompts hold: a model's words, and no passages.
 
     Without their prompts, which may be another user's.
@@ -32,12 +31,12 @@ def _stray_replies(turn: OpenTurn, steps: Sequence[Step]) -> Iterator[ModelCall]
             yield replace(call, prompts=())
 
 
-def _ended_since(turn: OpenTurn) -> list[tuple[float, ModelCall]]:
+def _ended_since(turn: Turn) -> list[tuple[float, ModelCall]]:
     models = (stray.model for stray in turn.strays if stray.started >= turn.started)
     return [(model.ended, call_of(model)) for model in models if model is not None and model.ended]
 
 
-def _stray_look_ups(turn: OpenTurn) -> Iterator[Earlier]:
+def _stray_look_ups(turn: Turn) -> Iterator[Earlier]:
     """What was looked up during a turn, but not in its task or thread, and no answer has used yet.
 
     For a model that was called by itself: what workers and tasks looked up before it.
@@ -69,7 +68,7 @@ def _holds(prompts: Iterable[str], text: str) -> bool:
     return any(form in prompt for prompt in prompts)
 
 
-def turn_of(view: TurnPart) -> Turn:
+def turn_of(view: TurnPart) -> Steps:
     """The turn, or the part of it that is below one chain."""
     steps: list[Step] = []
     for before in view.history:
@@ -87,7 +86,7 @@ def turn_of(view: TurnPart) -> Turn:
             replied = list(_stray_replies(view.turn, steps))
         steps.sort(key=lambda step: step.at)
     resumed = [*(getattr(before.inputs, "resume", None) for before in view.history), view.resumed_with]
-    return Turn(
+    return Steps(
         given=view.inputs,
         returned=view.outputs,
         steps=steps,
@@ -142,7 +141,7 @@ def look_ups(view: TurnPart, earlier: Earlier) -> list[Step]:
 
 def _steps(
     view: TurnPart,
-    turn: OpenTurn | Earlier,
+    turn: Turn | Earlier,
     runs: Iterable[Retrieval | Model | Tool],
     passed: Sequence[Passed],
 ) -> list[Step]:
@@ -153,7 +152,7 @@ def _steps(
     return sorted(steps, key=lambda step: step.at)
 
 
-def _nearest(turn: OpenTurn | Earlier, key: int, made: dict[int, Step]) -> Step | None:
+def _nearest(turn: Turn | Earlier, key: int, made: dict[int, Step]) -> Step | None:
     parents = turn.parents
     for _ in range(1000):
         key = parents.get(key, -1)

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from steelyard.record import Status, Timings, text_of, to_json_value
-from steelyard.recording.building import Asked, Sources, is_conversation, is_one_of_several, is_telling
-from steelyard.recording.building import Turn as Steps
+from steelyard.recording.building import Asked, Sources, Steps, is_conversation, is_one_of_several, is_telling
 from steelyard.recording.provenance import ModelCall, Origin, notes_on_predecessors, plain, sentence
 from steelyard.recording.reading import (
     ANSWERS,

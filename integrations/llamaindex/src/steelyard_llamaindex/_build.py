@@ -21,6 +21,7 @@ from steelyard.recording import (
 from steelyard.recording.building import (
     Asked,
     Sources,
+    Steps,
     asked_of,
     asks_of_reply,
     decide,
@@ -32,7 +33,6 @@ from steelyard.recording.building import (
     sources_of,
     told,
 )
-from steelyard.recording.building import Turn as Steps
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     Origin,

@@ -21,11 +21,11 @@ from steelyard_llamaindex._extract import texts_of
 from steelyard_llamaindex._kinds import Kind, bases_of, is_asked_by_evaluator, stream_of
 from steelyard_llamaindex._turn import (
     Call,
+    LiveStep,
     Place,
     Predecessor,
     RootSpan,
     Sessions,
-    Step,
     Turn,
     current_place,
     follow_latest,
@@ -84,7 +84,7 @@ class OpenTurns:
         self._mark = object()
         self._searching: set[str] = set()
         self._sessions = Sessions()
-        self._strays: deque[Step] = deque(maxlen=_MOST_STRAYS)
+        self._strays: deque[LiveStep] = deque(maxlen=_MOST_STRAYS)
         self._replied: deque[Predecessor] = deque(maxlen=_MOST_STRAYS)
         self._warn_once = WarnOnce(_logger)
 
@@ -107,7 +107,7 @@ class OpenTurns:
         turn, parent = place
         # A model's methods call each other, and tools to fill in forms; a workflow in a turn is part of it.
         if kind not in _PARTS and parent.kind != "llm":
-            place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
+            place = (turn, self._step(turn, LiveStep(id_, kind, parent, name, asked, began=perf_counter())))
             _ask(*place)
         self.places[id_] = place
         turn.open.add(id_)
@@ -121,7 +121,7 @@ class OpenTurns:
         if kind != "retrieve":
             follow_latest(turn, self._mark)
 
-    def _step(self, turn: Turn, step: Step) -> Step:
+    def _step(self, turn: Turn, step: LiveStep) -> LiveStep:
         if len(turn.steps) < _MOST_STEPS:
             turn.steps.append(step)
         if step.kind == "writer":
@@ -132,7 +132,7 @@ class OpenTurns:
     def open(self, id_: str, kind: Kind, *, asked: Any, name: str, tags: Any) -> Turn:
         """Begin a turn."""
         self._evict()
-        step = Step(id_, kind, None, name, asked, began=perf_counter())
+        step = LiveStep(id_, kind, None, name, asked, began=perf_counter())
         turn = Turn(id_, step, RootSpan(id_), tags or {}, time.time(), searching=self._searching)
         turn.loose = () if kind == "retrieve" else self._loose()
         turn.steps.append(step)
@@ -173,7 +173,7 @@ class OpenTurns:
         if place is not None and variables and len(place[0].passed) < _MOST_STEPS:
             place[0].passed.append((perf_counter(), variables, True))
 
-    def _leave(self, turn: Turn, step: Step, result: Any) -> None:
+    def _leave(self, turn: Turn, step: LiveStep, result: Any) -> None:
         step.seconds = perf_counter() - step.began
         if step is turn.root:
             self._leave_root(turn, result)
@@ -223,7 +223,7 @@ class OpenTurns:
             return
         self.finish(turn)
 
-    def _loose(self) -> tuple[Step, ...]:
+    def _loose(self) -> tuple[LiveStep, ...]:
         mark, steps = loose_retrievals.get()
         return steps if mark is self._mark else ()
 
@@ -378,7 +378,7 @@ class OpenTurns:
         )
 
 
-def _ask(turn: Turn, step: Step) -> None:
+def _ask(turn: Turn, step: LiveStep) -> None:
     """Look for the span of a turn at its end, and of a model call at its start and end."""
     if step is turn.root:
         turn.span.ask_again()

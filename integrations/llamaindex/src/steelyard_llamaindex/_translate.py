@@ -9,14 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context, text_of
-from steelyard.recording.building import Step, StepKind, is_telling
-from steelyard.recording.building import Turn as Steps
+from steelyard.recording.building import Step, StepKind, Steps, is_telling
 from steelyard.recording.provenance import ModelCall, is_history, plain, unescaped, word_count
 from steelyard.recording.reading import asked_in, attribute, messages_in, since_last_asked
 from steelyard_llamaindex._extract import Nodes, answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
 from steelyard_llamaindex._kinds import bases_of
-from steelyard_llamaindex._turn import Call, Predecessor, Turn, unused
-from steelyard_llamaindex._turn import Step as Span
+from steelyard_llamaindex._turn import Call, LiveStep, Predecessor, Turn, unused
 
 _MOST_ASKED = 20
 """Words of a question; a longer one may be a prompt."""
@@ -24,7 +22,7 @@ _TELLING = 8
 """Words that stand in two prompts only if both were given the same passage."""
 _QUERIED = {"sql_query": "result", "pandas_instruction_str": "raw_pandas_output"}
 """What engines over tables tell in a response's metadata: the query that a model wrote, and its rows."""
-_Taken = tuple[tuple[Span, ...], list[list[Step]]]
+_Taken = tuple[tuple[LiveStep, ...], list[list[Step]]]
 _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
 """An engine returns what its postprocessors left of what it retrieved, so that it stands for a reranker."""
 
@@ -103,12 +101,12 @@ def _strays(turn: Turn, read: Nodes) -> Iterator[Step]:
             yield replace(step, given=None)
 
 
-def _strays_before(turn: Turn, read: Nodes, spans: Iterable[Span]) -> _Taken | None:
+def _strays_before(turn: Turn, read: Nodes, spans: Iterable[LiveStep]) -> _Taken | None:
     """The same of a call that no run holds, before it: an event loop has a thread search for it.
 
     Only what is too long to stand in its prompt by chance; of several that found the same the latest counts.
     """
-    taken: dict[Span, Step] = {}
+    taken: dict[LiveStep, Step] = {}
     known: set[str] = set()
     for span in reversed(list(spans)):
         ended = _ended(span)
@@ -187,12 +185,12 @@ def _part(run: Predecessor, asked: str) -> Iterator[Step]:
     yield Step(kind="model", call=call, at=run.ended, ended=run.ended)
 
 
-def _unclaimed(turn: Turn) -> Iterator[Span]:
+def _unclaimed(turn: Turn) -> Iterator[LiveStep]:
     own = {id(span) for span in turn.loose}
     return (one for one in turn.strays if id(one) not in own and one.used_by in (None, turn.id))
 
 
-def _stray(span: Span, read: Nodes) -> Step | None:
+def _stray(span: LiveStep, read: Nodes) -> Step | None:
     """What was retrieved elsewhere, as far as the turn's prompts hold it, the query too.
 
     Without ids and scores: where two turns hold the same text, they may be another user's.
@@ -241,14 +239,14 @@ def _given(asked: Any) -> Any:
     return {**fields, "messages": history} if history else fields
 
 
-def _parent(span: Span, made: dict[int, Step], *, own: bool = False) -> Step | None:
-    above: Span | None = span if own else span.parent
+def _parent(span: LiveStep, made: dict[int, Step], *, own: bool = False) -> Step | None:
+    above: LiveStep | None = span if own else span.parent
     while above is not None and id(above) not in made:
         above = above.parent
     return None if above is None else made[id(above)]
 
 
-def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Step | None:
+def _step(span: LiveStep, parent: Step | None, read: Nodes, *, is_root: bool) -> Step | None:
     kind = _KINDS.get(span.kind)
     if kind is None:
         return None
@@ -269,7 +267,7 @@ def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Ste
     )
 
 
-def _queried(span: Span, engine: Step) -> Iterator[Step]:
+def _queried(span: LiveStep, engine: Step) -> Iterator[Step]:
     """The query that an engine had a model write for a table, with the rows that it returned."""
     metadata = attribute(result_of(span.result), "metadata") if span.kind == "query" else None
     if not isinstance(metadata, Mapping):
@@ -280,7 +278,7 @@ def _queried(span: Span, engine: Step) -> Iterator[Step]:
             yield replace(engine, kind="tool", given=metadata[query], returned=returned, contexts=None)
 
 
-def _retrieval(span: Span, read: Nodes) -> Step:
+def _retrieval(span: LiveStep, read: Nodes) -> Step:
     nodes = nodes_of(span.result)
     contexts = read.contexts(nodes)
     return Step(
@@ -294,7 +292,7 @@ def _retrieval(span: Span, read: Nodes) -> Step:
     )
 
 
-def _tool(span: Span, parent: Step | None, read: Nodes) -> Step:
+def _tool(span: LiveStep, parent: Step | None, read: Nodes) -> Step:
     output = span.result
     raw = attribute(output, "raw_output")
     nodes = nodes_of(output)
@@ -334,7 +332,7 @@ def _model(call: Call, parent: Step | None) -> Step:
     )
 
 
-def _ended(span: Span) -> float | None:
+def _ended(span: LiveStep) -> float | None:
     return None if span.seconds is None else span.began + span.seconds
 
 

@@ -85,14 +85,14 @@ Passed = tuple[float, Any, bool]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Step:
+class LiveStep:
     """One part of a turn that matters for its record."""
 
     id: str
     """The id of its span."""
     kind: Kind
     """What it is."""
-    parent: Step | None
+    parent: LiveStep | None
     """The step it was called from; None for the root."""
     name: str
     """The class of what was called."""
@@ -118,7 +118,7 @@ class Call:
     """The messages or the prompt that it was sent."""
     began: float
     """When it began, by the performance counter."""
-    step: Step
+    step: LiveStep
     """The step that it is, or that it was made in."""
     reply: Any = None
     """What it replied, as an event told it; None while it runs, and for a stream that was left."""
@@ -139,7 +139,7 @@ class Predecessor:
     """What the model replied."""
     ended: float = 0.0
     """When it ended, by the performance counter."""
-    found: tuple[Step, ...] = ()
+    found: tuple[LiveStep, ...] = ()
     """What it looked up; of a call that no run holds what it used, once that is known."""
 
 
@@ -149,7 +149,7 @@ class Turn:
 
     id: str
     """The id of its root span."""
-    root: Step
+    root: LiveStep
     """Its first step."""
     span: RootSpan
     """Which span of the host's its scores go on."""
@@ -157,7 +157,7 @@ class Turn:
     """What the user set with `instrument_tags`."""
     started: float
     """When it began, in Unix time."""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[LiveStep] = field(default_factory=list)
     """Its steps, in order of beginning."""
     calls: list[Call] = field(default_factory=list)
     """The calls of language models, in order of beginning."""
@@ -189,13 +189,13 @@ class Turn:
     """Whether it is over and handed over."""
     open: set[str] = field(default_factory=set)
     """Ids of its spans that have not ended."""
-    loose: tuple[Step, ...] = ()
+    loose: tuple[LiveStep, ...] = ()
     """The retrievals before it in the same task that no run holds."""
     stream: Any = None
     """Of a model call that no run holds, a weak reference to the stream that its reply comes in."""
-    strays: tuple[Step, ...] = ()
+    strays: tuple[LiveStep, ...] = ()
     """The latest retrievals that no run holds and that had ended when it did, in whatever thread."""
-    taken: tuple[Step, ...] = ()
+    taken: tuple[LiveStep, ...] = ()
     """Those of them that it is built upon, if no run holds it."""
     replied: tuple[Predecessor, ...] = ()
     """What the latest runs that had ended when it did asked a model last, in whatever thread."""
@@ -214,9 +214,9 @@ class Turn:
         return self.root.kind == "llm" or (self.root.kind == "synthesis" and bool(self.loose or self.taken))
 
 
-Place = tuple[Turn, Step]
+Place = tuple[Turn, LiveStep]
 
-loose_retrievals: ContextVar[tuple[object, tuple[Step, ...]]] = ContextVar(
+loose_retrievals: ContextVar[tuple[object, tuple[LiveStep, ...]]] = ContextVar(
     "steelyard_llamaindex_loose", default=(None, ())
 )
 """The last retrievals of this task or thread that no run holds, and whose recorder saw them."""
@@ -230,7 +230,7 @@ current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place
 """Where spans without a parent of their own belong: a `record` block, or a stream that is being read."""
 
 
-def unused(turn: Turn) -> list[Step]:
+def unused(turn: Turn) -> list[LiveStep]:
     """The retrievals before a turn that no other turn's answer has used."""
     return [step for step in turn.loose if step.used_by in (None, turn.id)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard_opentelemetry._diagnosis import Diagnosis as Diagnosis
+from steelyard_opentelemetry._diagnosis import NoRecord as NoRecord
 from steelyard_opentelemetry._extractor import Extraction
 from steelyard_opentelemetry._extractor import read as read_spans
 

@@ -96,7 +96,7 @@ _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Diagnosis:
+class NoRecord:
     """Why a trace, or a part of one, gives no Record."""
 
     trace_id: str
@@ -128,7 +128,7 @@ class DiagnosisTally:
         self.counts: Counter[str] = Counter()
         self._warn_once = WarnOnce(log)
 
-    def note(self, diagnoses: Iterable[Diagnosis]) -> None:
+    def note(self, diagnoses: Iterable[NoRecord]) -> None:
         """Count some more."""
         for diagnosis in diagnoses:
             self.counts[diagnosis.cause] += 1
@@ -137,7 +137,7 @@ class DiagnosisTally:
                 self._warn_once(diagnosis.cause, message, diagnosis)
 
 
-def diagnose(turn: Turn, found: FoundPassages | None = None) -> Diagnosis:
+def diagnose(turn: Turn, found: FoundPassages | None = None) -> NoRecord:
     """Say why a candidate is not a turn that can be judged."""
     if not turn.parsed:  # as most spans are, of HTTP and databases
         return _diagnosis(turn, "no_llm_spans", ADVICE["no_llm_spans"])
@@ -149,9 +149,9 @@ def diagnose(turn: Turn, found: FoundPassages | None = None) -> Diagnosis:
     return _diagnosis(turn, cause, "; ".join((advice, *advice_of(spoken, cause))))
 
 
-def _diagnosis(turn: Turn, cause: Cause, advice: str) -> Diagnosis:
+def _diagnosis(turn: Turn, cause: Cause, advice: str) -> NoRecord:
     span = turn.root.span
-    return Diagnosis(
+    return NoRecord(
         trace_id=span.trace_id,
         span_id=span.span_id,
         span=span.name,

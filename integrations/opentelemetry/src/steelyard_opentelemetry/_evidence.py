@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from steelyard.record import Context
 from steelyard.recording import unique
-from steelyard.recording.building import Sources, decide, guess, is_telling
-from steelyard.recording.building import Turn as Steps
+from steelyard.recording.building import Sources, Steps, decide, guess, is_telling
 from steelyard.recording.provenance import (
     ModelCall,
     Origin,

@@ -20,7 +20,7 @@ from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.text import error_place
 from steelyard.record import Record
 from steelyard_opentelemetry._build import is_helper, is_judgeable, is_untold, record_of
-from steelyard_opentelemetry._diagnosis import UNTOLD, Diagnosis, diagnose
+from steelyard_opentelemetry._diagnosis import UNTOLD, NoRecord, diagnose
 from steelyard_opentelemetry._evidence import evidence_of, follow
 from steelyard_opentelemetry._grouping import Candidates, candidates_in
 from steelyard_opentelemetry._joining import (
@@ -49,7 +49,7 @@ class Extraction:
 
     records: list[Record] = field(default_factory=list)
     """One for each RAG turn."""
-    diagnoses: list[Diagnosis] = field(default_factory=list)
+    diagnoses: list[NoRecord] = field(default_factory=list)
     """Why the rest gave none."""
     duplicates: int = 0
     """Turns told a second time, by another instrumentor."""

@@ -29,7 +29,7 @@ from steelyard.recording import (
     checked_target,
     is_unrecorded,
 )
-from steelyard_opentelemetry._diagnosis import Diagnosis, DiagnosisTally
+from steelyard_opentelemetry._diagnosis import DiagnosisTally, NoRecord
 from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry._hook import content_of
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
@@ -164,7 +164,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._extractor.awaits = self._turns.awaits
         self._tally: Counter[str] = Counter()
         self._skipped = DiagnosisTally(_log)
-        self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)
+        self._diagnoses: deque[NoRecord] = deque(maxlen=_KEPT_DIAGNOSES)
         self._dropped = 0
         self._errors = 0
 
@@ -331,7 +331,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         )
 
     @property
-    def diagnoses(self) -> tuple[Diagnosis, ...]:
+    def diagnoses(self) -> tuple[NoRecord, ...]:
         """Why the latest candidates gave no Record, and which switch to turn."""
         return tuple(self._diagnoses)
 

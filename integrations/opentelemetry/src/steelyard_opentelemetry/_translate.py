@@ -12,6 +12,7 @@ from steelyard.recording import unique
 from steelyard.recording.building import (
     Step,
     StepKind,
+    Steps,
     is_status,
     is_telling,
     revised,
@@ -19,7 +20,6 @@ from steelyard.recording.building import (
     said_last,
     shared_end,
 )
-from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
 from steelyard_opentelemetry._documents import documents_in, has_failed, merged, told_by_tool

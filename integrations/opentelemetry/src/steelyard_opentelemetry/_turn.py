@@ -8,8 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from steelyard.recording.building import Asked, Sources, asked_of, shows_nothing, sources_of, without_template
-from steelyard.recording.building import Turn as Steps
+from steelyard.recording.building import (
+    Asked,
+    Sources,
+    Steps,
+    asked_of,
+    shows_nothing,
+    sources_of,
+    without_template,
+)
 from steelyard.recording.provenance import AnswerCalls, ModelCall, calls_behind, is_intermediate_output
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry._asked import asked_above, drop_followup_calls

@@ -27,7 +27,7 @@ from steelyard.recording.building._sources import reaches as reaches
 from steelyard.recording.building._sources import sources_of as sources_of
 from steelyard.recording.building._steps import Step as Step
 from steelyard.recording.building._steps import StepKind as StepKind
-from steelyard.recording.building._steps import Turn as Turn
+from steelyard.recording.building._steps import Steps as Steps
 from steelyard.recording.building._steps import is_telling as is_telling
 from steelyard.recording.building._steps import said_by_command as said_by_command
 from steelyard.recording.building._steps import shown_instead as shown_instead

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.recording.building._sources import Sources
-from steelyard.recording.building._steps import Step, Turn, is_telling
+from steelyard.recording.building._steps import Step, Steps, is_telling
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.provenance import (
     Note,
@@ -55,7 +55,7 @@ class Asked:
     """What is doubtful of it."""
 
 
-def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
+def asked_of(turn: Steps, sources: Sources, *, told: Any = None) -> Asked:
     """What was asked, out of what the root was given; out of a prompt only if the root was given one.
 
     Args:
@@ -75,7 +75,7 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     return _told_by_root(turn, sources, _looked_up_within(own, sources) or own)
 
 
-def _own_words(turn: Turn) -> str:
+def _own_words(turn: Steps) -> str:
     """What the root was asked; of two, what no model wrote in an earlier run."""
     own = asked_in(turn.given)
     if not own or not isinstance(turn.given, Mapping):
@@ -91,7 +91,7 @@ def _looked_up_within(own: str, sources: Sources) -> str:
     return _queried(list(json_strings(own))[1:], sources) if own.startswith("{") else ""
 
 
-def _told_by_root(turn: Turn, sources: Sources, own: str) -> Asked:
+def _told_by_root(turn: Steps, sources: Sources, own: str) -> Asked:
     """The question in what the root was given, which may be a prompt that passages were put into."""
     is_prompt = "\n" in own and has_empty_place(own, guessed_question(own))
     if is_prompt or _held(own, _before(sources)):
@@ -132,7 +132,7 @@ def _as_typed(own: str, *, is_named: bool) -> Asked:
     return Asked(question=own, notes=("question_whole_prompt",) if is_doubtful else ())
 
 
-def _as_before(cut: Asked, turn: Turn) -> Asked:
+def _as_before(cut: Asked, turn: Steps) -> Asked:
     """The question without what follows it in the template, if the prompt of an earlier run shows its end."""
     lines = cut.question.split("\n")
     heads = ("\n".join(lines[:count]).rstrip() for count in range(len(lines) - 1, 0, -1))
@@ -145,7 +145,7 @@ def _as_before(cut: Asked, turn: Turn) -> Asked:
     )
 
 
-def _is_beside_passages(turn: Turn, own: str) -> bool:
+def _is_beside_passages(turn: Steps, own: str) -> bool:
     """Whether another message has the passages: the user's is what was typed then, whatever it looks like.
 
     A list in the other one may be of instructions, if the user's names a question and passages itself.
@@ -171,7 +171,7 @@ def _queried(given: Any, sources: Sources) -> str:
     return next((text for _, text in strings_in(given) if plain(text) in queries), "")
 
 
-def _only_text(turn: Turn) -> str:
+def _only_text(turn: Steps) -> str:
     """The only text of the input, whatever its name, if a model was asked it; rows are passages.
 
     Of several, the only one that says anything in a user's message beside a system's.
@@ -180,7 +180,7 @@ def _only_text(turn: Turn) -> str:
     return _only(_said_by_user(texts, turn) if len(texts) > 1 else texts, turn)
 
 
-def _only_words(turn: Turn, sources: Sources) -> str:
+def _only_words(turn: Steps, sources: Sources) -> str:
     """The only text of the input that says something, beside names and codes, if a model was asked it.
 
     Of a run that was given none, of what its first steps brought: a mail that they fetched.
@@ -191,7 +191,7 @@ def _only_words(turn: Turn, sources: Sources) -> str:
     )
 
 
-def _fetched(turn: Turn) -> list[str]:
+def _fetched(turn: Steps) -> list[str]:
     """The texts that steps returned before a model was asked or anything was looked up.
 
     Without those that were made of others: prompts.
@@ -208,7 +208,7 @@ def _typed(value: Any) -> list[str]:
     return list(dict.fromkeys(filter(None, every)))
 
 
-def _only(texts: Sequence[str], turn: Turn) -> str:
+def _only(texts: Sequence[str], turn: Steps) -> str:
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
     prompts = [text for call in turn.calls for text in call.prompts]
@@ -217,7 +217,7 @@ def _only(texts: Sequence[str], turn: Turn) -> str:
     return texts[0] if is_there or find_passages(texts, prompts)[0].seen >= _WHOLLY else ""
 
 
-def _said_by_user(texts: Sequence[str], turn: Turn) -> list[str]:
+def _said_by_user(texts: Sequence[str], turn: Steps) -> list[str]:
     """The texts that say something and stand in what a model was sent last as the user's."""
     sent = [step.messages for step in turn.models if any(one.role == "system" for one in step.messages)]
     asked = [one for messages in sent for one in since_last_asked(messages)[:1] if one.role == "user"]
@@ -226,7 +226,7 @@ def _said_by_user(texts: Sequence[str], turn: Turn) -> list[str]:
     return [text for text in able if any(plain(text) in one for one in last)]
 
 
-def _remembered(turn: Turn) -> str:
+def _remembered(turn: Steps) -> str:
     """The question in what the root returned, if it was given none: a conversation that goes on.
 
     What a model said is not one, even if a node puts it among the messages as the user's.
@@ -243,7 +243,7 @@ def _remembered(turn: Turn) -> str:
     return "" if found in said or is_only else found
 
 
-def _guessed(turn: Turn) -> str:
+def _guessed(turn: Steps) -> str:
     """The question that the prompt of the answer names, if the root was given nothing that could say it."""
     said = (text for at in calls_behind(turn.calls, turn.answer).made for text in turn.calls[at].prompts)
     named = (guessed_question(text) for text in reversed(list(said)))
@@ -255,7 +255,7 @@ def _guessed(turn: Turn) -> str:
     return next((text for _, text in strings_in(filled) if text and guessed.endswith(text)), guessed)
 
 
-def _cut_out(turn: Turn, sources: Sources, own: str) -> Asked | None:
+def _cut_out(turn: Steps, sources: Sources, own: str) -> Asked | None:
     """The question within what the root was given, if that is a prompt with its passages in it already."""
     said = "\n".join(split_chat_template(own))
     if query := _looked_up(said, turn, sources):
@@ -268,7 +268,7 @@ def _cut_out(turn: Turn, sources: Sources, own: str) -> Asked | None:
     )
 
 
-def _is_sent_as_given(text: str, turn: Turn) -> bool:
+def _is_sent_as_given(text: str, turn: Steps) -> bool:
     """Whether a model was sent a text of the input, and nothing that the input does not have.
 
     A template around it, or instructions beside it, would show that it was filled in.
@@ -279,7 +279,7 @@ def _is_sent_as_given(text: str, turn: Turn) -> bool:
     return any(text.strip() in prompts <= given for prompts in sent)
 
 
-def _looked_up(prompt: str, turn: Turn, sources: Sources) -> str:
+def _looked_up(prompt: str, turn: Steps, sources: Sources) -> str:
     """What was looked up before the turn, if the prompt repeats it and no model wrote it."""
     replies = [plain(reply) for call in turn.earlier for reply in call.replies]
     shown = (query.strip() for query in sources.queries_before if query.strip() in prompt)
@@ -308,7 +308,7 @@ def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked | N
     return Asked(question=queries[0], notes=("question_rewritten_only",)) if queries else None
 
 
-def _standalone(turn: Turn, question: str) -> str | None:
+def _standalone(turn: Steps, question: str) -> str | None:
     """The question as a model rewrote it for a retriever, in a conversation."""
     first = next((step for step in turn.retrievals if isinstance(step.given, str)), None)
     if first is None or first.is_within("tool"):
@@ -324,7 +324,7 @@ def _standalone(turn: Turn, question: str) -> str | None:
     return None if is_passage or is_intermediate_output([query]) else query
 
 
-def is_conversation(turn: Turn, writers: Sequence[Step]) -> bool:
+def is_conversation(turn: Steps, writers: Sequence[Step]) -> bool:
     """Whether there was an earlier exchange, by the input or by what these calls were sent."""
     if (
         turn.in_conversation
@@ -335,7 +335,7 @@ def is_conversation(turn: Turn, writers: Sequence[Step]) -> bool:
     return any(message.role == "assistant" for step in writers for message in step.messages)
 
 
-def shared_end(text: str, model: Step, turn: Turn) -> str:
+def shared_end(text: str, model: Step, turn: Steps) -> str:
     """The end of what a model was sent, from a line or a label on, that other prompts hold; all if none does.
 
     The words before it are the template's: "Rewrite the user's message: ...".
@@ -353,13 +353,13 @@ def _from_line(text: str) -> tuple[str, str]:
     return text.strip(), text.partition(": ")[2].strip()
 
 
-def asks_of_reply(asked: Asked, turn: Turn) -> bool:
+def asks_of_reply(asked: Asked, turn: Steps) -> bool:
     """Whether the question that was cut out of a prompt is what a model replied before: a critique."""
     said = (reply for call in turn.earlier for reply in call.replies if is_telling(reply))
     return "question_guessed" in asked.notes and any(plain(one) in plain(asked.question) for one in said)
 
 
-def without_template(asked: Asked, turn: Turn) -> Asked:
+def without_template(asked: Asked, turn: Steps) -> Asked:
     """What a model was sent as the question, without what may be a template's: a label, or all around it."""
     own = asked.question
     # Who lets a model call tools sends the user's words as they are.

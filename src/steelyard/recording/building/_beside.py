@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from steelyard.record import Context
-from steelyard.recording.building._steps import Turn, is_telling
+from steelyard.recording.building._steps import Steps, is_telling
 from steelyard.recording.provenance import (
     guessed_passages,
     is_spaceless,
@@ -50,7 +50,7 @@ def prompts_with_room(texts: Sequence[str], prompts: Sequence[str]) -> list[str]
     return roomy if roomy and all(any(text in prompt for prompt in prompts) for text in texts) else []
 
 
-def is_widened(texts: Sequence[str], roomy: Sequence[str], turn: Turn, question: str) -> bool:
+def is_widened(texts: Sequence[str], roomy: Sequence[str], turn: Steps, question: str) -> bool:
     """Whether prompts hold much beside the known passages: between them, or in parts with their name."""
     known = [*map(plain, texts), *_replied(turn)]
     named = [part for one in roomy for part in guessed_passages(one, question)]
@@ -107,7 +107,7 @@ def _parted(text: str, known: Sequence[str]) -> tuple[list[str], str]:
     return inside + held, rest
 
 
-def _replied(turn: Turn) -> list[str]:
+def _replied(turn: Steps) -> list[str]:
     """What models replied, whole and the texts in it: what a prompt shows of that, they brought there."""
     replies = (reply for call in (*turn.earlier, *turn.calls) for reply in call.replies)
     texts = (text for reply in replies for text in json_strings(reply) if word_count(text) > 1)

@@ -18,7 +18,7 @@ from steelyard.recording.building._beside import (
     surrounds,
 )
 from steelyard.recording.building._sources import Sources, printed
-from steelyard.recording.building._steps import MOSTLY, Turn, is_telling, is_written, parts_of, tells_nothing
+from steelyard.recording.building._steps import MOSTLY, Steps, is_telling, is_written, parts_of, tells_nothing
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import is_filled_in, shown_texts
 from steelyard.recording.provenance import (
@@ -54,7 +54,7 @@ _MOST_STATED = 12
 """Words of such a statement."""
 
 
-def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Origin:
+def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Origin:
     """Which passages the answer rests on.
 
     Knowledge ends the search: a guess is made only if nothing was looked up, given or made.
@@ -103,7 +103,7 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful
 
 
 def _doubts(
-    origin: Origin, turn: Turn, sources: Sources, prompts: Sequence[str], question: str
+    origin: Origin, turn: Steps, sources: Sources, prompts: Sequence[str], question: str
 ) -> Iterator[str]:
     """Notes on passages that a prompt shows: that it shows more, or that a tool may have told nothing."""
     known = [one.text for one in origin.contexts]
@@ -115,7 +115,7 @@ def _doubts(
         yield RECEIPT
 
 
-def _say_nothing(shown: Sequence[Context], turn: Turn, sources: Sources) -> bool:
+def _say_nothing(shown: Sequence[Context], turn: Steps, sources: Sources) -> bool:
     """Whether all that a prompt shows after retrievers that told of nothing found may say just that."""
     found = [step.contexts for step in turn.steps if step.kind == "retrieval"]
     if not shown or not found or sources.documents or any(one is None or len(one) for one in found):
@@ -127,7 +127,7 @@ def _say_nothing(shown: Sequence[Context], turn: Turn, sources: Sources) -> bool
     )
 
 
-def _without_statements(origin: Origin, turn: Turn) -> Origin:
+def _without_statements(origin: Origin, turn: Steps) -> Origin:
     """The same without texts that no retriever brought and that may only say that nothing was found."""
     brought = {one.text for step in turn.retrievals for one in step.contexts or ()}
     left = [one for one in origin.contexts if one.text in brought or not may_find_nothing(one.text)]
@@ -136,7 +136,7 @@ def _without_statements(origin: Origin, turn: Turn) -> Origin:
     return replace(origin, contexts=tuple(left), notes=(*origin.notes, STATED))
 
 
-def _is_filled_beside(origin: Origin, turn: Turn, question: str) -> bool:
+def _is_filled_beside(origin: Origin, turn: Steps, question: str) -> bool:
     """Whether the answer's template, once it is learnt, was filled in with more than the known passages."""
     filled = _filled_in(origin, turn, question=question)
     known, given = [one.text for one in origin.contexts], plain(text_of(turn.given))
@@ -149,7 +149,7 @@ def _is_filled_beside(origin: Origin, turn: Turn, question: str) -> bool:
     )
 
 
-def _from_template(origin: Origin, turn: Turn, *, question: str, doubtful: bool) -> Origin:
+def _from_template(origin: Origin, turn: Steps, *, question: str, doubtful: bool) -> Origin:
     """The same with what the template was filled in with, if that is known; else with a guess."""
     filled, cut = _filled_in(origin, turn, question=question), guess(origin, turn, question=question)
     # Passages that come every time look like the template's own words.
@@ -166,7 +166,7 @@ def _says_more(cut: Origin, filled: Origin) -> bool:
 
 
 def _may_be_passages(
-    turn: Turn, texts: Sequence[str], before: Sequence[ModelCall], *, question: str
+    turn: Steps, texts: Sequence[str], before: Sequence[ModelCall], *, question: str
 ) -> list[str]:
     """Of what a template was filled in with, what is neither the question, nor said before, nor a model's.
 
@@ -186,7 +186,7 @@ def _may_be_passages(
     return list(dict.fromkeys(found))
 
 
-def _brought(turn: Turn, sources: Sources, trace: Callable[[Iterable[Context]], Origin]) -> Origin | None:
+def _brought(turn: Steps, sources: Sources, trace: Callable[[Iterable[Context]], Origin]) -> Origin | None:
     """What was looked up or made, if no prompt shows any of it; None if there is none."""
     is_prompt_seen = any(call.prompts for call in turn.calls)
     if sources.reranked and not is_prompt_seen:
@@ -197,7 +197,7 @@ def _brought(turn: Turn, sources: Sources, trace: Callable[[Iterable[Context]], 
     return trace(brought) if brought else None
 
 
-def _filled_in(origin: Origin, turn: Turn, *, question: str) -> Origin | None:
+def _filled_in(origin: Origin, turn: Steps, *, question: str) -> Origin | None:
     """The same with what the answer's template was filled in with; None if that is not known."""
     slots: list[str] | None = None
     for prompt in _asked_last(origin, turn):
@@ -212,7 +212,7 @@ def _filled_in(origin: Origin, turn: Turn, *, question: str) -> Origin | None:
     return _with_passages(origin, parts, "in_prompt", seen=1.0) if parts else None
 
 
-def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
+def only_searches(turn: Steps, sources: Sources, answer: str) -> bool:
     """Whether a run looked something up and returned just that, so that another one answers from it."""
     if turn.returned is None or not turn.retrievals or turn.tools:
         return False
@@ -228,27 +228,27 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     return any(one.seen >= MOSTLY for one in find_passages([answer], texts))
 
 
-def _is_query(answer: str, turn: Turn) -> bool:
+def _is_query(answer: str, turn: Steps) -> bool:
     """Whether an answer is only what a model wrote to be searched for then."""
     said = [step.at for step in turn.models if step.call and answer == step.call.reply.strip()]
     asked = [step.at for step in turn.retrievals if answer == text_of(step.given).strip()]
     return bool(said and asked) and max(said) < max(asked)
 
 
-def _is_replied(answer: str, turn: Turn) -> bool:
+def _is_replied(answer: str, turn: Steps) -> bool:
     """Whether models said the answer: mostly one did, letter for letter."""
     replies = [reply.strip() for call in turn.calls for reply in call.replies]
     return answer.strip() in replies or calls_behind(turn.calls, answer).known
 
 
-def _is_shown(texts: list[str], turn: Turn) -> bool:
+def _is_shown(texts: list[str], turn: Steps) -> bool:
     """Whether a model was shown them to answer, even if a later step changed the words of its answer."""
     calls = (call for call in turn.calls if not is_intermediate_output(call.replies))
     prompts = [text for call in calls for text in call.prompts if text]
     return any(one.found for one in find_passages(texts, prompts))
 
 
-def told(contexts: Sequence[Context], origin: Origin, turn: Turn, *, question: str) -> tuple[Context, ...]:
+def told(contexts: Sequence[Context], origin: Origin, turn: Steps, *, question: str) -> tuple[Context, ...]:
     """The passages that the application named, each with the share of it that the prompt held."""
     prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
     if not prompts:
@@ -260,12 +260,12 @@ def told(contexts: Sequence[Context], origin: Origin, turn: Turn, *, question: s
     )
 
 
-def shows_nothing(turn: Turn, made: Sequence[int], *, question: str) -> bool:
+def shows_nothing(turn: Steps, made: Sequence[int], *, question: str) -> bool:
     """Whether what the answer's calls were sent has a place for passages with nothing in it."""
     return any(has_empty_place("\n\n".join(turn.calls[at].prompts), question) for at in made)
 
 
-def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
+def guess(origin: Origin, turn: Steps, *, question: str) -> Origin:
     """The same with passages cut out of the answer's own prompt, marked as guessed; itself if it has none.
 
     They carry neither ids nor scores, and are not scored unless that is asked for.
@@ -282,7 +282,7 @@ def guess(origin: Origin, turn: Turn, *, question: str) -> Origin:
     return _guessed(origin, texts) if texts else origin
 
 
-def _as_shown(question: str, origin: Origin, turn: Turn, prompts: Sequence[str]) -> str:
+def _as_shown(question: str, origin: Origin, turn: Steps, prompts: Sequence[str]) -> str:
     """The question, or what a model asks in its place in a prompt that does not hold it."""
     before = turn.calls[: min(origin.calls.made, default=0)]
     told = (
@@ -292,13 +292,13 @@ def _as_shown(question: str, origin: Origin, turn: Turn, prompts: Sequence[str])
     return next((one for one in told if any(one in prompt for prompt in prompts)), question)
 
 
-def _of_parts(origin: Origin, turn: Turn) -> Iterator[str]:
+def _of_parts(origin: Origin, turn: Steps) -> Iterator[str]:
     for call in (turn.calls[at] for at in origin.calls.fed):
         if any(map(is_telling, call.replies)) and not is_intermediate_output(call.replies):
             yield from call.prompts
 
 
-def _unsaid(cut: Iterable[str], origin: Origin, turn: Turn) -> Iterator[str]:
+def _unsaid(cut: Iterable[str], origin: Origin, turn: Steps) -> Iterator[str]:
     """The passages in what was cut out of a prompt that are neither the answer nor what a model replied."""
     said = [plain(reply) for call in turn.earlier for reply in call.replies]
     before = turn.calls[: min(origin.calls.made, default=0)]
@@ -325,7 +325,7 @@ def _with_passages(
     return replace(origin, contexts=contexts, contexts_source=source, notes=(*kept, *notes))
 
 
-def _asked_last(origin: Origin, turn: Turn) -> Iterable[str]:
+def _asked_last(origin: Origin, turn: Steps) -> Iterable[str]:
     """What the answer's calls were sent, without the framework's own instructions and earlier turns."""
     found: dict[str, None] = {}
     for at in origin.calls.made:

@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.building._beside import MUCH, MUCH_SHARE
-from steelyard.recording.building._steps import WHOLLY, Step, Turn, is_telling, is_written, parts_of
+from steelyard.recording.building._steps import WHOLLY, Step, Steps, is_telling, is_written, parts_of
 from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
@@ -60,7 +60,7 @@ class LookUps:
     """Whole texts that tools returned."""
 
 
-def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
+def look_ups_of(turn: Steps, tool_contexts: Collection[str]) -> LookUps:
     """Outermost retrievals and tools, and the tools of an agent that is a tool itself.
 
     Args:
@@ -82,7 +82,7 @@ def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
     return made
 
 
-def _serves_another(turn: Turn, tool: Step) -> bool:
+def _serves_another(turn: Steps, tool: Step) -> bool:
     """Whether what a tool returns is for the code around it, not for a model: a part of another look-up."""
     return any(
         above.kind == "retrieval" or (above.kind == "tool" and not turn.inside(above, "model"))
@@ -115,7 +115,7 @@ def _without_joined(made: LookUps) -> list[Context]:
     return [one for one in made.found if not is_twice(one.text)]
 
 
-def _stages(turn: Turn) -> Iterator[Stage]:
+def _stages(turn: Steps) -> Iterator[Stage]:
     for step in turn.steps:
         if step.kind == "retrieval" and step not in turn.retrievals:
             yield Stage(name=text_of(step.name), query=text_of(step.given), contexts=step.contexts or ())
@@ -129,7 +129,7 @@ def _add(made: LookUps, step: Step, contexts: Sequence[Context], query: str | No
     made.found += (replace(one, query=query, hop=hop) for one in contexts)
 
 
-def _add_tool(made: LookUps, turn: Turn, step: Step, named: Collection[str]) -> None:
+def _add_tool(made: LookUps, turn: Steps, step: Step, named: Collection[str]) -> None:
     contexts = [] if named and step.name not in named else _of_tool(turn, step)
     if not contexts and turn.inside(step, "model"):
         return  # a model was asked, and nothing was looked up but what stands below it
@@ -141,7 +141,7 @@ def _add_tool(made: LookUps, turn: Turn, step: Step, named: Collection[str]) -> 
     _add(made, step, contexts, _argument(step.given))
 
 
-def _of_tool(turn: Turn, step: Step) -> list[Context]:
+def _of_tool(turn: Steps, step: Step) -> list[Context]:
     """What a tool returned: documents, the parts of a list, or its whole text."""
     if step.failed or step.returned is None or _is_told_inside(turn, step) or _finds_nothing(step, turn):
         return []  # what went wrong is told to the model, and is not evidence
@@ -183,12 +183,12 @@ def _may_be_receipt(text: str, given: Any) -> bool:
     return any(word_count(one) >= most for one in told)
 
 
-def _calls_inside(turn: Turn, tool: Step) -> Iterator[ModelCall]:
+def _calls_inside(turn: Steps, tool: Step) -> Iterator[ModelCall]:
     """What models were asked within a tool."""
     return (step.call for step in turn.steps if step.call is not None and tool in step.above())
 
 
-def _finds_nothing(tool: Step, turn: Turn) -> bool:
+def _finds_nothing(tool: Step, turn: Steps) -> bool:
     """Whether a tool brought nothing from outside: its name, its own arguments, or a prompt that it wrote.
 
     A model wrote its call, as of a structured answer or a plan; a prompt was a model's only message.
@@ -208,7 +208,7 @@ def _finds_nothing(tool: Step, turn: Turn) -> bool:
     return bool(brought) and brought <= given
 
 
-def _is_called_by_code(tool: Step, turn: Turn) -> bool:
+def _is_called_by_code(tool: Step, turn: Steps) -> bool:
     """Whether no model can have written a tool's arguments: those before it said other things in words.
 
     With none before it, the model that filled them in may not have been seen.
@@ -242,7 +242,7 @@ def _leaves(value: Any, depth: int = 8) -> Iterator[str]:
         yield from _leaves(one, depth - 1)
 
 
-def _is_told_inside(turn: Turn, tool: Step) -> bool:
+def _is_told_inside(turn: Steps, tool: Step) -> bool:
     """Whether a retrieval within a tool tells what was found."""
     inside = (one for one in turn.steps if one.kind == "retrieval" and tool in one.above())
     told = [one.contexts for one in inside if one.contexts is not None]
@@ -260,7 +260,7 @@ def _says_more(text: str, found: Sequence[str]) -> bool:
     return bool(inside) and more >= max(MUCH, MUCH_SHARE * sum(map(word_count, inside)))
 
 
-def _is_shown_instead(found: Sequence[str], returned: str, turn: Turn) -> bool:
+def _is_shown_instead(found: Sequence[str], returned: str, turn: Steps) -> bool:
     """Whether a prompt shows what a tool returned, and none shows a document: a service's answer, say."""
     prompts = [text for call in turn.calls for text in call.prompts]
     if not (found and returned.strip()) or not any(returned.strip() in text for text in prompts):
@@ -291,7 +291,7 @@ def _argument(given: Any) -> str | None:
     return text_of(texts[0]) if len(texts) == 1 else None
 
 
-def _add_told(made: LookUps, turn: Turn, named: Collection[str]) -> None:
+def _add_told(made: LookUps, turn: Steps, named: Collection[str]) -> None:
     """What tools returned that nobody saw run, out of what a model was told after the user's last words."""
     known = {context.text for context in made.found}
     for message in _told_unseen(turn, named):
@@ -302,7 +302,7 @@ def _add_told(made: LookUps, turn: Turn, named: Collection[str]) -> None:
         made.found += fresh
 
 
-def _told_unseen(turn: Turn, named: Collection[str]) -> Iterator[Message]:
+def _told_unseen(turn: Steps, named: Collection[str]) -> Iterator[Message]:
     """What was told after the user's last words of tools that count and that nobody saw run."""
     ran = [step for step in turn.steps if step.kind == "tool" and (step.failed or step.returned is not None)]
     # A message without a name may tell of any that failed.
@@ -333,7 +333,7 @@ def _brought(message: Message) -> Sequence[Context]:
     return documents_in(message.result) or list(_parts_shown(message))
 
 
-def told_again(turn: Turn, tool_contexts: Collection[str]) -> list[Context]:
+def told_again(turn: Steps, tool_contexts: Collection[str]) -> list[Context]:
     """What tools returned in earlier turns and code shows a model anew, beside the question or above it.
 
     Args:
@@ -352,13 +352,13 @@ def told_again(turn: Turn, tool_contexts: Collection[str]) -> list[Context]:
     return [one for one, seen in pairs if seen.found and seen.seen >= WHOLLY]
 
 
-def _told_before(turn: Turn) -> Iterator[Message]:
+def _told_before(turn: Steps) -> Iterator[Message]:
     """What stands before the user's last words, in what models were sent and in what the root returned."""
     for messages in (*(step.messages for step in turn.models), messages_in(turn.returned)):
         yield from messages[: len(messages) - len(since_last_asked(messages))]
 
 
-def _exchanges(turn: Turn) -> Iterator[tuple[str, str]]:
+def _exchanges(turn: Steps) -> Iterator[tuple[str, str]]:
     """What the user asked before, each with what was replied."""
     asked = ""
     for one in _told_before(turn):
@@ -376,7 +376,7 @@ def _without(exchanges: Iterable[tuple[str, str]], text: str) -> str:
     return text
 
 
-def rows_named(turn: Turn) -> Iterator[Context]:
+def rows_named(turn: Steps) -> Iterator[Context]:
     """The rows that a final state holds under a name for passages, if no prompt shows which rows are."""
     if any(call.prompts for call in turn.calls):
         return

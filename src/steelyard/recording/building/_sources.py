@@ -13,7 +13,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building._look_ups import LookUps, as_shown, look_ups_of, rows_named, told_again
-from steelyard.recording.building._steps import Step, Turn, is_telling, tells_nothing
+from steelyard.recording.building._steps import Step, Steps, is_telling, tells_nothing
 from steelyard.recording.provenance import (
     find_passages,
     is_printed,
@@ -153,7 +153,7 @@ class Sources:
         return unique((*found, *self.reranked, *self.made, *before, *self.kept))
 
 
-def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
+def sources_of(turn: Steps, *, tool_contexts: Collection[str] = ()) -> Sources:
     """Gather what came into a turn.
 
     Args:
@@ -166,7 +166,7 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     look_ups.found = list(as_shown(look_ups.found, prompts))
     known = {context.text.strip() for context in made.found}
     for steps in reversed(turn.before):
-        earlier = look_ups_of(Turn(steps=steps), tool_contexts)
+        earlier = look_ups_of(Steps(steps=steps), tool_contexts)
         earlier.found = list(as_shown(earlier.found, prompts))
         if earlier.found and not any(reaches(one.text, prompts) for one in earlier.found):
             continue  # of another turn, or used by none
@@ -184,7 +184,7 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     return made
 
 
-def _reranked(turn: Turn, found: Iterable[Context]) -> list[Context]:
+def _reranked(turn: Steps, found: Iterable[Context]) -> list[Context]:
     """What the steps after the retrievals left, each with the query and the hop that brought it."""
     steps = [one for one in turn.steps if one.kind == "rerank" and not one.is_within("rerank", "tool")]
     by_text: dict[str, Context] = {}
@@ -195,7 +195,7 @@ def _reranked(turn: Turn, found: Iterable[Context]) -> list[Context]:
     return [one if same is None else replace(one, query=same.query, hop=same.hop) for one, same in pairs]
 
 
-def has_empty_place(turn: Turn) -> bool:
+def has_empty_place(turn: Steps) -> bool:
     """Whether what a state or a template's variables hold under a name for passages tells of nothing."""
     values = [value for step in turn.steps if step.kind != "tool" for value in (step.given, step.returned)]
     return any(
@@ -205,7 +205,7 @@ def has_empty_place(turn: Turn) -> bool:
     )
 
 
-def _leave_out_said(made: Sources, turn: Turn) -> None:
+def _leave_out_said(made: Sources, turn: Steps) -> None:
     """Leave out what only repeats what engines in the turn were asked, and what they and models replied."""
     engines = list(_engines(made, turn))
     if not engines:
@@ -225,7 +225,7 @@ def _leave_out_said(made: Sources, turn: Turn) -> None:
     made.kept, made.texts = list(filter(is_news, made.kept)), list(filter(is_news, made.texts))
 
 
-def _engines(made: Sources, turn: Turn) -> Iterator[Step]:
+def _engines(made: Sources, turn: Steps) -> Iterator[Step]:
     """Steps that looked something up and answered with words of their own, for another step to go on with."""
     inner = {one: None for step in turn.retrievals for one in step.above() if one.parent is not None}
     found = [one.text for one in (*made.found, *made.reranked)]
@@ -245,7 +245,7 @@ def _reply(returned: Any) -> str:
     return texts[0] if len(texts) == 1 else ""
 
 
-def _add_documents(made: Sources, turn: Turn, known: set[str]) -> None:
+def _add_documents(made: Sources, turn: Steps, known: set[str]) -> None:
     """Documents among what steps returned and what the root was given or returned."""
     hop = 1 + max((context.hop for context in made.found), default=-1)
     steps = [step for step in turn.steps if step.kind in _PASSING]
@@ -283,7 +283,7 @@ PUT_IN = "message"
 """The name of a text that code put into a conversation in the user's place."""
 
 
-def _put_in(turn: Turn, every: Iterable[Passed]) -> Iterator[Text]:
+def _put_in(turn: Steps, every: Iterable[Passed]) -> Iterator[Text]:
     """What steps put behind the user's last words, in the user's place: mostly what they found."""
     given = {one.text for one in messages_in(turn.given)} | {text for _, text in strings_in(turn.given)}
     for passed in every:
@@ -320,7 +320,7 @@ def _counts(leaf: Leaf) -> bool:
     return is_telling(leaf.text) or is_named or is_printed(leaf.text)
 
 
-def _passed(turn: Turn) -> Iterator[Passed]:
+def _passed(turn: Steps) -> Iterator[Passed]:
     start = float("-inf")
     yield Passed(turn.given, start, start, is_given=True)
     steps = [step for step in turn.steps if step.kind in _PASSING]
@@ -334,7 +334,7 @@ def _end(step: Step) -> float:
     return step.at if step.ended is None else step.ended
 
 
-def printed(turn: Turn, sources: Sources) -> tuple[list[Text], list[Text]]:
+def printed(turn: Steps, sources: Sources) -> tuple[list[Text], list[Text]]:
     """What steps passed on that is no text, as it is printed: records and rows; and, apart, lists of words.
 
     Documents and messages are left out: they are read as what they are. Words alone name things (tools,
@@ -355,7 +355,7 @@ def printed(turn: Turn, sources: Sources) -> tuple[list[Text], list[Text]]:
     return [one for one in whole if one.text not in words], [one for one in whole if one.text in words]
 
 
-def _beside_passages(turn: Turn, sources: Sources) -> set[str]:
+def _beside_passages(turn: Steps, sources: Sources) -> set[str]:
     """What tools returned in one entry with a passage that counts: where it is from."""
     known = {one.text.strip() for one in sources.found}
     return {text for step in turn.tools for text in beside(step.returned, known)} if known else set()

@@ -84,7 +84,7 @@ class Step:
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class Turn:
+class Steps:
     """Everything that was seen of one turn."""
 
     given: Any = None

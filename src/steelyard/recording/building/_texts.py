@@ -14,7 +14,7 @@ from steelyard.recording.building._sources import PUT_IN, Sources, Text
 from steelyard.recording.building._steps import (
     MOSTLY,
     WHOLLY,
-    Turn,
+    Steps,
     is_telling,
     is_written,
     parts_of,
@@ -48,7 +48,7 @@ _PUT_IN = "contexts: a message that code wrote in the user's place counts as one
 class _Shown:
     """What is known of a turn that a text is held against, each as `plain` writes it."""
 
-    def __init__(self, turn: Turn, sources: Sources, prompts: Sequence[str], question: str) -> None:
+    def __init__(self, turn: Steps, sources: Sources, prompts: Sequence[str], question: str) -> None:
         self.asked = plain(question)
         self._tight = self.asked.replace(" ", "")  # JSON may be printed with other spaces
         self._turn, self._sources, self._prompts = turn, sources, prompts
@@ -107,7 +107,7 @@ class _Shown:
 
 
 def shown_texts(
-    turn: Turn, sources: Sources, prompts: Sequence[str], *, question: str, has_documents: bool
+    turn: Steps, sources: Sources, prompts: Sequence[str], *, question: str, has_documents: bool
 ) -> tuple[list[Context], list[str]]:
     """The texts beside documents that stand in the answer's prompt and that no model wrote.
 
@@ -143,7 +143,7 @@ def shown_texts(
     return passages, [note for note, is_so in doubts if is_so]
 
 
-def _without_forms(texts: Sequence[Text], turn: Turn, *, has_documents: bool) -> list[Text]:
+def _without_forms(texts: Sequence[Text], turn: Steps, *, has_documents: bool) -> list[Text]:
     """The texts without those that tell how to reply: they name each field of a form that a model filled in.
 
     If there is nothing else, rows may have the same names as the form; and a reply may repeat a row.
@@ -158,7 +158,7 @@ def _names_fields(text: str, form: Iterable[str]) -> bool:
     return all(f'"{name}"' in low for name in form)
 
 
-def _remembered(turn: Turn) -> set[str]:
+def _remembered(turn: Steps) -> set[str]:
     """What an assistant said, whole, by the conversations that steps hand on in the state of a thread.
 
     Not the answer behind the user's last words: it may be a passage, word for word.
@@ -174,7 +174,7 @@ def _remembered(turn: Turn) -> set[str]:
     return said
 
 
-def _unspoken(texts: Sequence[Text], turn: Turn) -> list[Text]:
+def _unspoken(texts: Sequence[Text], turn: Steps) -> list[Text]:
     """The texts without those that stand in one entry with what a model replied in an earlier turn.
 
     Such an entry is an exchange of the conversation: what was asked, and what was replied.
@@ -225,7 +225,7 @@ def _is_likeness(text: str, other: str | None, prompts: Sequence[str]) -> bool:
     return min(len(form), len(other)) > MOSTLY * max(len(form), len(other))
 
 
-def _divided(turn: Turn, shown: Sequence[Text], able: Sequence[Text], sources: Sources) -> list[Text]:
+def _divided(turn: Steps, shown: Sequence[Text], able: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts in the prompt; instead of one that others were joined to, those others.
 
     Of a passage and a list's joined form that holds it, only the longer one is found in a prompt. What a
@@ -249,7 +249,7 @@ def _is_joined(
     text: str,
     parts: Sequence[tuple[Text, str]],
     able: Sequence[Text],
-    turn: Turn,
+    turn: Steps,
     sources: Sources,
 ) -> bool:
     """Whether a text says nothing but its parts and labels, and what models replied before."""
@@ -262,7 +262,7 @@ def _is_joined(
     return beside <= MOSTLY and _only_labels(one, [*whole, *said], origins_of(whole, sources))
 
 
-def _said_in(joined: Text, turn: Turn) -> Iterator[str]:
+def _said_in(joined: Text, turn: Steps) -> Iterator[str]:
     """What models replied before, whole or in a form, and was put into a text."""
     for call in _replied_before(turn, joined):
         texts = (text for reply in call.replies for text in json_strings(reply) if is_telling(text))
@@ -311,7 +311,7 @@ def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:
     return not any(text in prompt and asked in prompt.replace(text, " ", 1) for prompt in prompts)
 
 
-def _not_written(turn: Turn, texts: Sequence[Text], sources: Sources) -> list[Text]:
+def _not_written(turn: Steps, texts: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts that no model wrote before they were first seen, alone or in parts.
 
     What a model only copied out of its own prompt is evidence still, and so is what an answer quotes.
@@ -326,13 +326,13 @@ def _not_written(turn: Turn, texts: Sequence[Text], sources: Sources) -> list[Te
     return [one for one in own if not is_written(one.text, _before(turn, one))]
 
 
-def _is_extract(one: Text, whole: Iterable[str], turn: Turn, sources: Sources) -> bool:
+def _is_extract(one: Text, whole: Iterable[str], turn: Steps, sources: Sources) -> bool:
     """Whether a copied text takes the place of what it was copied out of, none of which is shown whole."""
     form = plain(one.text)
     return not any(form in text for text in whole) and _is_copied(one, turn, sources)
 
 
-def _is_copied(one: Text, turn: Turn, sources: Sources) -> bool:
+def _is_copied(one: Text, turn: Steps, sources: Sources) -> bool:
     """Whether a text stands in one that came from outside before it: a quote, which a model picked."""
     text = plain(one.text)
     is_able = text not in turn.answered and is_telling(text)
@@ -340,7 +340,7 @@ def _is_copied(one: Text, turn: Turn, sources: Sources) -> bool:
     return is_able and any(not is_written(other.text, _before(turn, other)) for other in whole)
 
 
-def _before(turn: Turn, one: Text) -> list[ModelCall]:
+def _before(turn: Steps, one: Text) -> list[ModelCall]:
     """The calls that had replied when a text was first seen: of earlier runs, and of the turn itself.
 
     And any but the answer's that said just this: spans tell a list as it is at last, with what was appended.
@@ -351,13 +351,13 @@ def _before(turn: Turn, one: Text) -> list[ModelCall]:
     return [*turn.earlier, *_replied_before(turn, one), *same]
 
 
-def _replied_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
+def _replied_before(turn: Steps, one: Text) -> Iterator[ModelCall]:
     for step in turn.models:
         if step.call is not None and step.ended is not None and step.ended <= one.at:
             yield step.call
 
 
-def _is_replied(one: Text, turn: Turn) -> bool:
+def _is_replied(one: Text, turn: Steps) -> bool:
     """Whether a text is what a call replied, and was seen nowhere before.
 
     Its prompt may hold it, as in "say exactly: ...": still only the reply brought it into the turn.
