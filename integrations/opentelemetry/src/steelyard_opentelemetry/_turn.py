@@ -260,15 +260,13 @@ class Turn:
         """What the turn came to: the user's mark, the root's output, else the last reply that answers."""
         if marked := self.marked("answer"):
             return str(marked)
-        # What was asked for in a form is JSON; the user reads the answer in it.
         return answer_in_form(self._told_answer())
 
     def _told_answer(self) -> str:
         own = told_answer(self)
         if own.endswith(_CUT):
-            # Shown objects are cut; a model's reply may hold the whole.
+            # Shown objects are cut; a model's reply that goes on as the cut one begins holds the whole.
             stem = own.removesuffix(_CUT)
-            # Only a model's reply that goes on as the cut one begins is the same text.
             whole = (parsed.answer for _, parsed in self.seen("llm") if parsed.answer.startswith(stem))
             return next(whole, own)
         return own or self._last_reply()
@@ -283,8 +281,7 @@ class Turn:
         """The calls that may have answered, and services that retrieve and answer in one span.
 
         Verdicts, scores, routes and queries are not answers, whichever was last; nor is what was said for a
-        retriever, or of an answer that had been given: a title, further questions, whether it keeps to the
-        passages.
+        retriever, or of an answer that had been given: a title, further questions, a check.
         """
         asked = set(map(squeezed, self.queries))
         models = [
@@ -376,7 +373,6 @@ class Turn:
         # What was looked up stands for itself; a prompt may have a template around the question.
         if self.steps.given is not None and self.steps.given not in queries and not self.is_told:
             found = without_template(found, self.steps)
-        # Of a question whose end was cut the longest text that begins like it is taken.
         if not self.cut.ends(found.question):
             return found
         whole = (text for text in self.queries if text.startswith(found.question))
