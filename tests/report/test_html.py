@@ -32,7 +32,7 @@ def page(tmp_path: Path) -> Path:
             answer=HOSTILE,
             context=HOSTILE,
             version=HOSTILE,
-        )
+        ).replace(record_id=f"r0 {STEERING}")
     )
     path = tmp_path / "report.html"
     report(results(tmp_path / "s.db", turns), by="version").write_html(path)
