@@ -271,8 +271,8 @@ def test_after_a_day_without_the_judge_each_turn_has_its_screen_and_figures_are_
     queue: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a day would be with waits of minutes: turns wait as often as they may, and then fail by name."""
-    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.02)
-    monkeypatch.setattr("steelyard.online._worker._LONGEST_WAIT", 0.02)
+    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.5)
+    monkeypatch.setattr("steelyard.online._worker._LONGEST_WAIT", 0.5)
     monkeypatch.setattr("steelyard.online._worker._POSTPONED", 2)
     back = threading.Event()
 
@@ -314,9 +314,9 @@ def test_after_a_day_without_the_judge_each_turn_has_its_screen_and_figures_are_
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turns wait for a judge that is away as often as it takes, and come back at once."""
-    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.02)
-    monkeypatch.setattr("steelyard.online._worker._LONGEST_WAIT", 0.02)
+    """Turns wait for a judge that is away as often as it takes, and come back soon, behind all others."""
+    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.5)
+    monkeypatch.setattr("steelyard.online._worker._LONGEST_WAIT", 0.5)
     monkeypatch.setattr("steelyard.online._worker._POSTPONED", 10_000)
 
 

@@ -280,8 +280,9 @@ class NatsBroker:
             # Written before the turn is given back: the next holder may have it at once.
             await self._connection.publish_all(written, stream=self._streams.notes)
         word = b"-NAK " + json.dumps({"delay": int(seconds * 1e9)}).encode() if seconds > 0 else b"-NAK"
-        await self._answer([message for message, _ in notes], word)
+        # Let go of before: a pull that waits may bring them at once, and would take them for still held.
         self._held.difference_update(message.seq for message, _ in notes)
+        await self._answer([message for message, _ in notes], word)
 
     async def _acknowledge_doubtful(self, messages: Sequence[LeasedMessage]) -> None:
         """Acknowledge turns one by one.
