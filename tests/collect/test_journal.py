@@ -33,16 +33,23 @@ from waiting import until
 SHOWN = f"Here you are: {ANSWER}"
 
 
+def spooling(folder: Path, *, max_bytes: int) -> Running:
+    """A collector whose turns go into a spool file of a size, and no further."""
+    running = Running(folder)
+    running.monitor.close(0)
+    settings = SpoolSettings(path=folder / "small", evaluate=False, max_bytes=max_bytes)
+    running.monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    running.collector = Collector(
+        journal=running.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=running.monitor
+    )
+    return running
+
+
 def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = Running(tmp_path)
-    running.monitor.close(0)
-    settings = SpoolSettings(path=tmp_path / "small", evaluate=False, max_bytes=6_000)
-    monitor = running.monitor = Monitor(metrics=[], sinks=[], spool=settings)
-    running.collector = Collector(
-        journal=running.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=monitor
-    )
+    running = spooling(tmp_path, max_bytes=6_000)
+    monitor = running.monitor
     running.collector.start()
     try:
         with caplog.at_level(logging.WARNING, "steelyard.collect"):
@@ -58,15 +65,10 @@ def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(
 def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_full(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = Running(tmp_path)
-    running.monitor.close(0)
-    settings = SpoolSettings(path=tmp_path / "small", evaluate=False, max_bytes=100_000)
-    monitor = running.monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    running = spooling(tmp_path, max_bytes=100_000)
+    monitor = running.monitor
     monitor.submit(Record(question="Who?", contexts=(Context(text="Ann did."),), answer="Ann " * 23_000))
     assert monitor.flush(60) == 0
-    running.collector = Collector(
-        journal=running.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=monitor
-    )
     running.collector.start()
     try:
         with caplog.at_level(logging.WARNING, "steelyard.collect"):
