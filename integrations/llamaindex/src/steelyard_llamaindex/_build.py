@@ -326,10 +326,9 @@ def _holds_a_search(turn: Turn, question: str) -> bool:
 
 def _doubts(turn: Turn, answer: str) -> list[str]:
     """What is doubtful about a run that ended well."""
-    if turn.failure is not None:
-        return [f"a step failed and the run went on: {turn.failure}"]
-    if answer:
-        return [FORM] * bool(form_of(answer))
+    failed = [] if turn.failure is None else [f"a step failed and the run went on: {turn.failure}"]
+    if answer or failed:
+        return failed + [FORM] * bool(form_of(answer))
     if turn.streaming:
         return ["answer: the stream said nothing"]
     kind = type(result_of(turn.root.result)).__name__
