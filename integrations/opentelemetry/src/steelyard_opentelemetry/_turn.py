@@ -157,7 +157,7 @@ class Turn:
             return False
         if self.sources.looked_up or left_none(self.steps):
             return True
-        asks = not (self.retrieves or self.agentic or self.sources.texts)
+        asks = not (self.retrieves or self.agentic)
         return asks and shows_nothing(self.steps, self.behind.made, question=self.question)
 
     @cached_property
@@ -372,7 +372,7 @@ class Turn:
         queries = [step.given for step in self.steps.retrievals]
         # What was looked up stands for itself; a prompt may have a template around the question.
         if self.steps.given is not None and self.steps.given not in queries and not self.is_told:
-            found = without_template(found, self.steps)
+            found = without_template(found, self.steps, self.sources)
         if not self.cut.ends(found.question):
             return found
         whole = (text for text in self.queries if text.startswith(found.question))

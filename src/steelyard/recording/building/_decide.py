@@ -261,8 +261,12 @@ def told(contexts: Sequence[Context], origin: Origin, turn: Steps, *, question: 
 
 
 def shows_nothing(turn: Steps, made: Sequence[int], *, question: str) -> bool:
-    """Whether what the answer's calls were sent has a place for passages with nothing in it."""
-    return any(has_empty_place("\n\n".join(turn.calls[at].prompts), question) for at in made)
+    """Whether what the answer's calls were sent has a place for passages with nothing in it.
+
+    What a message says beside the question goes before what others say about such places.
+    """
+    sent = (turn.calls[at].prompts for at in made)
+    return any(has_empty_place(one, question) for texts in sent for one in (*texts, "\n\n".join(texts)))
 
 
 def guess(origin: Origin, turn: Steps, *, question: str) -> Origin:

@@ -34,6 +34,7 @@ _NOTHING = "[]{}()\"' \t\n"
 _GAP = re.compile(r"^([^\n]+)\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z", re.MULTILINE)
 """A line with nothing but blank lines below it, up to the label of the question."""
 _BULLETS = "-*\N{BULLET}"
+_RULE = "-=*_~# \t"
 _AROUND = "\"'`*"
 
 
@@ -266,10 +267,17 @@ def numbered_parts(block: str) -> list[str]:
             parts.append([rest])
         else:
             parts[-1].append(line)
-    texts = [_below_head(part[0], "\n".join(part[1:]).rstrip(), before) for part in parts]
+    texts = [_below_head(part[0], _without_rule(part[1:]), before) for part in parts]
     if len(texts) > 1 and not any("\n\n" in text for text in texts[:-1]):
         texts[-1] = texts[-1].partition("\n\n")[0]  # what follows a list of paragraphs is the template's
     return texts or [block]
+
+
+def _without_rule(lines: list[str]) -> str:
+    """The lines of a part without the rule that sets it apart from the next."""
+    text = "\n".join(lines).rstrip()
+    above, _, last = text.rpartition("\n")
+    return text if last.strip(_RULE) else above.rstrip()
 
 
 def tagged_parts(block: str) -> list[str]:

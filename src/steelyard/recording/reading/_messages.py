@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ _RETURNED = ("toolResponse", "functionResponse", "function_response", "tool_resp
 """Parts that messages of Gemini, Genkit and Haystack have for what a tool returned."""
 _RESULTS = frozenset(("tool_result", "tool-result", "tool_call_response", "function_call_output"))
 """Kinds of parts that hold what a tool returned, in messages of whatever role."""
+_FILES = ("document", "file")
+"""Kinds of parts that may hold a whole document as text."""
 _UNSAID = frozenset(
     (
         *("reasoning", "reasoning_content", "thinking", "redacted_thinking", "thought"),
@@ -248,7 +251,7 @@ def _said_by(role: Role, value: Mapping[Any, Any]) -> Message:
 
 def _documents(content: Sequence[object]) -> Iterator[str]:
     for part in content:
-        if isinstance(part, Mapping) and part.get("type") == "document" and (text := text_in(part)):
+        if isinstance(part, Mapping) and part.get("type") in _FILES and (text := text_in(part)):
             yield text
 
 
@@ -356,11 +359,11 @@ def text_in(content: object) -> str:
         return content.strip()
     if isinstance(content, Mapping):
         kind = str(content.get("type") or content.get("block_type") or "")
-        if kind.endswith(("tool_call", "tool_use")) or kind in _UNSAID:
+        told = _of_document(content, kind)
+        if kind.endswith(("tool_call", "tool_use")) or (kind in _UNSAID and told is content):
             return ""
         if _is_result(content):
             return _result_text(content)
-        told = _of_document(content, kind)
         return next((text for key in _TEXTS if (text := text_in(told.get(key)))), "")
     if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
         return "\n".join(filter(None, map(text_in, content)))
@@ -368,8 +371,17 @@ def text_in(content: object) -> str:
 
 
 def _of_document(content: Mapping[Any, Any], kind: str) -> Mapping[Any, Any]:
-    """A part, or the source in which Anthropic's documents have their text; of files there is none."""
-    source = content.get("source") if kind == "document" else None
-    if isinstance(source, Mapping) and source.get("type") in ("text", "content"):
-        return {"text": source.get("data") or source.get("content")}
+    """A part, or the text of a document in it: in a source, or in a file that is said to be of text."""
+    source = content.get("source", content) if kind in _FILES else {}
+    media = str(content.get("mediaType") or content.get("mime_type") or "")
+    if isinstance(source, Mapping) and (source.get("type") in ("text", "content") or media[:5] == "text/"):
+        return {"text": _unencoded(source.get("data") or source.get("content"))}
     return content
+
+
+def _unencoded(data: Any) -> Any:
+    """A file's text, which clients may send in base64."""
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except (TypeError, ValueError):
+        return data

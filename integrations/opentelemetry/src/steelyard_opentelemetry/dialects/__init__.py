@@ -48,7 +48,7 @@ def parse(span: Span) -> ParsedSpan | None:
     known = [parsed for dialect in able if (parsed := dialect.parse(span)) is not None]
     if all(parsed.dialect == "genai" and _says_nothing(parsed) for parsed in known):
         # Unknown, or a span in the conventions whose content stands under a vendor's own names.
-        known.extend(filter(None, (_generic.read(span),)))
+        known.extend(filter(None, (_generic.read(span, *(parsed.kind for parsed in known)),)))
     found = fused(known)
     if found is not None and span.scope.startswith("traceloop"):  # of functions that somebody decorated
         found = _generic.searched(found, span)
@@ -69,8 +69,9 @@ def _as_look_up(found: ParsedSpan, span: Span) -> ParsedSpan:
 
 
 def _says_nothing(parsed: ParsedSpan) -> bool:
-    """Whether this is a call without content, or a step without a question and an answer."""
-    return parsed.hidden or (parsed.kind in ("chain", "agent") and not (parsed.question or parsed.answer))
+    """Whether this is a call without content, a look-up without a result, a step without words."""
+    told = {"retrieval": parsed.documents or parsed.empty, "llm": True, "tool": True}
+    return parsed.hidden or not told.get(parsed.kind, parsed.question or parsed.answer)
 
 
 def known_scope(scope: str) -> bool:

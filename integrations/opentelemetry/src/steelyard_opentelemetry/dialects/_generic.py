@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
-from steelyard.recording.provenance import passages_of
+from steelyard.recording.provenance import numbered_parts, passages_of
 from steelyard.recording.reading import Message, messages_in, strings_in
 from steelyard_opentelemetry._documents import are_names, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
@@ -66,21 +66,30 @@ _MOST_KEYS = 200
 _SEARCHES = ("retrieval", "rerank")
 
 
-def read(span: Span) -> ParsedSpan | None:
-    """What the span says, where it says enough: a lone attribute called `query` may mean anything."""
+def read(span: Span, *known: Kind) -> ParsedSpan | None:
+    """What the span says, where it says enough: a lone attribute called `query` may mean anything.
+
+    Args:
+        span: The span.
+        known: What it stands for, if a convention says so and no more.
+    """
     if not _FOREIGN.isdisjoint(span.attributes):
         return None
     told = _by_name(span)
     given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
-    kind = _kind(span.name, told, given, came)
+    kind = next((one for one in known if one in _SEARCHES), None) or _kind(span.name, told, given, came)
+    # A look-up may have returned its list as a text.
+    came = _loaded(came) if kind in _SEARCHES else came
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
     found = () if kind == "llm" else _documents(told, came, kind)
-    if found:
+    # A list that has nothing in it tells of a look-up too, beside what was asked.
+    names_none = kind != "llm" and not found and bool(question) and is_empty(_first(told, _DOCUMENTS))
+    if found or names_none:
         kind = "rerank" if kind == "rerank" else "retrieval"
-        parts = _look_up(kind, told, came, question, found)
+        parts = {**_look_up(kind, told, came, question, found), "empty": names_none}
     elif kind in _SEARCHES:
-        is_told = broken or is_empty(came) or any(map(_kind_of, _types(told)))
+        is_told = known or broken or is_empty(came) or any(map(_kind_of, _types(told)))
         parts = {"query": question, "empty": is_empty(came), "noted": _noted(came)} if is_told else {}
     elif kind == "tool":
         parts = _tool(span.name, told, given, came)
@@ -280,8 +289,14 @@ def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Conte
             if found:
                 return found
         elif isinstance(value, str) and value.strip():
-            return passages_of(value)
+            return _parts(value, kind)
     return ()
+
+
+def _parts(text: str, kind: Kind) -> tuple[Context, ...]:
+    """The passages in one text; what a look-up returned may be the numbered list that a prompt shows."""
+    parts = numbered_parts(text) if kind in _SEARCHES else []
+    return tuple(Context(text=part) for part in parts) if len(parts) > 1 else passages_of(text)
 
 
 def _variables(told: Mapping[str, Any]) -> dict[str, str]:
@@ -297,6 +312,8 @@ def _sent(told: Mapping[str, Any], given: object) -> tuple[Message, ...]:
             value = next((value[key] for key in (*_PROMPTS, "contents", "input") if key in value), value)
         if isinstance(value, str) and value.strip():
             return (Message("user", value.strip()),)
-        if found := messages_in(value):
+        # A client may be called with the whole request as one of its arguments.
+        inner = value.values() if isinstance(value, Mapping) else ()
+        if found := next(filter(None, map(messages_in, (value, *inner))), ()):
             return found
     return ()

@@ -1,0 +1,139 @@
+"""The same turn in other forms: a list as a text, a request as an argument, a file, a place with nothing in it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from apps.otel.general.conventions import chat
+from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Shape, Trace, Turn, compact, joined, prompt, shape
+
+_CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+_CLIENT = "opentelemetry.instrumentation.genai.openai"
+_LEAVES = {"llm.request.type": "chat", "gen_ai.request.model": "m"}
+_ASKED = (
+    "You are a guide. Use the context of our manuals:\n1. Quote the context.\n2. Keep it short and sharp."
+)
+
+
+def _step(given: object, came: object, kind: str = "UNKNOWN") -> dict[str, str]:
+    told = {"spanType": kind, "spanInputs": given, "spanOutputs": came, "traceRequestId": "tr-1"}
+    return {f"mlflow.{key}": compact(value) for key, value in told.items()}
+
+
+def _observed(kind: str, given: object, came: object) -> dict[str, str]:
+    told = {"input": compact(given), "output": compact(came), "type": kind}
+    return {f"langfuse.observation.{key}": value for key, value in told.items()}
+
+
+def _sent(system: str, user: str = "", *, reply: str = ANSWER) -> dict[str, Any]:
+    """A call by roles and contents, as OpenLLMetry writes it; without a user's message if there is none."""
+    said = [("system", system), *([("user", user)] if user else [])]
+    told = {f"gen_ai.prompt.{n}.role": role for n, (role, _) in enumerate(said)}
+    told |= {f"gen_ai.prompt.{n}.content": text for n, (_, text) in enumerate(said)}
+    return {**_LEAVES, **told, "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": reply}
+
+
+@shape(Turn(without="guessed"))
+def look_up_of_the_conventions_in_words_of_its_own() -> Trace:
+    """A look-up is called one as conventions say, and tells what it found as the list that the prompt shows."""
+    parts = (f"[Source {n}] (score .{9 - n})\n{text}" for n, text in enumerate(PASSAGES, 1))
+    listed = "\n\n---\n\n".join(parts)
+    trace = Trace("my.service")
+    with trace.span("answer", {"app.question": QUESTION, "app.answer": ANSWER}):
+        told = {"gen_ai.operation.name": "retrieval", "input": f"user: {QUESTION}", "output": listed}
+        trace.leaf("retrieval", told)
+        trace.leaf("chat", _sent(f"Use these sources.\n\n{listed}", QUESTION), scope=_CLIENT)
+    return trace
+
+
+@shape(Turn(without="no_prompt_seen"))
+def request_as_one_argument_of_the_client() -> Trace:
+    """A traced client is called with its endpoint and, as another argument, the request."""
+    request = {"messages": [{"role": "user", "content": prompt()}], "temperature": 0.1}
+    replied = {"choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER}}]}
+    trace = Trace("mlflow")
+    with trace.span("predict", _step({"question": QUESTION}, ANSWER, "CHAIN")):
+        found = [{"page_content": text, "metadata": {}} for text in PASSAGES]
+        trace.leaf("look_up", _step({"query": QUESTION}, found, "RETRIEVER"))
+        asked = {"endpoint": "small", "inputs": request}
+        trace.leaf("completions", _step(asked, replied, "CHAT_MODEL"))
+    return trace
+
+
+def _files(data: list[str]) -> Trace:
+    parts = [{"type": "file", "data": one, "mediaType": "text/plain", "filename": "a.txt"} for one in data]
+    sent = [{"role": "user", "content": [*parts, {"type": "text", "text": QUESTION}]}]
+    told = {"ai.operationId": "ai.generateText", "ai.response.text": ANSWER}
+    trace = Trace("ai")
+    with trace.span("ai.generateText", {**told, "ai.prompt": compact({"messages": sent})}):
+        step = {"ai.operationId": "ai.generateText.doGenerate", "ai.response.text": ANSWER}
+        trace.leaf("ai.generateText.doGenerate", {**step, "ai.prompt.messages": compact(sent)})
+    return trace
+
+
+@shape(Turn(without="guessed"))
+def files_of_text_in_the_message() -> Trace:
+    """What was found is sent as files of plain text beside the question."""
+    return _files(list(PASSAGES))
+
+
+@shape(Turn(without="guessed"))
+def files_of_text_in_base64() -> Trace:
+    """The same as clients encode files."""
+    return _files([base64.b64encode(text.encode()).decode() for text in PASSAGES])
+
+
+@shape(Turn(contexts=(), without="guessed"))
+def own_search_with_an_empty_list() -> Trace:
+    """A step whose name says nothing tells the question, and an empty list of documents."""
+    trace = Trace("app")
+    with trace.span("handle", {"app.question": QUESTION, "app.answer": ANSWER}):
+        trace.leaf("step two", {"app.question": QUESTION, "app.documents": "[]", "app.k": 5})
+        trace.leaf("chat", chat(f"Be brief.\n\n{QUESTION}", ANSWER), scope=_CLIENT)
+    return trace
+
+
+def _as_text(found: list[dict[str, str]]) -> Trace:
+    trace = Trace("langfuse-sdk")
+    given = {"args": [QUESTION], "kwargs": {}}
+    with trace.span("answer", _observed("span", given, ANSWER)):
+        trace.leaf("search", _observed("retriever", given, json.dumps(found)))
+        sent = [{"role": "user", "content": prompt(passages=[one["text"] for one in found])}]
+        trace.leaf("generation", _observed("generation", sent, {"role": "assistant", "content": ANSWER}))
+    return trace
+
+
+@shape(Turn(contexts=(), without="guessed"))
+def empty_list_that_was_returned_as_a_text() -> Trace:
+    """A traced search returns its empty list as JSON, so that its span holds JSON in JSON: no passage."""
+    return _as_text([])
+
+
+@shape(Turn(contexts=(), without="guessed"))
+def empty_place_below_instructions_about_it() -> Trace:
+    """The place for passages in the user's message is empty, and the instructions speak of the context."""
+    trace = Trace("traceloop.tracer")
+    told = {"traceloop.span.kind": "workflow", "traceloop.entity.output": compact(ANSWER)}
+    given = compact({"args": ["Guide", QUESTION], "kwargs": {}})
+    with trace.span("rag.workflow", {**told, "traceloop.entity.input": given}):
+        sent = _sent(_ASKED, f"Context:\n\n\nUser Question: {QUESTION}\n\nAnswer:")
+        trace.leaf("ollama.chat", sent, scope="opentelemetry.instrumentation.ollama")
+    return trace
+
+
+@shape(Turn(note="question_guessed", without="contexts_not_in_prompt"))
+def tool_that_code_called_for_a_prompt() -> Trace:
+    """Code calls a tool, puts what it returned above the question, and sends all of it as one message."""
+    called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look_up"}
+    found = [{"id": f"d{n}", "text": text} for n, text in enumerate(PASSAGES)]
+    trace = Trace("my.service")
+    with trace.span("handle", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "helper"}):
+        trace.leaf("step two", {**called, "gen_ai.tool.call.result": compact(found)})
+        sent = f"You help our staff.\n\nRelevant documents:\n\n{joined()}\n\n{QUESTION}"
+        trace.leaf("chat", chat(sent, ANSWER), scope=_CLIENT)
+    return trace
+
+
+SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
