@@ -1,4 +1,4 @@
-"""The same turn in other forms: a list as a text, a request as an argument, a file, a place with nothing in it."""
+"""The same turn in other forms: a list as a text, a request as an argument, a file, an empty place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _sent(system: str, user: str = "", *, reply: str = ANSWER) -> dict[str, Any]
 
 @shape(Turn(without="guessed"))
 def look_up_of_the_conventions_in_words_of_its_own() -> Trace:
-    """A look-up is called one as conventions say, and tells what it found as the list that the prompt shows."""
+    """A look-up in the conventions tells what it found as the list that the prompt shows."""
     parts = (f"[Source {n}] (score .{9 - n})\n{text}" for n, text in enumerate(PASSAGES, 1))
     listed = "\n\n---\n\n".join(parts)
     trace = Trace("my.service")
