@@ -360,13 +360,18 @@ def asks_of_reply(asked: Asked, turn: Steps) -> bool:
 
 
 def without_template(asked: Asked, turn: Steps, sources: Sources) -> Asked:
-    """What a model was sent as the question, without what may be a template's: a label, or all around it.
+    """What a model was sent as the question, without what may be a template's.
 
     Who sends a model what was looked up in the turn has filled in a template.
     """
     own = asked.question
-    if "\n" in own and (held := _held(own, [one.text for one in sources.documents])):
-        return _beside(own, held, sources) or asked
+    held = _held(own, [one.text for one in sources.documents]) if "\n" in own else []
+    return (_beside(own, held, sources) if held else None) or _unlabelled(asked, turn)
+
+
+def _unlabelled(asked: Asked, turn: Steps) -> Asked:
+    """The same without a label, or all that stands around it."""
+    own = asked.question
     # Who lets a model call tools sends the user's words as they are.
     sent = (one for step in turn.models for one in step.messages)
     has_tools = bool(turn.tools) or any(one.role == "tool" for one in sent)
