@@ -77,17 +77,11 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
         return None
     told = _by_name(span)
     given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
-    kind = next((one for one in known if one in _SEARCHES), None) or _kind(span.name, told, given, came)
-    # A look-up may have returned its list as a text.
-    came = _loaded(came) if kind in _SEARCHES else came
+    kind = next(filter(_SEARCHES.__contains__, known), None) or _kind(span.name, told, given, came)
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
-    found = () if kind == "llm" else _documents(told, came, kind)
-    # A list that has nothing in it tells of a look-up too, beside what was asked.
-    names_none = kind != "llm" and not found and bool(question) and is_empty(_first(told, _DOCUMENTS))
-    if found or names_none:
+    if parts := _look_up(kind, told, came, question):
         kind = "rerank" if kind == "rerank" else "retrieval"
-        parts = {**_look_up(kind, told, came, question, found), "empty": names_none}
     elif kind in _SEARCHES:
         is_told = known or broken or is_empty(came) or any(map(_kind_of, _types(told)))
         parts = {"query": question, "empty": is_empty(came), "noted": _noted(came)} if is_told else {}
@@ -103,13 +97,21 @@ def _noted(came: Any) -> tuple[str, ...]:
     return tuple(text for _, text in strings_in(came) if is_telling(text))
 
 
-def _look_up(
-    kind: Kind, told: Mapping[str, Any], came: Any, question: str, found: tuple[Context, ...]
-) -> dict[str, Any]:
-    """What was looked up; an answer beside it, as of one span around a whole turn."""
-    answers = kind == "retrieval" and question
+def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> dict[str, Any]:
+    """What was looked up, and an answer beside it, as of one span around a whole turn.
+
+    A list that has nothing in it tells of a look-up too, beside what was asked.
+    """
+    if kind == "llm":
+        return {}
+    # A look-up may have returned its list as a text.
+    came = _loaded(came) if kind in _SEARCHES else came
+    found = _documents(told, came, kind)
+    is_none = not found and bool(question) and is_empty(_first(told, _DOCUMENTS))
+    answers = kind != "rerank" and question
     answer = (answer_in(_first(told, _ANSWERS)) or _spoken(came, found)) if answers else ""
-    return {"query": question, "documents": found, "answer": answer}
+    parts = {"query": question, "documents": found, "answer": answer, "empty": is_none}
+    return parts if found or is_none else {}
 
 
 def _step(
