@@ -12,12 +12,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from alarms.alarm_parts import SHOWS_SOON, START, Ear, listening, scored
 from online.helpers import FAITHFUL, turn
 from steelyard.alarms import Alarm, AlarmWatcher, Follower
+from steelyard.alarms._watch import Watch
 from steelyard.cli._app import build
 from steelyard.cli.commands._serve import people_of_alarm
 from steelyard.errors import ConfigurationError
@@ -25,6 +27,7 @@ from steelyard.online import Monitor
 from steelyard.questions import Answer, Question, Request, YesNo
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
+from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
 from waiting import until
@@ -354,3 +357,22 @@ def test_serve_corrects_the_mean_by_the_labels_beside_the_results(tmp_path: Path
         ]
     )
     assert people_of_alarm(db, alarm).startswith("people would call 0.6")
+
+
+@pytest.mark.parametrize("session", ["", "own {}"])
+def test_an_alarm_without_sessions_says_what_its_rate_depends_on(session: str) -> None:
+    draw, alarm = np.random.default_rng(4), Alarm(metric="faithfulness", below=0.9)
+    watch, told = Watch.start(alarm), []
+    for number, value in enumerate((draw.random(400) < 0.5).astype(float).tolist()):
+        score = Score(metric="faithfulness", status="scored", value=value)
+        turn = Evaluation(
+            record_id=str(number),
+            scores=(score,),
+            session=session.format(number),
+            happened_at=60.0 * number,
+            evaluated_at=60.0 * number,
+        )
+        told.append(watch.take(alarm, turn))
+    event = next(one for one in told if one is not None)
+    said = ("no turn says which session it is of", "with at most 5%, if long conversations do not come mixed")
+    assert [one in event.text for one in said] == [not session] * 2

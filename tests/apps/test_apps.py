@@ -14,11 +14,15 @@ import programs
 from apps.app import App
 from apps.corpus import apps_of
 from apps.instrumented import key_of
-from apps.island import marks_in
+from apps.island import PASSAGES, marks_in
 from apps.langchain import pieces
 from apps.limits import LIMITS
+from apps.otel import shapes
+from apps.otel.attributes import oi, oi_model, oi_retriever
 from apps.recorders import INSTRUMENTORS, recorders_of, run_own, silent, ways_under, wrong
+from reprs import reprs_that_show
 from steelyard.record import Record, record_from_dict
+from steelyard_opentelemetry import read_spans
 
 APPS = apps_of("langchain", "llamaindex")
 OWN = [(app, name) for app in APPS for name in recorders_of(app) if name not in INSTRUMENTORS]
@@ -142,3 +146,30 @@ def test_every_application_names_its_pattern() -> None:
 
 def test_every_limit_is_of_an_application_of_the_corpus() -> None:
     assert set(LIMITS) <= {(app.name, name) for app, name in OWN + FOREIGN}
+
+
+# The first applications of both frameworks: a chain, an engine, an agent or a chat among them.
+FIRST = [app for name in ("langchain", "llamaindex") for app in apps_of(name)[:6]]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("app", FIRST, ids=lambda app: app.name)
+def test_no_object_of_a_recorder_shows_what_it_holds(app: App) -> None:
+    words = [passage[:20] for passage in PASSAGES] + [app.truths[0].answer, app.truths[0].question]
+    with reprs_that_show(words) as found:
+        records, _ = run_own(app, app.ways[0], recorders_of(app)[0])
+    assert not found
+    assert words[-1] in str(records[0])
+
+
+def test_no_object_that_spans_are_read_into_shows_what_it_holds() -> None:
+    words = [shapes.QUESTION, shapes.ANSWER, *(passage[:20] for passage in shapes.PASSAGES)]
+    trace = shapes.Trace("openinference.instrumentation.llama_index")
+    with trace.span("query", oi("CHAIN", shapes.QUESTION, shapes.ANSWER)):
+        trace.leaf("retrieve", oi_retriever(shapes.QUESTION))
+        prompt = f"{shapes.joined()}\n\nQuery: {shapes.QUESTION}"
+        trace.leaf("chat", oi_model([("user", prompt)], shapes.ANSWER))
+    with reprs_that_show(words) as found:
+        [record] = read_spans(trace.spans).records
+    assert not found
+    assert shapes.ANSWER in str(record)

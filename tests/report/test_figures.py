@@ -16,7 +16,7 @@ from rich.console import Console
 from online.helpers import FAITHFUL, yes
 from online.helpers import turn as recorded
 from report.parts import NOON, results, turn
-from stats.agreement import adjusted_rand
+from stats.session_parts import adjusted_rand
 from steelyard.errors import MissingDependency
 from steelyard.online import Monitor
 from steelyard.report import print_figures, render_html, report

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,3 +79,18 @@ class Traffic:
             return np.where(draw.random(len(values)) < 0.5, 0.4, 0.02)
         noticed = draw.random(len(values)) < np.where(values < 0.5, 0.6, 0.05)
         return np.where(noticed, 1.0, 0.1)
+
+
+def adjusted_rand(first: Sequence[int], second: Sequence[int]) -> float:
+    """How far two clusterings agree: 1 for the same, about 0 by chance (Hubert & Arabie 1985, eq. 5).
+
+    >>> adjusted_rand([0, 0, 1, 1], [5, 5, 3, 3])
+    1.0
+    """
+    pairs = Counter(zip(first, second, strict=True))
+    together = sum(math.comb(count, 2) for count in pairs.values())
+    rows = sum(math.comb(count, 2) for count in Counter(first).values())
+    columns = sum(math.comb(count, 2) for count in Counter(second).values())
+    chance = rows * columns / max(math.comb(len(first), 2), 1)
+    most = (rows + columns) / 2
+    return 1.0 if most == chance else (together - chance) / (most - chance)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stats.agreement import adjusted_rand
-from stats.session_parts import Traffic
+from stats.session_parts import Traffic, adjusted_rand
 from steelyard.scores import Evaluation, Score
 from steelyard.stats import (
     OpenSums,

@@ -17,7 +17,7 @@ from steelyard.engine._evaluate import evaluate_one
 from steelyard.judge import LocalJudge
 from steelyard.judge.overlap import locate_all
 from steelyard.metrics import Faithfulness, Hallucination, default_metrics
-from steelyard.questions import YesNo
+from steelyard.questions import Relevant, Request, Supported, View, YesNo
 from steelyard.record import Context, Record
 from steelyard.testing import ScriptedJudge
 from steelyard.text import (
@@ -188,3 +188,30 @@ def test_a_page_of_numerals_is_judged_in_little_time() -> None:
     score = asyncio.run(Faithfulness().score(record, judge=LocalJudge()))
     assert score.value is not None and score.value < 0.5
     assert time.process_time() - begun < 15
+
+
+REPEATED = [
+    *("\n", "\n \n", " ", "\t\n", "* ", "\n* ", "#", "-", "<context>", "the ", "a.b.", "A.", "p.m. ", "3. "),
+    *("1.", "1,", "1:2", "1/", "\u200b1", "x'", "don't ", "\"'", "。", "「", "we do not ", "Mio. ", "Ab cd "),
+]
+
+
+def judged(text: str) -> None:
+    view = View(question="Where is it?", contexts=(Context(text=text),))
+    asked = {"q1": Supported(claim="Paris is 5 km away."), "q2": Relevant(text=text[:2000])}
+    asyncio.run(LocalJudge().answer(Request(view=view, questions=asked)))
+
+
+@pytest.mark.parametrize("piece", REPEATED)
+@pytest.mark.parametrize(("read", "size"), [(sentences, 10_000), (statements, 10_000), (judged, 5_000)])
+def test_time_grows_with_the_length_only(read: Callable[[str], object], size: int, piece: str) -> None:
+    def seconds(times: int) -> float:
+        text = f"{piece * (times * size // len(piece))}x"
+        started = time.process_time()
+        read(text)
+        return time.process_time() - started
+
+    read(piece)
+    small, double, large = (min(seconds(times) for _ in range(2)) for times in (1, 2, 4))
+    assert double < 4 * small + 0.03
+    assert large < 9 * small + 0.06
