@@ -140,7 +140,7 @@ def explain(named: Sequence[str], total: int, what: str) -> str:
     return f"{len(named)} of {total} {what}" + (f": {name_worst(named)}" if named else "")
 
 
-def name_worst(items: Sequence[str], *, most: int = 2) -> str:
-    """Up to a few items for an explanation, quoted and shortened."""
-    shown = ", ".join(f'"{item[:120]}"' for item in items[:most])
-    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
+def name_worst(items: Sequence[str]) -> str:
+    """Two items for an explanation, quoted and shortened, and how many more there are."""
+    shown = ", ".join(f'"{item[:120]}"' for item in items[:2])
+    return f"{shown} and {len(items) - 2} more" if len(items) > 2 else shown

@@ -61,9 +61,9 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def to_json_value(value: object, *, limits: Limits = DEFAULT_LIMITS) -> Any:
+def to_json_value(value: object) -> Any:
     """Any object as plain JSON: bounded, without cycles, NaN or unprintable parts."""
-    return _JsonValues(limits).convert(value, _DEPTH)
+    return _JsonValues(DEFAULT_LIMITS).convert(value, _DEPTH)
 
 
 class _JsonValues:

@@ -39,7 +39,6 @@ def build_figures(
     scope: Scope | None = None,
     *,
     by: str | None = None,
-    worst: int = _WORST,
     brief: bool = False,
     labels: LabelStore | None = None,
 ) -> ReportFigures:
@@ -49,7 +48,6 @@ def build_figures(
         reader: The database.
         scope: Which results; all where None.
         by: What to cut groups by: `tag`, `judge`, `framework` or a metadata field such as `version`.
-        worst: How many of the worst turns to show for each metric.
         labels: What people said, to hold the scores against; None to leave that out.
         brief: Of a metric with more than 12,000 scores, go by so many, spread over the whole time; leave out
             usage, worst turns, how the scores were made, groups and slices.
@@ -82,7 +80,7 @@ def build_figures(
         every=max((one.every for one in scores.values()), default=1),
         notes=tuple(_notes(scope, totals, metrics, missing)),
     )
-    return figures if brief else _in_full(reader, scope, figures, turns, worst=worst, labels=labels)
+    return figures if brief else _in_full(reader, scope, figures, turns, labels)
 
 
 def _in_full(
@@ -90,13 +88,11 @@ def _in_full(
     scope: Scope,
     figures: ReportFigures,
     turns: Mapping[str, ScreenedTurns],
-    *,
-    worst: int,
     labels: LabelStore | None,
 ) -> ReportFigures:
     """With what takes a look at many scores one by one."""
     metrics = figures.metrics
-    read = {one.metric: reader.worst(scope, one.metric, limit=4 * worst) for one in metrics}
+    read = {one.metric: reader.worst(scope, one.metric, limit=4 * _WORST) for one in metrics}
     findings, slices = look_closer(reader, scope, metrics, turns)
     lacking = (f"no turn has a {figures.by}: nothing to compare",)
     return replace(
@@ -104,7 +100,7 @@ def _in_full(
         metrics=tuple(replace(one, shows=_shows(one.metric, read[one.metric])) for one in metrics),
         made=tuple(reader.made(scope)),
         worst=tuple(
-            WorstTurns(metric=metric, turns=_of_each_question(turns)[:worst])
+            WorstTurns(metric=metric, turns=_of_each_question(turns)[:_WORST])
             for metric, turns in read.items()
         ),
         findings=findings,

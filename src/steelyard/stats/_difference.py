@@ -87,11 +87,9 @@ def unpaired_difference(
     return sample_difference(one, other, level=level)
 
 
-def sample_difference(
-    one: Sample, other: Sample, *, level: float = 0.95, floor: float | None = None
-) -> Difference | None:
+def sample_difference(one: Sample, other: Sample, *, level: float = 0.95) -> Difference | None:
     """The difference between two samples whose units have the same numbers; see `unpaired_difference`."""
-    first, second = one.estimate(level=level, floor=floor), other.estimate(level=level, floor=floor)
+    first, second = one.estimate(level=level), other.estimate(level=level)
     if first is None or second is None:
         return None
     return _joined(first, second, _correlation(one, other))

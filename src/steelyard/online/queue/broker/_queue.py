@@ -85,7 +85,6 @@ class BrokerQueue:
     Args:
         broker: The broker.
         shown: Its address as it may be logged; see `BrokerConnection`, as for `patience` and `meanwhile`.
-        max_attempts: Leases without any outcome after which a turn is given up.
     """
 
     durable = True
@@ -97,14 +96,12 @@ class BrokerQueue:
         *,
         shown: str,
         patience: float = PATIENCE,
-        max_attempts: int = _MAX_ATTEMPTS,
         meanwhile: str = "go through its memory",
     ) -> None:
         self._broker = broker
         self._connection = BrokerConnection(
             broker, shown=shown, patience=patience, meanwhile=meanwhile, anew=self._forget_ready
         )
-        self._max_attempts = max_attempts
         self._held: dict[int, LeasedMessage] = {}
         # By the sink for which a result waits, and by its number.
         self._results: dict[tuple[str, int], LeasedMessage] = {}
@@ -351,7 +348,7 @@ class BrokerQueue:
             result = Undelivered(message.seq, message.lease, evaluation_of(message.result, message.body))
             self._results["", message.seq] = message
             return [result]
-        if message.attempts > self._max_attempts:
+        if message.attempts > _MAX_ATTEMPTS:
             await self._dead_letter(message, "poison")
             return []
         turn = turn_from_json(unpacked(message.body))
