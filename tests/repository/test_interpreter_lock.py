@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import pytest
 from otel_parts import documents, messages, oi, span
 
+from slowness import slowness
 from steelyard.errors import MalformedReply
 from steelyard.judge import LocalJudge
 from steelyard.judge.chat._parse import answers_in
@@ -39,7 +40,7 @@ from steelyard.text import sentences, statements
 from steelyard_opentelemetry import read_spans
 
 LONGEST = 0.02
-"""Seconds that `slowness` measures on a quiet core of the machine for which the bound is set."""
+"""Seconds that `_slowness` measures on a quiet core of the machine for which the bound is set."""
 TEXTS = {
     "prose": "The river city of old stone was built in 1432 by masons from Lyon. ",
     "one word": "x",
@@ -52,14 +53,6 @@ TEXTS = {
     "quotes": "\"'[{(",
     "surrogates": "\ud800",
 }
-QUIET = 0.0026
-
-
-def slowness() -> float:
-    """How many times slower a core is now, where others share its caches and its clock."""
-    text, began = "a\n" * 100_000, time.thread_time()
-    json.loads(json.dumps(text))
-    return max(1.0, (time.thread_time() - began) / QUIET)
 
 
 class Longest:
