@@ -34,6 +34,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "opening": ("given", "fetched"),
         "graph_state": ("fields", "messages", "exchanges", "cited"),
         "saying": ("model", "system", "words"),
+        "refusing": ("model", "code"),
         "found_as": ("list", "state"),
         "row": ("no", "yes"),
         "collecting": ("whole", "cleaned", "in_place"),

@@ -100,6 +100,11 @@ class Nodes:
         self.judges = (
             again and not (self.speaks or self.cites or self.remembers) and choices["judging"] != "words"
         )
+        # Where nothing is found no model is asked, and code answers.
+        self.refuses = choices["refusing"] == "code" and not (
+            again or self.speaks or self.cites or self.forms
+        )
+        self.refuses = self.refuses and choices["row"] == "no"
         self.fetches = choices["opening"] == "fetched" and choices["history"] in ("none", "stored")
         self.fetches = self.fetches and not self.speaks
         self.answering = made
@@ -180,6 +185,9 @@ class Nodes:
         return made
 
     def generate(self, state: Any) -> Any:
+        if self.refuses and not now().everything():
+            now().prompt = now().answer
+            return {"generation": now().answer}
         filled = {**self.filling.invoke(state), "context": self.writing.invoke(state["documents"])}
         filled["context"] += self.noted(filled["context"], state)
         if self.choices["asking"] == "words" and now().shown:

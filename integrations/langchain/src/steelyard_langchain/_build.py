@@ -307,7 +307,7 @@ def _is_turn(
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
         return _is_answered_unseen(view, sources, answer)
-    if not sources.looked_up and (view.is_step(answer) or _is_unsaid(steps, sources, answer)):
+    if not sources.looked_up and (view.is_step(answer) or _is_unsaid(view, steps, sources, answer)):
         return False
     # What was searched before a grader, outside of it, does not make it a turn.
     return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
@@ -324,13 +324,13 @@ def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:
     return bool(answer) and (is_new or view.is_answered(answer))
 
 
-def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:
-    """Whether a run returned a text that no model of it said, and that nothing it was given accounts for."""
+def _is_unsaid(view: TurnPart, steps: Steps, sources: Sources, answer: str) -> bool:
+    """Whether a run returned a text that no model of it said, and no name tells that it is an answer."""
     if not answer or sources.documents or not all(call.replies for call in steps.calls):
         return False
     if any(call.reply.strip() in answer for call in steps.calls if call.reply.strip()):
         return False
-    return not calls_behind(steps.calls, answer).known
+    return not (calls_behind(steps.calls, answer).known or view.is_answered(answer))
 
 
 def _answer(view: TurnPart, steps: Steps, options: Options) -> str:

@@ -14,7 +14,6 @@ from steelyard.record import text_of, to_json_value
 from steelyard.recording.building import (
     before_verdict,
     is_gone_into,
-    is_material,
     is_telling,
     revised,
     said_last,
@@ -31,9 +30,9 @@ from steelyard.recording.reading import ANSWERS, state_of, strings_in
 from steelyard_langchain._forms import last_form
 from steelyard_langchain._options import Key
 
-_ANYTHING = ("text", "content")
-"""What applications call their answer, and also their passages."""
-ANSWER_KEYS = ("structured_response", *ANSWERS, *_ANYTHING)
+_ANYTHING = ("text", "content", "output", "output_text", "result")
+"""What applications call their answer, and also what a tool or a query brought."""
+ANSWER_KEYS = ("structured_response", *ANSWERS, "text", "content")
 _FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
     **{"user": "human", "HumanMessageChunk": "human"},
@@ -127,7 +126,7 @@ def _named_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCa
         text = _said(state.get(name))
         is_known = name not in _ANYTHING or not calls or calls_behind(calls, text).known
         is_old = name in given and text == text_in(given[name])
-        if text.strip() and is_known and not (is_old or is_material(text, state.values(), calls)):
+        if text.strip() and is_known and not is_old:
             return text
     return ""
 

@@ -5,7 +5,6 @@ from steelyard.recording.building._answers import before_verdict as before_verdi
 from steelyard.recording.building._answers import edited as edited
 from steelyard.recording.building._answers import is_form as is_form
 from steelyard.recording.building._answers import is_gone_into as is_gone_into
-from steelyard.recording.building._answers import is_material as is_material
 from steelyard.recording.building._answers import is_one_of_several as is_one_of_several
 from steelyard.recording.building._answers import is_status as is_status
 from steelyard.recording.building._answers import named_in_form as named_in_form

@@ -70,15 +70,6 @@ def is_status(text: str, calls: Sequence[ModelCall]) -> bool:
     return not calls_behind(calls, text).known
 
 
-def is_material(text: str, beside: Iterable[Any], calls: Sequence[ModelCall]) -> bool:
-    """Whether a text that no model said was shown to the call that said one beside it: a query's result."""
-    said = {value.strip() for value in beside if isinstance(value, str)} - {"", text.strip()}
-    makers = [call for call in calls if call.reply.strip() in said] if text.strip() else ()
-    shown = [call for call in makers if _is_shown(text, call)]
-    # What a call was shown is not made of its reply, although that may repeat it.
-    return bool(shown) and not calls_behind([call for call in calls if call not in shown], text).known
-
-
 def _made_of_all(texts: Sequence[str]) -> str:
     whole = max(texts, key=len, default="")
     parts = [text.strip() for text in texts if text != whole]
