@@ -68,19 +68,18 @@ def test_what_a_model_said_is_its_own_in_a_list_that_was_told_after_code_appende
         ({"notes": f"{HOURS} {TICKETS}"}, "Notes saved to state.", True),
         ({"notes": HOURS}, "[(5,)]", False),
         ({"q": QUESTION}, "Ten sharp", False),
+        ({"day": "Sunday"}, "\u041d\u0438\u0447\u0435\u0433\u043e \u043d\u0435\u0442", True),
         ({"topic": "hours of the museum"}, "It is open on Sundays.", False),
     ],
-    ids=["told-a-statement", "told-much", "returned-data", "asked-a-question", "told-as-much"],
+    ids=["told-a-statement", "told-much", "returned-data", "asked-a-question", "told-a-word", "told-as-much"],
 )
-def test_a_few_words_of_a_tool_that_was_told_more_are_noted(
-    given: Any, returned: str, is_noted: bool
-) -> None:
+def test_a_few_words_of_a_tool_are_noted(given: Any, returned: str, is_noted: bool) -> None:
     tool = Step(kind="tool", name="keep", given=given, returned=returned, at=1)
     last = call(f"{QUESTION}\n{returned}", "From ten to five.", at=2)
     turn = Steps(given={"question": QUESTION}, steps=(tool, last), answer="From ten to five.")
     found = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
     assert [one.text for one in found.contexts] == [returned]
-    assert any("told more than it returned" in note for note in found.notes) is is_noted
+    assert any("few words, or fewer than it was told" in note for note in found.notes) is is_noted
 
 
 def test_an_extract_that_a_model_copied_takes_the_place_of_its_passage() -> None:

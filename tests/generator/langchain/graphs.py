@@ -100,7 +100,7 @@ class Nodes:
         self.judges = (
             again and not (self.speaks or self.cites or self.remembers) and choices["judging"] != "words"
         )
-        # Where nothing is found no model is asked, and code answers.
+        # Where nothing is left to be shown no model is asked, and code answers.
         self.refuses = choices["refusing"] == "code" and not (
             again or self.speaks or self.cites or self.forms
         )
@@ -185,9 +185,9 @@ class Nodes:
         return made
 
     def generate(self, state: Any) -> Any:
-        if self.refuses and not now().everything():
+        if self.refuses and not now().shown:
             now().prompt = now().answer
-            return {"generation": now().answer}
+            return {"generation": now().answer, "documents": []}
         filled = {**self.filling.invoke(state), "context": self.writing.invoke(state["documents"])}
         filled["context"] += self.noted(filled["context"], state)
         if self.choices["asking"] == "words" and now().shown:

@@ -303,11 +303,11 @@ def _is_turn(
         return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
         return all(chain.outputs is None for chain in view.turn.chains.values())
-    if only_searches(steps, sources, answer):
+    if not view.is_answered(answer) and only_searches(steps, sources, answer):
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
         return _is_answered_unseen(view, sources, answer)
-    if not sources.looked_up and (view.is_step(answer) or _is_unsaid(view, steps, sources, answer)):
+    if not sources.looked_up and _is_within(view, steps, sources, answer):
         return False
     # What was searched before a grader, outside of it, does not make it a turn.
     return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
@@ -324,13 +324,15 @@ def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:
     return bool(answer) and (is_new or view.is_answered(answer))
 
 
-def _is_unsaid(view: TurnPart, steps: Steps, sources: Sources, answer: str) -> bool:
-    """Whether a run returned a text that no model of it said, and no name tells that it is an answer."""
-    if not answer or sources.documents or not all(call.replies for call in steps.calls):
+def _is_within(view: TurnPart, steps: Steps, sources: Sources, answer: str) -> bool:
+    """Whether a run is a step of something else: it returned what none of its models said, and no name tells."""
+    if view.is_step(answer) or not answer:
+        return view.is_step(answer)
+    if view.is_answered(answer) or sources.documents or not all(call.replies for call in steps.calls):
         return False
     if any(call.reply.strip() in answer for call in steps.calls if call.reply.strip()):
         return False
-    return not (calls_behind(steps.calls, answer).known or view.is_answered(answer))
+    return not calls_behind(steps.calls, answer).known
 
 
 def _answer(view: TurnPart, steps: Steps, options: Options) -> str:

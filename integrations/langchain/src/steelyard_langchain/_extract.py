@@ -30,9 +30,11 @@ from steelyard.recording.reading import ANSWERS, state_of, strings_in
 from steelyard_langchain._forms import last_form
 from steelyard_langchain._options import Key
 
-_ANYTHING = ("text", "content", "output", "output_text", "result")
-"""What applications call their answer, and also what a tool or a query brought."""
-ANSWER_KEYS = ("structured_response", *ANSWERS, "text", "content")
+_ANYTHING = ("text", "content")
+"""What applications call their answer, and also their passages."""
+_BROUGHT = ("output", "output_text", "result")
+"""What they call their answer, and also what a tool or a query brought."""
+ANSWER_KEYS = ("structured_response", *ANSWERS, *_ANYTHING)
 _FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
     **{"user": "human", "HumanMessageChunk": "human"},
@@ -124,11 +126,18 @@ def _named_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCa
     given = state_of(inputs) or {}
     for name in ANSWER_KEYS:
         text = _said(state.get(name))
-        is_known = name not in _ANYTHING or not calls or calls_behind(calls, text).known
         is_old = name in given and text == text_in(given[name])
-        if text.strip() and is_known and not is_old:
+        if text.strip() and not is_old and _is_answer(name, text, state, calls):
             return text
     return ""
+
+
+def _is_answer(name: str, text: str, state: Mapping[str, Any], calls: Sequence[ModelCall]) -> bool:
+    """Whether its name makes a text the answer, which a model said where it may mean more."""
+    if name not in (*_ANYTHING, *_BROUGHT) or not calls or calls_behind(calls, text).known:
+        return True
+    beside = {value.strip() for value in state.values() if isinstance(value, str)}
+    return name in _BROUGHT and beside.isdisjoint(call.reply.strip() for call in calls)
 
 
 def _only_conversation(state: Mapping[str, Any], inputs: Any) -> str:

@@ -1,10 +1,11 @@
-"""What a prompt shows beside the passages that are known: between them, around them, behind them."""
+"""What a prompt shows beside the passages that are known, and whether a state keeps any of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building._steps import Steps, is_telling
@@ -16,6 +17,7 @@ from steelyard.recording.provenance import (
     word_count,
     words,
 )
+from steelyard.recording.reading import contexts_of, state_of
 
 _LONGEST = 100_000  # characters
 MUCH = 8
@@ -176,3 +178,15 @@ def _has_room(prompt: str, texts: Sequence[str]) -> bool:
     """Whether much may stand beside the passages it holds: mostly the rest is a few lines of a template."""
     size = sum(len(text) for text in set(texts) if text in prompt)
     return size > 0 and len(prompt) - size >= _LEAST_BESIDE * size
+
+
+def is_emptied(turn: Steps) -> bool:
+    """Whether a place of the state that held what was found, or a part of it, holds nothing in the end."""
+    empty = [name for name, value in (state_of(turn.returned) or {}).items() if value == []]
+    found = {one.text for step in turn.retrievals for one in step.contexts or ()} if empty else set[str]()
+    return bool(found) and any(_holds(state_of(step.returned), empty, found) for step in turn.steps)
+
+
+def _holds(state: Mapping[str, Any] | None, names: Iterable[str], texts: Collection[str]) -> bool:
+    lists = (one for name in names if isinstance(one := (state or {}).get(name), list))
+    return any(one.text in texts for held in lists for one in contexts_of(held))

@@ -13,12 +13,13 @@ from steelyard.recording.building._beside import (
     MUCH,
     completed,
     cut_short,
+    is_emptied,
     is_widened,
     prompts_with_room,
     surrounds,
 )
 from steelyard.recording.building._sources import Sources, printed
-from steelyard.recording.building._steps import MOSTLY, Steps, is_telling, is_written, parts_of, tells_nothing
+from steelyard.recording.building._steps import MOSTLY, Steps, has_nothing, is_telling, is_written, parts_of
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import is_filled_in, shown_texts
 from steelyard.recording.provenance import (
@@ -46,7 +47,7 @@ from steelyard.recording.reading import (
 )
 from steelyard.recording.reading._passages import unique
 
-RECEIPT = "contexts: a tool was told more than it returned, which may be no evidence; see tool_contexts"
+RECEIPT = "contexts: a tool said few words, or fewer than it was told: maybe no evidence; see tool_contexts"
 """Note of a text of a few words by which a tool may only have said that it did something."""
 STATED = "contexts: a few words stand where a look-up found nothing, and are not counted; see turn.contexts"
 """Note of a statement that nothing was found, in whatever language; it may tell something."""
@@ -90,6 +91,8 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
         origin = _without_statements(_without_copies(origin, sources), turn)
         return replace(origin, contexts=completed(origin.contexts, prompts))
     nothing = trace(())
+    if is_emptied(turn):
+        return replace(nothing, retrieved=tuple(unique(sources.found)))
     if (brought := _brought(turn, sources, trace)) is not None:
         return brought
     if sources.looked_up:
@@ -308,7 +311,7 @@ def _unsaid(cut: Iterable[str], origin: Origin, turn: Steps) -> Iterator[str]:
     before = turn.calls[: min(origin.calls.made, default=0)]
     for text in (one.text for block in cut for one in passages_of(block)):
         is_said = text == turn.answer.strip() or any(plain(text) in reply for reply in said)
-        if not (is_said or tells_nothing(text) or is_written(text, before)):
+        if not (is_said or has_nothing(text, text) or is_written(text, before)):
             yield text
 
 

@@ -175,12 +175,12 @@ def _parts_shown(message: Message) -> Iterable[Context]:
 
 
 def _may_be_receipt(text: str, given: Any) -> bool:
-    """Whether a tool was told a statement and returned a few words or much less, which is no data."""
+    """Whether a tool returned few words that nothing asked for, or much less than it was told: no data."""
     if is_printed(text) or any(map(str.isdigit, text)):
         return False
     most = 2 * word_count(text) if is_telling(text) else 0
-    told = (told for _, told in strings_in(given) if is_telling(told) and not is_question(told))
-    return any(word_count(one) >= most for one in told)
+    told = [told for _, told in strings_in(given) if is_telling(told)]
+    return not (most or told) or any(word_count(one) >= most for one in told if not is_question(one))
 
 
 def _calls_inside(turn: Steps, tool: Step) -> Iterator[ModelCall]:

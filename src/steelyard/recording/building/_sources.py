@@ -7,7 +7,7 @@ answer counts, what only a model wrote does not.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from steelyard.recording.reading import (
     Message,
     asked_in,
     documents_in,
+    does_something,
     has_documents,
     leaves_in,
     messages_in,
@@ -380,8 +381,8 @@ def _is_record(value: Any, titles: set[str]) -> bool:
     state = {} if isinstance(value, (list, tuple)) else state_of(value)
     if state is None or has_documents(value) or any(map(messages_in, (value, *state.values()))):
         return False
-    # A response that holds a stream reads it when it is printed, and the stream is the user's.
-    if any(isinstance(one, (Iterator, AsyncIterator)) for one in state.values()):
+    # Tools tell of themselves when they are printed. A stream is read, and is the user's.
+    if any(map(does_something, value if isinstance(value, (list, tuple)) else state.values())):
         return False
     # A text that says something is looked for by itself.
     said = {text for _, text in strings_in(value)}

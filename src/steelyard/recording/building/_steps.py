@@ -180,20 +180,30 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
 
     That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
     """
-    parts = [
-        part
-        for call in calls
-        if not any(seen.seen >= WHOLLY for seen in find_passages([text], call.prompts))
-        for reply in call.replies
-        for part in map(unescaped, json_strings(reply))
-    ]
-    form = plain(unescaped(text))  # a list of exchanges may be printed
+    parts = list(_said_anew(text, calls))
+    printed = unescaped(text)  # a list of exchanges may be printed
+    form = plain(printed)
     if any(plain(part) == form for part in parts):
         return True
-    said = list(dict.fromkeys(part for part in parts if is_telling(part)))
+    said = list(dict.fromkeys(filter(is_telling, parts)))
     if any(seen.seen >= WHOLLY for seen in find_passages([text], [*said, "\n".join(said)])):
         return True
-    return len(_rest(form, said)) <= len(form) * MOSTLY
+    short = [part for part in parts if word_count(part) > 1]
+    is_held = any(plain(part) in form for part in said)
+    return len(_rest(form, short)) <= len(form) * MOSTLY or (is_held and _is_labelled(printed, short))
+
+
+def _said_anew(text: str, calls: Iterable[ModelCall]) -> Iterator[str]:
+    """What calls replied, and the texts in it, without those that were shown a text."""
+    for call in calls:
+        if not any(seen.seen >= WHOLLY for seen in find_passages([text], call.prompts)):
+            yield from (unescaped(part) for reply in call.replies for part in json_strings(reply))
+
+
+def _is_labelled(text: str, said: Sequence[str]) -> bool:
+    """Whether nothing but labels stands in a text beside what was said: a form as code prints it."""
+    lines = (line for line in map(plain_line, text.split("\n")) if not line.endswith(":"))
+    return not any(is_telling(_rest(line, said)) for line in lines)
 
 
 def share_left(text: str, parts: Sequence[str]) -> float:
@@ -231,7 +241,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
         return parts_of(value[0])
     is_said = isinstance(value, str)
     whole = text or _written(value)
-    if _has_nothing(value, whole):
+    if has_nothing(value, whole):
         return ()
     rows = _rows(whole if is_said else to_json_value(value))
     is_text = len(rows) == 1 and rows[0].id is None
@@ -244,16 +254,20 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     return (Context(text=whole.strip(), rank=0),)
 
 
-def _has_nothing(value: Any, whole: str) -> bool:
-    """Whether a result says so, in each of its texts too, or has a list with nothing in it beside figures."""
+def has_nothing(value: Any, whole: str) -> bool:
+    """Whether a result says so, in each of its texts too, or lists nothing beside figures."""
     if tells_nothing(whole):
         return True
     shown = read_shown(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
-    if not isinstance(shown, Mapping):
-        return False
+    return isinstance(shown, Mapping) and _lists_nothing(shown)
+
+
+def _lists_nothing(shown: Mapping[Any, Any]) -> bool:
+    """The same of a mapping; an empty list and a count of none say so, whatever is said beside them."""
     told = [text for _, text in strings_in(shown)]
     if any(one == [] for one in shown.values()):
-        return all(finds_nothing(text) or not is_telling(text) for text in told)
+        counts = [one for one in shown.values() if type(one) is int]
+        return 0 in counts or all(finds_nothing(text) or not is_telling(text) for text in told)
     return len(told) == len(shown) and all(map(finds_nothing, told))
 
 

@@ -22,6 +22,7 @@ from steelyard.recording.reading._questions import asked_in as asked_in
 from steelyard.recording.reading._questions import is_question as is_question
 from steelyard.recording.reading._shapes import Leaf as Leaf
 from steelyard.recording.reading._shapes import attribute as attribute
+from steelyard.recording.reading._shapes import does_something as does_something
 from steelyard.recording.reading._shapes import is_document as is_document
 from steelyard.recording.reading._shapes import is_message_mapping as is_message_mapping
 from steelyard.recording.reading._shapes import leaves_in as leaves_in

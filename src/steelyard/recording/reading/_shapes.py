@@ -10,8 +10,8 @@ from typing import Any
 from steelyard.record import text_of
 from steelyard.recording.reading._values import DOCUMENT_TEXT, is_node_mapping
 
-_OF_TEMPLATES = frozenset(("template_vars", "input_variables"))
-"""Fields that LlamaIndex's and LangChain's templates have."""
+_DOING = ("invoke", "format", "__next__", "__anext__")
+"""What tools, models, templates and streams can do; data cannot."""
 _DEPTH = 6
 _MOST = 2_000
 
@@ -53,12 +53,19 @@ def state_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def _names_of(value: Any) -> Collection[str] | None:
-    """The fields of a state object; none of a template: what it is bound to is the application's own."""
+    """The fields of a state object; none of what does something: what it holds is the application's own."""
+    if does_something(value):
+        return None
     if is_dataclass(value) and not isinstance(value, type):
         return [one.name for one in fields(value)]
     names: Collection[str] | None = getattr(type(value), "model_fields", None)
-    names = names or getattr(type(value), "_fields", None)
-    return None if names is None or not _OF_TEMPLATES.isdisjoint(names) else names
+    return names or getattr(type(value), "_fields", None)
+
+
+def does_something(value: object) -> bool:
+    """Whether an object is a part of the application (a tool, a model, a template, a stream), and no data."""
+    is_able = callable(value) or any(hasattr(type(value), name) for name in _DOING)
+    return is_able and not isinstance(value, str)
 
 
 def is_document(value: object) -> bool:
