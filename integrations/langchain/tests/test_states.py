@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
+import pytest
 from langchain_core.messages import HumanMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, says, texts
@@ -222,3 +224,16 @@ def test_a_passage_with_the_names_of_a_form_that_repeats_it_is_one(receiver: Rec
 
     graph(find, write).invoke({"question": QUESTION}, config)
     assert texts(receiver.record.contexts) == [row, BERLIN.page_content]
+
+
+@pytest.mark.parametrize("helper", ["A short title", "when does it open on a Sunday"])
+def test_code_answers_in_the_place_of_a_model_whatever_models_said_on_the_way(
+    receiver: Receiver, config: Any, helper: str
+) -> None:
+    asking = ChatPromptTemplate.from_template("Rewrite it as a search query: {question}") | says(helper)
+    chain = RunnablePassthrough.assign(
+        extra=asking | StrOutputParser(), answer=RunnableLambda(lambda _: "Nobody here knows.")
+    )
+    chain.invoke({"question": QUESTION}, config)
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, "Nobody here knows.")
+    assert receiver.record.contexts == ()

@@ -325,7 +325,7 @@ def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:
 
 
 def _is_within(view: TurnPart, steps: Steps, sources: Sources, answer: str) -> bool:
-    """Whether a run is a step of something else: it returned what none of its models said, and no name tells."""
+    """Whether a run is a step of another: it returned what no model of it said, and no name tells."""
     if view.is_step(answer) or not answer:
         return view.is_step(answer)
     if view.is_answered(answer) or sources.documents or not all(call.replies for call in steps.calls):

@@ -1,0 +1,82 @@
+"""What is no evidence although a prompt or a retriever had it: what was let go of, tools, forms, nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from recording.test_evidence import HOURS, QUESTION, TICKETS, call, evidence
+from steelyard.record import Context
+from steelyard.recording.building import Step, Steps, decide, sources_of
+
+
+@pytest.mark.parametrize(("left", "found"), [([], []), ([HOURS], [HOURS])], ids=["nothing", "a-part"])
+def test_what_the_state_let_go_of_is_no_evidence_of_an_answer_that_code_gave(
+    left: list[str], found: list[str]
+) -> None:
+    look = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS), Context(text=TICKETS)), at=1)
+    kept = Step(kind="chain", returned={"notes": [HOURS, TICKETS]}, at=1, ended=2)
+    graded = call(f"Is this relevant? Say yes or no.\n{HOURS}", "no", at=3)
+    last = {"question": QUESTION, "notes": left, "answer": "Ask at the gate."}
+    turn = Steps(
+        given={"question": QUESTION}, returned=last, steps=(look, kept, graded), answer="Ask at the gate."
+    )
+    origin = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
+    assert len(origin.contexts) == (2 if found else 0)
+    assert len(origin.retrieved) == (0 if found else 2)
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_evidence"),
+    [
+        ({"items": [], "total": 0, "message": "Sin que haya ninguno de ellos."}, False),
+        ({"items": [], "closed": False, "message": HOURS}, True),
+        ({"items": [TICKETS], "total": 0, "message": HOURS}, True),
+    ],
+    ids=["counted", "not-counted", "listed"],
+)
+def test_an_empty_list_with_a_count_of_none_tells_of_nothing(returned: Any, is_evidence: bool) -> None:
+    text = json.dumps(returned)
+    tool = Step(kind="tool", name="find", given={"q": QUESTION}, returned=text, at=1)
+    assert bool(evidence(tool, call(f"{text}\n{QUESTION}", "From ten to five.", at=2))) is is_evidence
+
+
+@dataclass
+class Notice:
+    """Data that an application keeps in an object."""
+
+    description: str = HOURS
+
+
+class Worker(Notice):
+    """The same of an object that works for the application."""
+
+    def invoke(self, given: str) -> str:
+        return given
+
+
+@pytest.mark.parametrize(("part", "found"), [(Notice(), [HOURS]), (Worker(), [])], ids=["data", "tool"])
+def test_what_a_tool_says_of_itself_is_no_evidence(part: Notice, found: list[str]) -> None:
+    filled = Step(kind="prompt", given={"parts": {"hours": part}, "question": QUESTION}, at=1)
+    assert (
+        evidence(filled, call(f"Use {{'hours': {part!r}}}\n{QUESTION}", "From ten to five.", at=2)) == found
+    )
+
+
+def test_a_form_that_a_model_filled_in_is_its_own_behind_labels_that_code_puts_there() -> None:
+    form = {
+        "sufficient": True,
+        "score": 8,
+        "strengths": ["hours are given"],
+        "advice": "Tell them about the gate.",
+    }
+    shown = "Sufficient: True\n\nOverall Score: 8/10\n\nKey Strengths:\n- hours are given\n\n"
+    shown += "Feedback for the next writer:\nTell them about the gate."
+    look = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS),), at=1)
+    judged = call(f"Judge what is known.\n{HOURS}", json.dumps(form), at=2)
+    kept = Step(kind="chain", returned={"critique": shown}, at=3)
+    last = call(f"{shown}\n\n{HOURS}\n{QUESTION}", "From ten to five.", at=4)
+    assert evidence(look, judged, kept, last) == [HOURS]
