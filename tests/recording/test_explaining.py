@@ -12,7 +12,7 @@ from steelyard.record import Context, Record, TraceRef, clean, record_from_dict,
 from steelyard.recording import changed
 from steelyard.recording.building import Step, Steps
 from steelyard.recording.explaining import explain, option_for, origins_of
-from steelyard.recording.provenance import Note, sentence
+from steelyard.recording.provenance import Note, Origin, calls_behind, sentence
 
 FRAMEWORKS = ("langchain", "llamaindex", "opentelemetry", "my own", None)
 
@@ -57,13 +57,11 @@ def test_passages_are_told_by_the_step_that_brought_them_and_not_by_one_that_pas
             Step(kind="prompt", given={"context": three.text}, at=4),
         ],
     )
-    found = origins_of(
-        turn,
-        question="Which lighthouses are there?",
-        contexts=(one, two, three, Context(text="Nobody knows where from.")),
-        source="in_prompt",
-        answer="Three.",
+    contexts = (one, two, three, Context(text="Nobody knows where from."))
+    origin = Origin(
+        contexts=contexts, retrieved=(), contexts_source="in_prompt", calls=calls_behind((), ""), notes=()
     )
+    found = origins_of(turn, "Which lighthouses are there?", origin, "Three.")
     assert found == {
         "question": ("input, question",),
         "contexts": ("retriever faiss", "a step, notes", "a template, context", ""),

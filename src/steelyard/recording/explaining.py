@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from steelyard.record import Context, ContextsSource, Record, text_of
+from steelyard.record import ContextsSource, Record, text_of
 from steelyard.recording._draft import TOLD
 from steelyard.recording.building import Step, StepKind, Steps
+from steelyard.recording.provenance import Origin
 from steelyard.recording.reading import messages_in, strings_in
 
 _QUESTION: Final = {
@@ -185,21 +186,12 @@ _FIRST: Final[tuple[tuple[StepKind, ...], ...]] = (("retrieval", "tool"), ("rera
 _NAME: Final = 100
 
 
-def origins_of(
-    turn: Steps, *, question: str, contexts: Sequence[Context], source: ContextsSource, answer: str
-) -> dict[str, tuple[str, ...]]:
-    """From where each was taken: `retriever faiss`, `tool search`, `input, question`; empty if nobody knows.
-
-    Args:
-        turn: The turn.
-        question: What was taken for the question.
-        contexts: What was taken for the passages.
-        source: How these were found.
-        answer: What was taken for the answer.
-    """
+def origins_of(turn: Steps, question: str, origin: Origin, answer: str) -> dict[str, tuple[str, ...]]:
+    """From where each was taken: `retriever faiss`, `tool search`, `input, question`; empty if unknown."""
+    texts = [one.text.strip() for one in origin.contexts]
     found = {
         "question": (_question(turn, question),) if question else (),
-        "contexts": tuple(_passages(turn, [one.text.strip() for one in contexts], source)),
+        "contexts": tuple(_passages(turn, texts, origin.contexts_source)),
         "answer": (_answer(turn, answer.strip()),) if answer.strip() else (),
     }
     return {name: places for name, places in found.items() if any(places)}

@@ -244,13 +244,7 @@ def _origins(
     steps: Steps, options: Options, asked: Asked, answer: str, origin: Origin
 ) -> dict[str, tuple[str, ...]]:
     """From where each was taken, with the option that named it."""
-    found = origins_of(
-        steps,
-        question=asked.question,
-        contexts=origin.contexts,
-        source=origin.contexts_source,
-        answer=answer,
-    )
+    found = origins_of(steps, asked.question, origin, answer)
     if options.context_key is not None and origin.contexts:
         found["contexts"] = ("context_key",) * len(origin.contexts)
     return found

@@ -173,13 +173,7 @@ class LlamaIndexDraft(TurnDraft):
             timings=self._timings(steps),
             tags=tags.tags,
             metadata=tags.metadata,
-            origins=origins_of(
-                steps,
-                question=asked.question,
-                contexts=origin.contexts,
-                source=origin.contexts_source,
-                answer=answer,
-            ),
+            origins=origins_of(steps, asked.question, origin, answer),
             notes=tuple(dict.fromkeys(notes)),
         )
 

@@ -68,13 +68,7 @@ def record_of(turn: Turn, found: FoundPassages) -> Record:
         session=session_of(turn),
         tenant=first_named(told_of(turn), TENANT),
         metadata=_metadata(turn, traced.contexts),
-        origins=origins_of(
-            turn.steps,
-            question=turn.question,
-            contexts=traced.contexts,
-            source=traced.contexts_source,
-            answer=turn.answer,
-        ),
+        origins=origins_of(turn.steps, turn.question, traced, turn.answer),
         notes=(*_notes(turn, found, dropped), *traced.notes),
         truncated=_truncated(turn, traced, dropped),
     )

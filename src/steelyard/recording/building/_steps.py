@@ -188,9 +188,9 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
     said = list(dict.fromkeys(filter(is_telling, parts)))
     if any(seen.seen >= WHOLLY for seen in find_passages([text], [*said, "\n".join(said)])):
         return True
-    short = [part for part in parts if word_count(part) > 1]
-    is_held = any(plain(part) in form for part in said)
-    return len(_rest(form, short)) <= len(form) * MOSTLY or (is_held and _is_labelled(printed, short))
+    if len(_rest(form, said)) <= len(form) * MOSTLY:
+        return True
+    return any(plain(part) in form for part in said) and _is_labelled(printed, parts)
 
 
 def _said_anew(text: str, calls: Iterable[ModelCall]) -> Iterator[str]:
