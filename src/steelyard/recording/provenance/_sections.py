@@ -23,8 +23,8 @@ _SPEAKER = re.compile(
     r"|im_start\|>[ \t]{0,4}\w{1,20}|\w{1,40})(?:\|>|\b)|\[/?INST\]|<</?SYS>>"
     r"|<(?:start_of_turn>[ \t]{0,4}\w{1,20}|end_of_turn>)"
 )
-_BUFFER = re.compile(r"(?:\A|\n)(?:System|Human|AI): ?")
-"""How LangChain writes messages down as one text."""
+_BUFFER = re.compile(r"(?:\A|\n)(?:System|Human|AI|\[(?:system|human|user|ai|assistant)\]): ?")
+"""How LangChain, and people who trace it, write messages down as one text."""
 _TAG = re.compile(r"[<\[](/?)([^\W\d][\w.-]{0,40})(?: [^<>\[\]]{0,200})?[>\]]")
 _LABEL = r"[^\W\d_][^\n:*<>{}\[\].!?\uff1a\u3002]{0,60}"
 _HEADING = re.compile(
@@ -138,7 +138,7 @@ def split_chat_template(text: str) -> list[str]:
     >>> split_chat_template("<|user|>How many hills?</s><|assistant|>")
     ['How many hills?']
     """
-    if text.startswith(("System: ", "Human: ")):
+    if _BUFFER.match(text):
         return [part for part in _BUFFER.split(text) if part.strip()]
     return [part for part in _SPEAKER.split(text) if part.strip()]
 

@@ -43,7 +43,7 @@ _DOCUMENTS = (
 )
 _FOUND = ("results", "hits", "matches")
 """What a search found; elsewhere these may be anything."""
-_PROMPTS = ("prompt", "messages", "prompt_messages", "llm_input", "user_prompt", "full_prompt")
+_PROMPTS = ("prompt", "prompts", "messages", "prompt_messages", "llm_input", "user_prompt", "full_prompt")
 _TOOL_NAMES = ("tool_name", "function_name", "name")
 _TYPES = ("type", "subtype", "span_type", "kind", "span_kind", "observation_type", "span_attributes")
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
@@ -128,7 +128,10 @@ def _step(
     if kind == "llm":
         bare = given.strip() if isinstance(given, str) else ""
         passing = (given,) if isinstance(given, Mapping) else ()
-        return {**parts, "messages": sent, "question": bare, "passing": passing}
+        if bare and bare not in [one.text for one in sent]:
+            parts["variables"]["question"] = bare  # the prompt around it is told, too
+        beside = tuple(one.text for one in _documents(told, None, kind))
+        return {**parts, "messages": sent, "question": bare, "passing": passing, "noted": beside}
     return {
         **parts,
         "question": question,
@@ -290,7 +293,7 @@ def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Conte
             found = tuple(one for one in retrieved_in(value) if one.text) or passages_of(value)
             if found:
                 return found
-        elif isinstance(value, str) and value.strip():
+        elif isinstance(value, str) and any(map(str.isalpha, value)):
             return _parts(value, kind)
     return ()
 
@@ -302,14 +305,16 @@ def _parts(text: str, kind: Kind) -> tuple[Context, ...]:
 
 
 def _variables(told: Mapping[str, Any]) -> dict[str, str]:
-    """Passages as one text, and the question beside them, where a step keeps both."""
-    found = ((name, _loaded(told[name])) for name in (*_DOCUMENTS, *_QUESTIONS) if name in told)
+    """What a step was asked, beside what it was sent."""
+    found = ((name, _loaded(told[name])) for name in _QUESTIONS if name in told)
     return {name: value for name, value in found if isinstance(value, str)}
 
 
 def _sent(told: Mapping[str, Any], given: object) -> tuple[Message, ...]:
     """What a model was sent: messages, a request that holds them, or one text."""
-    for value in (given, _first(told, _PROMPTS)):
+    prompt = _first(told, _PROMPTS)
+    holds = isinstance(given, str) and isinstance(prompt, str) and given.strip() in prompt
+    for value in (prompt, given) if holds else (given, prompt):
         if isinstance(value, Mapping) and "messages" not in value:
             value = next((value[key] for key in (*_PROMPTS, "contents", "input") if key in value), value)
         if isinstance(value, str) and value.strip():
