@@ -34,7 +34,8 @@ _NOTHING = "[]{}()\"' \t\n"
 _GAP = re.compile(r"^([^\n]+)\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z", re.MULTILINE)
 """A line with nothing but blank lines below it, up to the label of the question."""
 _BULLETS = "-*\N{BULLET}"
-_RULE = "-=*_~# \t"
+_RULE = re.compile(r"[-=*_~# \t]{0,200}|[-=~]{2,8} ?\w[\w ]{0,60} ?[-=~]{2,8}")
+"""A line that sets parts apart; it may say that they end."""
 _AROUND = "\"'`*"
 
 
@@ -248,6 +249,7 @@ def _above_instruction(text: str) -> str:
 
 
 _OPENING, _CLOSING = "[(<{\u3010", "])>}\u3011"
+_BRACKETED = re.compile(r"[\[(\u3010][^\[\]\n]{1,200}[\])\u3011]\s{0,4}")
 _MOST_BEFORE = 24  # characters before a part's number
 _MOST_HEAD = 8  # words of a line that stands above a passage
 
@@ -270,14 +272,25 @@ def numbered_parts(block: str) -> list[str]:
     texts = [_below_head(part[0], _without_rule(part[1:]), before) for part in parts]
     if len(texts) > 1 and not any("\n\n" in text for text in texts[:-1]):
         texts[-1] = texts[-1].partition("\n\n")[0]  # what follows a list of paragraphs is the template's
-    return texts or [block]
+    return texts or _headed(lines) or [block]
+
+
+def _headed(lines: list[str]) -> list[str]:
+    """The parts of a block that each stand below a line in brackets, of which the first begins the block."""
+    heads = [
+        at
+        for at, line in enumerate(lines)
+        if _BRACKETED.fullmatch(line) and not "".join(lines[at - 1 : at]).strip()
+    ]
+    pairs = itertools.pairwise([*heads, len(lines)]) if heads[:1] == [0] and len(heads) > 1 else ()
+    return [text for begin, end in pairs if (text := _without_rule(lines[begin + 1 : end]))]
 
 
 def _without_rule(lines: list[str]) -> str:
     """The lines of a part without the rule that sets it apart from the next."""
     text = "\n".join(lines).rstrip()
     above, _, last = text.rpartition("\n")
-    return text if last.strip(_RULE) else above.rstrip()
+    return above.rstrip() if _RULE.fullmatch(last) else text
 
 
 def tagged_parts(block: str) -> list[str]:
