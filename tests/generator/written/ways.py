@@ -88,6 +88,15 @@ def _genai(kind: Kind, given: object, came: object) -> Told:
     return told
 
 
+def _conventional(kind: Kind, given: object, came: object) -> Told:
+    """A look-up in the conventions, whose content stands under names of the application's own."""
+    if kind != "search":
+        return _own(kind, given, came)
+    told = {"gen_ai.operation.name": "retrieval"}
+    told |= {"app.input": f"user: {_text(given)}"} if given is not None else {}
+    return told | ({"app.output": _text(came)} if came is not None else {})
+
+
 STEPS: Mapping[str, Callable[[Kind, object, object], Told]] = {
     "openinference": _openinference,
     "traceloop": _traceloop,
@@ -97,6 +106,7 @@ STEPS: Mapping[str, Callable[[Kind, object, object], Told]] = {
     "own": _own,
     "odd": _odd,
     "genai": _genai,
+    "conventional": _conventional,
 }
 """Who writes the steps of an application."""
 
@@ -171,6 +181,18 @@ def _of_request(sent: Messages, reply: str) -> Told:
     return {**_CHAT, "gen_ai.prompt": _json(_listed(sent)), "gen_ai.completion": reply}
 
 
+def _of_endpoint(sent: Messages, reply: str) -> Told:
+    """A client that was called with the whole request as one argument."""
+    told = _of_mlflow(sent, reply)
+    return {**told, "mlflow.spanInputs": _json({"endpoint": "m", "inputs": {"messages": _listed(sent)}})}
+
+
+def _of_transcript(sent: Messages, reply: str) -> Told:
+    """All that was sent as one text, each message behind its role."""
+    lines = (f"[{role}]: {text}" for role, text in sent)
+    return {"llm.model": "m", "llm.prompt": "\n".join(lines), "llm.response": reply}
+
+
 CLIENTS: Mapping[str, tuple[str, str, Callable[[Messages, str], Told]]] = {
     "openinference": ("openinference.instrumentation.openai", "ChatCompletion", _of_openinference),
     "openllmetry": ("opentelemetry.instrumentation.openai.v1", "openai.chat", _of_openllmetry),
@@ -180,5 +202,7 @@ CLIENTS: Mapping[str, tuple[str, str, Callable[[Messages, str], Told]]] = {
     "logfire": ("logfire.openai", "Chat Completion with {request_data[model]!r}", _of_logfire),
     "own": ("app", "llm.call", _of_own),
     "request": ("app", "llm.chat", _of_request),
+    "endpoint": ("mlflow", "completions", _of_endpoint),
+    "transcript": ("app", "llm.helper", _of_transcript),
 }
 """Who writes a model's call: its scope, its span's name, its attributes."""

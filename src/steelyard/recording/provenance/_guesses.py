@@ -25,6 +25,7 @@ from steelyard.recording.provenance._sections import (
     sections,
     speaks_of_material,
     without_number,
+    without_rule,
 )
 from steelyard.recording.provenance._words import finds_nothing, names_model, word_count
 
@@ -34,8 +35,6 @@ _NOTHING = "[]{}()\"' \t\n"
 _GAP = re.compile(r"^([^\n]+)\n[ \t]{0,20}\n[ \t]{0,20}\n\s{0,40}[^\n]{0,40}\Z", re.MULTILINE)
 """A line with nothing but blank lines below it, up to the label of the question."""
 _BULLETS = "-*\N{BULLET}"
-_RULE = re.compile(r"[-=*_~# \t]{0,200}|[-=~]{2,8} ?\w[\w ]{0,60} ?[-=~]{2,8}")
-"""A line that sets parts apart; it may say that they end."""
 _AROUND = "\"'`*"
 
 
@@ -269,7 +268,7 @@ def numbered_parts(block: str) -> list[str]:
             parts.append([rest])
         else:
             parts[-1].append(line)
-    texts = [_below_head(part[0], _without_rule(part[1:]), before) for part in parts]
+    texts = [_below_head(part[0], without_rule("\n".join(part[1:])), before) for part in parts]
     if len(texts) > 1 and not any("\n\n" in text for text in texts[:-1]):
         texts[-1] = texts[-1].partition("\n\n")[0]  # what follows a list of paragraphs is the template's
     return texts or _headed(lines) or [block]
@@ -283,14 +282,7 @@ def _headed(lines: list[str]) -> list[str]:
         if _BRACKETED.fullmatch(line) and not "".join(lines[at - 1 : at]).strip()
     ]
     pairs = itertools.pairwise([*heads, len(lines)]) if heads[:1] == [0] and len(heads) > 1 else ()
-    return [text for begin, end in pairs if (text := _without_rule(lines[begin + 1 : end]))]
-
-
-def _without_rule(lines: list[str]) -> str:
-    """The lines of a part without the rule that sets it apart from the next."""
-    text = "\n".join(lines).rstrip()
-    above, _, last = text.rpartition("\n")
-    return above.rstrip() if _RULE.fullmatch(last) else text
+    return [text for begin, end in pairs if (text := without_rule("\n".join(lines[begin + 1 : end])))]
 
 
 def tagged_parts(block: str) -> list[str]:

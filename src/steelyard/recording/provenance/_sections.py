@@ -65,6 +65,7 @@ _REMARK = 12  # words; instructions at the end of a prompt have fewer, passages 
 ASKED = "\0"
 """Stands for the question in a prompt."""
 _NUMBER = re.compile(r"\d{1,6}")
+_RULE = re.compile(r"[-=*_~# \t]{1,200}|[-=~]{2,8} ?\w[\w ]{0,60} ?[-=~]{2,8}")
 MOST_QUESTION = 60  # words of a line that asks; a longer one is a text that ends with a question
 
 
@@ -81,6 +82,12 @@ def speaks_of_material(text: str) -> bool:
 def without_number(label: str) -> str:
     """A label without its number."""
     return _NUMBER.sub("", label)
+
+
+def without_rule(text: str) -> str:
+    """A part without the rule that sets it apart from the next, which may say that the part ends."""
+    above, _, last = text.rstrip().rpartition("\n")
+    return above.rstrip() if _RULE.fullmatch(last) else text.rstrip()
 
 
 def may_be_asked(text: str) -> bool:
@@ -120,6 +127,7 @@ class Section:
     def material(self) -> str:
         """What it says before the question, without a last short remark of the template."""
         text, asked, _ = self.text.partition(ASKED)
+        text = without_rule(text)
         *above, last = re.split(r"\n[ \t]{0,20}\n", text.strip())
         size = word_count(last)
         named = _MATERIAL.search(self.label)

@@ -136,4 +136,42 @@ def tool_that_code_called_for_a_prompt() -> Trace:
     return trace
 
 
+@shape(Turn(without="question_guessed"))
+def one_span_with_the_prompt_and_the_question() -> Trace:
+    """One span tells the question, the prompt around it, the documents as Python shows them, the answer."""
+    shown = ", ".join(
+        f"Document(id='d{n}', metadata={{'page': {n}}}, page_content={text!r})"
+        for n, text in enumerate(PASSAGES)
+    )
+    sent = f"{QUESTION} Please take this into account: {joined()}"
+    told = {"input.value": QUESTION, "output.value": ANSWER, "llm.prompts": sent}
+    trace = Trace("__main__")
+    trace.leaf("chat_interaction", {**told, "retrieval.documents": f"[{shown}]"})
+    return trace
+
+
+@shape(Turn(note="contexts_guessed", without="question_guessed"))
+def names_and_a_count_of_what_was_found() -> Trace:
+    """A search tells titles and a count; the prompt has the parts below lines in brackets, between rules."""
+    parts = "\n\n".join(f"[Care - part {part}]\n{text}" for part, text in zip("ABC", PASSAGES, strict=True))
+    system = f"Be concise. Use the notes below.\n\n--- NOTES ---\n{parts}\n--- END NOTES ---"
+    trace = Trace("langfuse-sdk")
+    with trace.span("turn", _observed("span", QUESTION, ANSWER)):
+        titles = [{"title": "Care", "section": f"part {part}", "score": 0.7} for part in "ABC"]
+        count = {"langfuse.observation.metadata.retrievedChunks": "3"}
+        trace.leaf("search", {**_observed("retriever", QUESTION, titles), **count})
+        sent = [{"role": "system", "content": system}, {"role": "user", "content": QUESTION}]
+        trace.leaf("generation", _observed("generation", sent, {"role": "assistant", "content": ANSWER}))
+    return trace
+
+
+@shape(Turn(one_text=True, note="contexts_guessed"))
+def messages_written_down_as_one_text() -> Trace:
+    """A callback writes down what was sent as one text, each message behind its role in brackets."""
+    sent = f"[system]: Use the excerpts.\n[human]: Policy excerpts:\n{joined()}\n\nQuestion: {QUESTION}"
+    trace = Trace("app")
+    trace.leaf("llm.helper", {"llm.model": "m", "llm.prompt": sent, "llm.response": ANSWER})
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

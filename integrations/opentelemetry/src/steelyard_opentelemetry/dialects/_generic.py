@@ -64,6 +64,7 @@ _FOREIGN = frozenset(_FOREIGN_WORDS.split())
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_KEYS = 200
 _SEARCHES = ("retrieval", "rerank")
+_LOOKED_UP: Mapping[Kind, Kind] = {"rerank": "rerank"}
 
 
 def read(span: Span, *known: Kind) -> ParsedSpan | None:
@@ -81,20 +82,23 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
     if parts := _look_up(kind, told, came, question):
-        kind = "rerank" if kind == "rerank" else "retrieval"
+        kind = _LOOKED_UP.get(kind, "retrieval")
     elif kind in _SEARCHES:
         is_told = known or broken or is_empty(came) or any(map(_kind_of, _types(told)))
-        parts = {"query": question, "empty": is_empty(came), "noted": _noted(came)} if is_told else {}
+        parts = _untold(question, came) if is_told else {}
     elif kind == "tool":
         parts = _tool(span.name, told, given, came)
+    elif kind == "llm":
+        parts = _call(told, given, came, broken)
     else:
-        parts = _step(kind, told, given, came, question, broken)
+        parts = _step(told, given, came, question, broken)
     return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
 
 
-def _noted(came: Any) -> tuple[str, ...]:
-    """What else a look-up came to, under whatever names: it counts as far as a prompt shows it."""
-    return tuple(text for _, text in strings_in(came) if is_telling(text))
+def _untold(question: str, came: Any) -> dict[str, Any]:
+    """What a look-up came to beside passages, under whatever names: it counts as far as a prompt shows it."""
+    noted = tuple(text for _, text in strings_in(came) if is_telling(text))
+    return {"query": question, "empty": is_empty(came), "noted": noted}
 
 
 def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> dict[str, Any]:
@@ -114,29 +118,34 @@ def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> d
     return parts if found or is_none else {}
 
 
-def _step(
-    kind: Kind, told: Mapping[str, Any], given: Any, came: Any, question: str, broken: str
-) -> dict[str, Any]:
-    """What a model call was sent, or a step was asked, and the answer; nothing where either is not told."""
-    said = _first(told, _ANSWERS)
-    answer = answer_in(came) or (last_reply(said) if kind == "llm" else answer_in(said))
-    sent = _sent(told, given) if kind == "llm" else ()
-    is_told = sent if kind == "llm" else question or isinstance(given, Mapping)
-    if not (answer and is_told) and not broken:
+def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[str, Any]:
+    """What a model was sent and replied, and what stands beside it; nothing where either is not told."""
+    answer, sent = answer_in(came) or last_reply(_first(told, _ANSWERS)), _sent(told, given)
+    if not (answer and sent) and not broken:
         return {}
-    parts = {"answer": answer, "variables": _variables(told)}
-    if kind == "llm":
-        bare = given.strip() if isinstance(given, str) else ""
-        passing = (given,) if isinstance(given, Mapping) else ()
-        if bare and bare not in [one.text for one in sent]:
-            parts["variables"]["question"] = bare  # the prompt around it is told, too
-        beside = tuple(one.text for one in _documents(told, None, kind))
-        return {**parts, "messages": sent, "question": bare, "passing": passing, "noted": beside}
+    bare = given.strip() if isinstance(given, str) else ""
+    around = bare and bare not in [one.text for one in sent]
     return {
-        **parts,
+        "answer": answer,
+        "variables": {"question": bare} if around else _variables(told),
+        "messages": sent,
+        "question": bare,
+        "passing": (given,) if isinstance(given, Mapping) else (),
+        "noted": tuple(one.text for one in _documents(told, None, "llm")),
+    }
+
+
+def _step(told: Mapping[str, Any], given: Any, came: Any, question: str, broken: str) -> dict[str, Any]:
+    """What a step was asked, and its answer; nothing where either is not told."""
+    answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
+    if not (answer and (question or isinstance(given, Mapping))) and not broken:
+        return {}
+    return {
+        "answer": answer,
         "question": question,
         "in_conversation": is_conversation(given),
         "passing": (given, came),
+        "variables": _variables(told),
     }
 
 
