@@ -127,7 +127,7 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
     around = bare and bare not in [one.text for one in sent]
     return {
         "answer": answer,
-        "variables": {"question": bare} if around else _variables(told),
+        "variables": {"question": bare} if around else {},
         "messages": sent,
         "question": bare,
         "passing": (given,) if isinstance(given, Mapping) else (),
@@ -145,7 +145,6 @@ def _step(told: Mapping[str, Any], given: Any, came: Any, question: str, broken:
         "question": question,
         "in_conversation": is_conversation(given),
         "passing": (given, came),
-        "variables": _variables(told),
     }
 
 
@@ -311,12 +310,6 @@ def _parts(text: str, kind: Kind) -> tuple[Context, ...]:
     """The passages in one text; what a look-up returned may be the numbered list that a prompt shows."""
     parts = numbered_parts(text) if kind in _SEARCHES else []
     return tuple(Context(text=part) for part in parts) if len(parts) > 1 else passages_of(text)
-
-
-def _variables(told: Mapping[str, Any]) -> dict[str, str]:
-    """What a step was asked, beside what it was sent."""
-    found = ((name, _loaded(told[name])) for name in _QUESTIONS if name in told)
-    return {name: value for name, value in found if isinstance(value, str)}
 
 
 def _sent(told: Mapping[str, Any], given: object) -> tuple[Message, ...]:
