@@ -19,7 +19,7 @@ FORMS = {
     "_provenance:_SCORES",
     "_beside:_ENDS",
     *("_sections:_SPEAKER", "_sections:_BUFFER", "_sections:_TAG", "_sections:_HEADING", "_find:_PRINTED"),
-    *("_sections:_NUMBER", "_guesses:_GAP", "_sections:_BELOW"),
+    *("_sections:_NUMBER", "_guesses:_GAP", "_sections:_BELOW", "_sections:_RULE", "_guesses:_BRACKETED"),
     *("_words:_ESCAPE", "_words:_ENTITY", "_words:_TAG", "_words:_SURROGATE", "_words:_BEYOND_ASCII"),
     *("_words:_IS_SPACELESS", "_words:_OTHERS", "_words:_RUNS", "_words:_FOREIGN_BETWEEN", "_words:_BETWEEN"),
     *("_literals:_STRING", "_literals:_ESCAPED", "_literals:_NAME", "_literals:_NUMBER"),
