@@ -66,17 +66,15 @@ def test_what_a_tool_says_of_itself_is_no_evidence(part: Notice, found: list[str
     )
 
 
-def test_a_form_that_a_model_filled_in_is_its_own_behind_labels_that_code_puts_there() -> None:
-    form = {
-        "sufficient": True,
-        "score": 8,
-        "strengths": ["hours are given"],
-        "advice": "Tell them about the gate.",
-    }
-    shown = "Sufficient: True\n\nOverall Score: 8/10\n\nKey Strengths:\n- hours are given\n\n"
-    shown += "Feedback for the next writer:\nTell them about the gate."
+LABELLED = "Sufficient: True\n\nKey Strengths:\n- hours are given\n\nFeedback for the next writer:\n"
+LEAD = "The draft that was written before this one did not pass, and somebody said why: "
+
+
+@pytest.mark.parametrize("shown", [LABELLED, LEAD], ids=["labels", "a-lead"])
+def test_what_a_model_said_is_its_own_behind_labels_that_code_puts_there(shown: str) -> None:
+    form = {"sufficient": True, "strengths": ["hours are given"], "advice": "Tell them about the gate."}
     look = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS),), at=1)
     judged = call(f"Judge what is known.\n{HOURS}", json.dumps(form), at=2)
-    kept = Step(kind="chain", returned={"critique": shown}, at=3)
-    last = call(f"{shown}\n\n{HOURS}\n{QUESTION}", "From ten to five.", at=4)
+    kept = Step(kind="chain", returned={"critique": f"{shown}Tell them about the gate."}, at=3)
+    last = call(f"{shown}Tell them about the gate.\n\n{HOURS}\n{QUESTION}", "From ten to five.", at=4)
     assert evidence(look, judged, kept, last) == [HOURS]

@@ -202,8 +202,8 @@ def _said_anew(text: str, calls: Iterable[ModelCall]) -> Iterator[str]:
 
 def _is_labelled(text: str, said: Sequence[str]) -> bool:
     """Whether nothing but labels stands in a text beside what was said: a form as code prints it."""
-    lines = (line for line in map(plain_line, text.split("\n")) if not line.endswith(":"))
-    return not any(is_telling(_rest(line, said)) for line in lines)
+    left = (_rest(plain_line(line), said).strip() for line in text.split("\n"))
+    return not any(is_telling(one) and not one.endswith(":") for one in left)
 
 
 def share_left(text: str, parts: Sequence[str]) -> float:
