@@ -112,7 +112,7 @@ def test_a_storm_of_kills_loses_nothing_that_was_committed(tmp_path: Path) -> No
     path, results = tmp_path / "s.db", tmp_path / "results.db"
     committed = 0
     for number in range(_ROUNDS):
-        programs = [
+        started = [
             programs.start(["-c", _STORM, *arguments], ours=True, live=True)
             for arguments in (
                 ["host", str(path), str(results), str(number)],
@@ -120,12 +120,12 @@ def test_a_storm_of_kills_loses_nothing_that_was_committed(tmp_path: Path) -> No
                 ["worker", str(path), str(results), ""],
             )
         ]
-        host, *workers = programs
+        host, *workers = started
         assert host.stdout is not None
         for worker in workers:
             assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
         said = [host.stdout.readline() for _ in range(3 + number % 7)]
-        for program in programs[number % 3 :] + programs[: number % 3]:
+        for program in started[number % 3 :] + started[: number % 3]:
             program.send_signal(signal.SIGKILL)
         said += host.communicate()[0].split("\n")
         for worker in workers:
