@@ -93,6 +93,15 @@ COMMANDS = {
 }
 PAGES = ["/", "/?by=judge", "/turns", "/sessions?order=worst", "/turn?id=demo-0007", "/compare?by=version"]
 PAGES += ["/compare?by=judge", "/session?id=s6", "/judges", "/coverage", "/api/queue", "/api/queue/so-far"]
+PAGES += ["/?since=2025-10-01T00:00&until=2025-10-05T00:00&tag=web&metric=faithfulness", "/trace/none"]
+PAGES += [
+    "/turn?id=demo-0007&metric=context_precision&claim=1",
+    "/turn?id=none",
+    "/api/queue/turn?id=demo-0007",
+]
+PAGES += ["/turns?sort=metric:faithfulness&columns=time&columns=cost&status=failed", "/api/state"]
+PAGES += ["/turns?sort=-metric:context_precision&metric=faithfulness&judge=other&id=r&time=1759900000"]
+PAGES += ["/turns.csv?judge=other&status=failed", "/coverage?since=2025-10-05T00:00"]
 
 
 @pytest.fixture(scope="module")

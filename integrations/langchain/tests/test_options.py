@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -13,8 +14,22 @@ from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
-from langchain_core.tools import create_retriever_tool
-from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, lcel, says, texts
+from langchain_core.tools import create_retriever_tool, tool
+from langchain_parts import (
+    BERLIN,
+    FRANCE,
+    PARIS,
+    QUESTION,
+    Broken,
+    Receiver,
+    Shelf,
+    calls,
+    joined,
+    lcel,
+    says,
+    texts,
+)
+from langgraph.errors import GraphInterrupt
 from pydantic import BaseModel
 
 from steelyard.errors import ConfigurationError
@@ -55,6 +70,60 @@ def test_keys_by_name_and_by_function(receiver: Receiver) -> None:
     assert (record.question, record.answer, record.reference) == (QUESTION, "Paris.", "Paris")
     assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
     assert (record.contexts[1].id, record.contexts[1].score) == ("7", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "found"),
+    [
+        ({}, [PARIS, FRANCE], [PARIS, FRANCE]),
+        ({}, PARIS, [PARIS]),
+        ({}, PARIS.page_content, [PARIS]),
+        ({}, {"text": PARIS.page_content}, [PARIS]),
+        ({"evidence": [PARIS]}, None, [PARIS]),
+        ({}, None, []),
+    ],
+    ids=["list", "document", "text", "mapping", "input", "none"],
+)
+def test_where_passages_stand_by_a_key(
+    receiver: Receiver, given: dict[str, Any], kept: Any, found: list[Document]
+) -> None:
+    answer = RunnableLambda(lambda _: {"answer": says("Paris.").invoke("?").content, "evidence": kept})
+    record = run(answer, {"question": QUESTION, **given}, receiver, context_key="evidence")
+    assert texts(record.contexts) == [one.page_content for one in found]
+    assert ("contexts: nothing under context_key 'evidence'" in record.notes) == (not found)
+
+
+@tool
+def broken(query: str) -> str:
+    """Fails."""
+    raise ConnectionError(query)
+
+
+@pytest.mark.parametrize(
+    "part", [says(ConnectionError("away")), Broken(), broken], ids=["model", "retriever", "tool"]
+)
+def test_what_fails_by_itself_is_let_go(receiver: Receiver, part: Any) -> None:
+    handler = CallbackHandler(receiver)
+    for _ in range(3):
+        with pytest.raises(ConnectionError):
+            part.invoke(QUESTION, {"callbacks": [handler]})
+    assert handler.stats()["open"] == 0
+    assert not receiver.records
+
+
+def test_an_interrupt_within_a_tool_is_one_of_its_turn(receiver: Receiver) -> None:
+    @tool
+    def ask(query: str) -> str:
+        """Asks a person."""
+        raise GraphInterrupt
+
+    def step(question: str) -> str:
+        reply = says("Shall I look?").invoke(question)
+        with suppress(GraphInterrupt):
+            ask.invoke(question)
+        return str(reply.content)
+
+    assert run(RunnableLambda(step), QUESTION, receiver).status == "interrupted"
 
 
 def test_the_reference_may_stand_in_the_metadata(receiver: Receiver) -> None:

@@ -327,7 +327,7 @@ def _worst(scores: Sequence[SampledScore], direction: Direction) -> tuple[str, .
     sign = 1.0 if direction == "higher" else -1.0
     judged = [one for one in scores if one.judged]
     ordered = sorted(judged, key=lambda one: (sign * one.value, -one.happened_at, one.record_id))
-    return tuple(one.record_id for one in ordered[:3] if one.record_id)
+    return tuple(one.record_id for one in ordered[:3])
 
 
 def _kind(looked: Looked, score: SampledScore) -> str:

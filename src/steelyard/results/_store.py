@@ -149,7 +149,7 @@ def attributes_of(tags: object, framework: object, metadata: object) -> dict[str
     tags, metadata = parsed(tags), parsed(metadata)
     found: dict[str, list[str]] = {}
     if isinstance(tags, list):
-        found["tag"] = [tag for tag in tags if isinstance(tag, str)]
+        found["tag"] = list(map(str, tags))
     if isinstance(framework, str):
         found["framework"] = [framework]
     items: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}

@@ -121,8 +121,6 @@ class LlamaIndexDraft(TurnDraft):
     def read(self) -> Record | None:
         """The Record; None for a workflow that retrieved nothing, which is not a RAG turn."""
         turn = self.turn
-        if turn.root.kind == "retrieve":
-            return None
         given = turn.given or {}
         steps = turn_of(turn)
         own = str(given.get("answer") or named_in_form(self._answer(steps)))
