@@ -87,7 +87,7 @@ def test_keys_by_name_and_by_function(receiver: Receiver) -> None:
 def test_where_passages_stand_by_a_key(
     receiver: Receiver, given: dict[str, Any], kept: Any, found: list[Document]
 ) -> None:
-    answer = RunnableLambda(lambda _: {"answer": says("Paris.").invoke("?").content, "evidence": kept})
+    answer: Any = RunnableLambda(lambda _: {"answer": says("Paris.").invoke("?").content, "evidence": kept})
     record = run(answer, {"question": QUESTION, **given}, receiver, context_key="evidence")
     assert texts(record.contexts) == [one.page_content for one in found]
     assert ("contexts: nothing under context_key 'evidence'" in record.notes) == (not found)

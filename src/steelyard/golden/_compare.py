@@ -149,10 +149,10 @@ def _difference(metric: str, where: str, pairs: Sequence[_Pair], *, least: int) 
         [after for _, after, _ in scored],
         inclusion=[lightest / case.weight for *_, case in scored],
     )
+    if difference is None:
+        return None
     direction = scored[0][2].metrics[metric].direction
-    return difference and MetricComparison(
-        metric=metric, slice=where, difference=difference, direction=direction
-    )
+    return MetricComparison(metric=metric, slice=where, difference=difference, direction=direction)
 
 
 def _value(case: CaseResult, metric: str) -> float | None:
