@@ -374,9 +374,12 @@ def _of_document(content: Mapping[Any, Any], kind: str) -> Mapping[Any, Any]:
     """A part, or the text of a document in it: in a source, or in a file that is said to be of text."""
     source = content.get("source", content) if kind in _FILES else {}
     media = str(content.get("mediaType") or content.get("mime_type") or "")
-    if isinstance(source, Mapping) and (source.get("type") in ("text", "content") or media[:5] == "text/"):
-        return {"text": _unencoded(source.get("data") or source.get("content"))}
-    return content
+    if not isinstance(source, Mapping):
+        return content
+    data = source.get("data") or source.get("content")
+    if source.get("type") in ("text", "content"):
+        return {"text": data}
+    return {"text": _unencoded(data)} if media.startswith("text/") else content
 
 
 def _unencoded(data: Any) -> Any:
