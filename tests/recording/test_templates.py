@@ -226,14 +226,29 @@ def test_passages_that_are_alike_in_form_stay_whole(kind: str) -> None:
     assert "our shop" not in filled[0]
 
 
+def repeated(learnt: PromptTemplates, text: str) -> list[str]:
+    """The parts of an input that another one had."""
+    return [part.strip() for part, is_known in learnt.in_parts(text) if is_known]
+
+
 def test_a_line_that_another_input_had_is_not_typed_by_users() -> None:
     learnt = PromptTemplates()
-    reminder = "Remember to use the tables that you have access to."
-    assert not learnt.lines_of(f"{reminder}\n  {QUESTIONS[0]}")
-    assert not learnt.lines_of(f"{reminder}\n  {QUESTIONS[0]}"), "the same input again tells nothing"
-    assert learnt.lines_of(f"{reminder}\n  {QUESTIONS[1]}") == {reminder}
-    assert not learnt.lines_of(QUESTIONS[1]), "a question of one line may be asked again"
-    assert not learnt.lines_of(f"Thanks!\n{QUESTIONS[2]}")
+    reminder = "Remember to use the tables that you have access to"
+    assert not repeated(learnt, f"{reminder}\n  {QUESTIONS[0]}")
+    assert not repeated(learnt, f"{reminder}\n  {QUESTIONS[0]}"), "the same input again tells nothing"
+    assert repeated(learnt, f"{reminder}\n  {QUESTIONS[1]}") == [reminder]
+    assert not repeated(learnt, QUESTIONS[1]), "a question of one line may be asked again"
+    assert not repeated(learnt, f"Thanks!\n{QUESTIONS[2]}")
+
+
+def test_sentences_and_tags_that_another_input_had_are_not_typed_by_users() -> None:
+    learnt = PromptTemplates()
+    rule, tagged = "Keep to the tables, and cite each row that you use.", "<asked>\n{}\n</asked>\n</message>"
+    typed = ["Thank you. And the ferry?", "Good day. And the bus?"]
+    assert not repeated(learnt, f"{rule} {typed[0]}") and not repeated(learnt, tagged.format(typed[0]))
+    assert repeated(learnt, f"{rule} {typed[1]}") == [rule]
+    assert repeated(learnt, tagged.format(typed[1])) == ["</asked>", "</message>"]
+    assert not repeated(learnt, "Thank you. And the train?"), "people say short sentences again and again"
 
 
 def test_several_lines_may_have_words_of_code_until_users_typed_five_such_texts() -> None:
@@ -244,4 +259,5 @@ def test_several_lines_may_have_words_of_code_until_users_typed_five_such_texts(
     assert [learnt.tells_typed(one) for one in (*texts[:4], *texts[:4])] == [False] * 8
     assert learnt.tells_typed(texts[4])
     learnt.forget()
+    assert not learnt.tells_typed("Keep to the tables, and cite each row that you use. And the ferry?")
     assert not learnt.tells_typed(texts[4])

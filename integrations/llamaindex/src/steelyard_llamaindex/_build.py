@@ -86,6 +86,9 @@ ELSEWHERE = "the prompt holds replies of runs in other threads, whose passages a
 FORM = "answer: a form that a model filled in; code may show a part of it, or other words; set turn.answer"
 """Note of an answer whose form names none of its parts as the answer."""
 
+RETOLD = "answer: a model was sent what such a run replied, and may have said what was shown; set turn.answer"
+"""Note of a run of a class whose reply went into another prompt, be it this one's or an earlier one's."""
+
 LAST_REPLY = "answer: the result tells none; the last reply of a model is taken; set turn.answer in record()"
 """Note of a workflow that wrote its answer to its events."""
 
@@ -138,7 +141,7 @@ class LlamaIndexDraft(TurnDraft):
             return None
         _consume(turn, steps, origin)
         notes = _notes(turn, steps, sources, origin, asked)
-        notes += [LAST_REPLY] * bool(last)
+        notes += [LAST_REPLY] * bool(last) + [RETOLD] * (turn.root.name in turn.learnt.retold)
         if "contexts" in given:
             given = {**given, "contexts": told(given["contexts"], origin, steps, question=question)}
         return with_given(self._record(steps, sources, origin, asked, notes), given)
@@ -231,10 +234,10 @@ def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: 
 def _is_turn_of_workflow(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked) -> bool:
     """Whether a workflow looked something up, or did so before and now answered without."""
     if sources.looked_up or sources.documents or (origin.contexts and asked.question):
-        turn.searching.add(turn.root.name)
+        turn.learnt.searching.add(turn.root.name)
         return True
     is_asked = bool(steps.answer and asked.question) and "question_guessed" not in asked.notes
-    return _found_nothing(steps) or (is_asked and turn.root.name in turn.searching)
+    return _found_nothing(steps) or (is_asked and turn.root.name in turn.learnt.searching)
 
 
 def _is_turn_alone(

@@ -20,7 +20,7 @@ from steelyard.recording import Draft, TurnTarget, is_unrecorded
 from steelyard_llamaindex._extract import texts_of
 from steelyard_llamaindex._kinds import Kind, bases_of, is_asked_by_evaluator, stream_of
 from steelyard_llamaindex._turn import (
-    Call,
+    Learnt,
     LiveStep,
     Place,
     Predecessor,
@@ -32,6 +32,7 @@ from steelyard_llamaindex._turn import (
     loose_retrievals,
     only_retrieved,
     precede,
+    send,
 )
 
 _logger = SafeLogger("steelyard.llamaindex")
@@ -42,7 +43,6 @@ _PARTS = frozenset({"agent", "workflow", "synthesis"})
 _OPENING = _ROOTS | {"retrieve", "llm", "synthesis"}
 # An agent in a loop would otherwise keep every step that it ever made.
 _MOST_STEPS = 1000
-_MOST_CALLS = 1000
 # A task that searches again and again and never asks a model keeps only the last ones.
 _MOST_LOOSE = 8
 # What ran in threads that know nothing of a turn, of all threads together.
@@ -82,7 +82,7 @@ class OpenTurns:
         self._lock = ForkLock()
         # Tells this object's retrievals from those of another one in the same context.
         self._mark = object()
-        self._searching: set[str] = set()
+        self._learnt = Learnt()
         self._sessions = Sessions()
         self._strays: deque[LiveStep] = deque(maxlen=_MOST_STRAYS)
         self._replied: deque[Predecessor] = deque(maxlen=_MOST_STRAYS)
@@ -133,7 +133,7 @@ class OpenTurns:
         """Begin a turn."""
         self._evict()
         step = LiveStep(id_, kind, None, name, asked, began=perf_counter())
-        turn = Turn(id_, step, RootSpan(id_), tags or {}, time.time(), searching=self._searching)
+        turn = Turn(id_, step, RootSpan(id_), tags or {}, time.time(), learnt=self._learnt)
         turn.loose = () if kind == "retrieve" else self._loose()
         turn.steps.append(step)
         turn.open.add(id_)
@@ -239,8 +239,7 @@ class OpenTurns:
                 turn.done = True
                 self.release(turn)
                 return
-        if len(turn.calls) < _MOST_CALLS:
-            turn.calls.append(Call(prompt, perf_counter(), step))
+        send(turn, step, prompt, tuple(self._replied)[-_MOST_LOOSE:])
 
     def _is_streamed(self, prompt: Any) -> bool:
         """Whether a stream that begins to be read sends this: some models then call a method of their own."""

@@ -10,11 +10,18 @@ from typing import Any
 
 from steelyard.record import Context, text_of
 from steelyard.recording.building import Step, StepKind, Steps, is_telling
-from steelyard.recording.provenance import ModelCall, is_history, plain, unescaped, word_count
+from steelyard.recording.provenance import (
+    ModelCall,
+    guessed_question,
+    is_history,
+    plain,
+    unescaped,
+    word_count,
+)
 from steelyard.recording.reading import asked_in, attribute, messages_in, since_last_asked
 from steelyard_llamaindex._extract import Nodes, answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
 from steelyard_llamaindex._kinds import bases_of
-from steelyard_llamaindex._turn import Call, LiveStep, Predecessor, Turn, unused
+from steelyard_llamaindex._turn import Call, LiveStep, Predecessor, Turn, in_conversation, unused
 
 _MOST_ASKED = 20
 """Words of a question; a longer one may be a prompt."""
@@ -154,23 +161,20 @@ def _pieces(prompts: Iterable[str], filled: Iterable[str]) -> set[str]:
 
 
 def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
-    """What earlier runs looked up and replied, if a call that no run holds was shown what several replied.
+    """What earlier runs looked up and replied, if a call that no run holds was shown that.
 
-    Each searched for the same question, which this call asks as well: of files, of chapters, of indexes. What
-    they replied differs: one refusal may stand in every prompt.
+    Its prompt names the question that an engine searched for, or several runs searched for what it holds: of
+    files, of chapters, of indexes. What these replied differs: one refusal may stand in every prompt.
     """
-    joins = turn.is_alone and not _in_conversation(turn.root.asked)
+    joins = turn.is_alone and not any(in_conversation(call.asked) for call in turn.calls)
     told = [one for one in turn.predecessors if joins and _is_told(one, turn, read)]
     said = {(asked_in(span.asked), plain(reply_of(one.reply)[0])) for one in told for span in one.found}
     counts = Counter(query for query, _ in said)
-    asked = next((query for query, count in counts.items() if count > 1 and read.holds(query)), "")
+    searched = {asked_in(span.asked) for one in told if one.name for span in one.found}
+    named = {guessed_question(text) for call in turn.calls for text in texts_of(call.asked) if searched}
+    able = (query for query, count in counts.items() if count > 1 and read.holds(query))
+    asked = next(able, "") or next(iter(searched & named), "")
     return [step for one in told if asked for step in _part(one, asked)], asked
-
-
-def _in_conversation(asked: Any) -> bool:
-    """Whether a prompt tells what was said before, whoever is asked now."""
-    messages = messages_in(asked) if isinstance(asked, (list, tuple)) else ()
-    return any(one.role == "assistant" for one in messages)
 
 
 def _is_told(run: Predecessor, turn: Turn, read: Nodes) -> bool:

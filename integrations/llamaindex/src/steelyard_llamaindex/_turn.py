@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -12,7 +12,10 @@ from typing import Any
 from steelyard._internal.bounded import BoundedDict
 from steelyard.record import Status
 from steelyard.recording import RunSpan
-from steelyard_llamaindex._extract import texts_of
+from steelyard.recording.building import is_telling
+from steelyard.recording.provenance import holds_replies
+from steelyard.recording.reading import messages_in
+from steelyard_llamaindex._extract import reply_of, texts_of
 from steelyard_llamaindex._kinds import Kind
 
 _NAMES = ("llamaindex", "llama_index")
@@ -76,6 +79,7 @@ class Sessions:
 
 
 _MOST_FOLLOWED = 12
+_MOST_CALLS = 1000
 _MOST_PROMPT = 50_000
 """Characters of a prompt that is kept for as long as its thread or task lives."""
 
@@ -133,6 +137,8 @@ class Predecessor:
     It holds on to nothing else of that run but what it looked up.
     """
 
+    name: str = ""
+    """The class of what was called; empty of a model that nothing holds."""
     prompts: tuple[str, ...] = ()
     """What it asked a model last; empty until it ends, and of prompts too large to be kept."""
     reply: Any = None
@@ -141,6 +147,16 @@ class Predecessor:
     """When it ended, by the performance counter."""
     found: tuple[LiveStep, ...] = ()
     """What it looked up; of a call that no run holds what it used, once that is known."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Learnt:
+    """What one run tells of others of its class."""
+
+    searching: set[str] = field(default_factory=set)
+    """The workflows that looked something up: a run of theirs that did not is a turn, too."""
+    retold: set[str] = field(default_factory=set)
+    """The engines and other runs whose reply a call that no run holds was sent: a step to an answer."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -199,8 +215,8 @@ class Turn:
     """Those of them that it is built upon, if no run holds it."""
     replied: tuple[Predecessor, ...] = ()
     """What the latest runs that had ended when it did asked a model last, in whatever thread."""
-    searching: set[str] = field(default_factory=set)
-    """The workflows that looked something up before: a run of theirs that did not is a turn, too."""
+    learnt: Learnt = field(default_factory=Learnt)
+    """What its recorder learnt of the runs before it."""
     checks: bool = False
     """Whether an evaluator asks it about an answer, or to make up questions: not a user's turn."""
     predecessors: tuple[Predecessor, ...] = ()
@@ -254,8 +270,26 @@ def follow_latest(turn: Turn, mark: object) -> None:
     """
     owner, latest = latest_runs.get()
     # A tuple, never a list: a child task takes over what came before it, and no sibling sees its own.
-    turn.predecessors = (*(latest[1 - _MOST_FOLLOWED :] if owner is mark else ()), Predecessor())
+    before = latest[1 - _MOST_FOLLOWED :] if owner is mark else ()
+    turn.predecessors = (*before, Predecessor("" if turn.root.kind == "llm" else turn.root.name))
     latest_runs.set((mark, turn.predecessors))
+
+
+def send(turn: Turn, step: LiveStep, prompt: Any, before: Iterable[Predecessor]) -> None:
+    """Keep what a language model was sent, and note the runs before whose reply a call by itself was sent."""
+    if len(turn.calls) < _MOST_CALLS:
+        turn.calls.append(Call(prompt, perf_counter(), step))
+    texts = texts_of(prompt) if step is turn.root else ()
+    for run in before if texts else ():
+        reply = reply_of(run.reply)[0] if run.name else ""
+        if is_telling(reply) and any(reply in text for text in texts) and not in_conversation(prompt):
+            turn.learnt.retold.add(run.name)
+
+
+def in_conversation(asked: Any) -> bool:
+    """Whether a prompt tells what was said before, whoever is asked now."""
+    messages = messages_in(asked) if isinstance(asked, (list, tuple)) else ()
+    return any(one.role == "assistant" for one in messages) or any(map(holds_replies, texts_of(asked)))
 
 
 def precede(turn: Turn) -> None:

@@ -17,6 +17,8 @@ from steelyard.recording.provenance import (
     is_turn,
     json_strings,
     plain,
+    word_count,
+    words,
 )
 from steelyard.recording.reading import ANSWERS, is_question, strings_in
 
@@ -62,7 +64,10 @@ def is_status(text: str, calls: Sequence[ModelCall]) -> bool:
     """Whether a text of few words is no model's, although models said more: how a run ended."""
     if is_telling(text) or not any(is_telling(call.reply) for call in calls):
         return False
-    return not calls_behind(calls, text).known
+    row = f" {' '.join(words(text))} "
+    # Code may have cut it out of a reply.
+    is_cut = word_count(text) > 1 and any(row in f" {' '.join(words(call.reply))} " for call in calls)
+    return not is_cut and not calls_behind(calls, text).known
 
 
 def _made_of_all(texts: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 from steelyard.recording.building._sources import Sources
@@ -25,6 +26,7 @@ from steelyard.recording.provenance import (
     plain,
     split_chat_template,
     word_count,
+    words,
 )
 from steelyard.recording.reading import (
     asked_in,
@@ -98,21 +100,25 @@ def _told_by_root(turn: Steps, sources: Sources, own: str) -> Asked:
 def _beside_template(own: str) -> Asked:
     """What the user typed of an input that other words may stand around, put there by code.
 
-    Lines that other inputs have, too, are code's. The user's words are what these name, or all other lines,
+    Parts that other inputs have, too, are code's. The user's words are what these name, or all other parts,
     if they stand together. Who types passages beside a question may type them again.
     """
-    is_named, known = names_question_within(own), TEMPLATES.lines_of(own)
-    if not known or names_both(own):
+    is_named, parts = names_question_within(own), TEMPLATES.in_parts(own)
+    if not any(is_known for _, is_known in parts) or names_both(own):
         return _as_typed(own, is_named=is_named)
-    lines = own.split("\n")
-    left = [at for at, line in enumerate(lines) if line.strip() and line.strip() not in known]
-    typed = lines[left[0] : left[-1] + 1] if left else []
-    is_apart = known.isdisjoint(map(str.strip, typed))
-    text = guessed_question(own) if is_named else "\n".join(typed).strip() if is_apart else ""
-    # A question that is asked again is one of those lines, too.
-    if any(map(is_question, known)) or not (is_telling(text) or is_question(text)):
+    text = guessed_question(own) if is_named else _only_run(parts)
+    if not text:
         return Asked(question=own, notes=("question_whole_prompt",))
     return Asked(question=text, notes=("question_guessed",))
+
+
+def _only_run(parts: Sequence[tuple[str, bool]]) -> str:
+    """The only text between the known parts of an input; code makes others of its words: keywords."""
+    between = (run for is_known, run in groupby(parts, lambda one: one[1]) if not is_known)
+    runs = ("".join(part for part, _ in run).strip() for run in between)
+    rows = {run: set(words(run)) for run in runs if run}
+    own = [run for run, row in rows.items() if not row or not any(row < other for other in rows.values())]
+    return labelled_question(own[0]) or own[0] if len(own) == 1 else ""
 
 
 def _as_typed(own: str, *, is_named: bool) -> Asked:
@@ -256,7 +262,13 @@ def _looked_up(prompt: str, turn: Steps, sources: Sources) -> str:
     """What was looked up before the turn, if the prompt repeats it and no model wrote it."""
     replies = [plain(reply) for call in turn.earlier for reply in call.replies]
     shown = (query.strip() for query in sources.queries_before if query.strip() in prompt)
-    queries = (query for query in shown if is_telling(query) or is_question(query))
+    lines = [f": {line.strip()}" for line in prompt.split("\n")]
+    # A few words stand somewhere by chance, but not as a line or behind its label.
+    queries = (
+        query
+        for query in shown
+        if is_telling(query) or is_question(query) or any(line.endswith(f": {query}") for line in lines)
+    )
     return next((query for query in queries if not any(plain(query) in reply for reply in replies)), "")
 
 

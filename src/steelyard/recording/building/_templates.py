@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate, groupby, pairwise
 
 from steelyard._internal.forks import ForkLock
 from steelyard.recording.provenance import names_speaker
+from steelyard.recording.reading import is_question
 
 _TURNS = 5
 """Different questions after which a template counts as known."""
@@ -22,9 +25,11 @@ _MOST_TEMPLATES = 256
 _MOST_PIECES = 500
 _MOST_KEPT = 64
 _MOST_CHARACTERS = 100_000
-_MOST_LINES = 2000
+_MOST_PARTS = 4000
 _LEAST_REPEATED = 16
 """Characters of a line that two texts do not share by chance."""
+_LEAST_SAID = 40
+"""The same of a sentence: people say some again and again."""
 _ASKED = 1
 """Stands for the question among the hashes of pieces."""
 _QUESTION = "\0"
@@ -39,6 +44,8 @@ _ALIKE = 0.8
 _OFTEN_FILLED = 0.5
 """The share of the latest turns in which something stands in a place that is filled in."""
 _SENTENCE_ENDS = (".", "!", "?", "\u3002", "\uff01", "\uff1f")
+_END = re.compile(r"\n|[.!?](?=\s)|[\u3002\uff01\uff1f]")
+"""Where a line or a sentence ends."""
 _LABEL = re.compile(r"([^\n:]{1,60}[:\uff1a])[ \t]+(?=\S)")
 
 
@@ -75,7 +82,7 @@ class PromptTemplates:
     def __init__(self) -> None:
         self._templates: OrderedDict[int, _Template] = OrderedDict()
         self._by_end: dict[int, list[int]] = {}
-        self._lines: dict[int, int] = {}
+        self._parts: dict[int, int] = {}
         self._apart: set[int] = set()
         self._next = 0
         self._lock = ForkLock()
@@ -108,36 +115,37 @@ class PromptTemplates:
             return None
         return _between(pieces, hashes, fixed, repeated)
 
-    def lines_of(self, text: str) -> set[str]:
-        """The lines of a text that another text of several lines had; all of its lines are remembered, too.
+    def in_parts(self, text: str) -> list[tuple[str, bool]]:
+        """A text in parts, each with whether another text had it, by itself or with the one beside it.
 
-        Of what roots are given these are a template's of the application: a reminder above the question.
+        Of what roots are given those are a template's of the application: a reminder above the question.
+        All parts are remembered.
         """
-        lines = [line.strip() for line in text[:_MOST_CHARACTERS].split("\n")]
-        told = [hash(line) for line in lines if len(line) >= _LEAST_REPEATED] if len(lines) > 1 else []
-        own = hash(text)
+        parts = _parts(text)
+        own, told = hash(text), _units(parts)
         with self._lock:
-            known = {one for one in told if self._lines.get(one, own) != own}
-            self._lines.update(dict.fromkeys(told, own))
-            for one in list(self._lines)[: max(0, len(self._lines) - _MOST_LINES)]:
-                del self._lines[one]
-        return {line for line in lines if hash(line) in known}
+            known = {at for unit, row in told.items() if self._parts.get(unit, own) != own for at in row}
+            self._parts.update(dict.fromkeys(told, own))
+            for one in list(self._parts)[: max(0, len(self._parts) - _MOST_PARTS)]:
+                del self._parts[one]
+        return [(part, at in known) for at, part in enumerate(parts)]
 
     def tells_typed(self, text: str) -> bool:
-        """Whether a text of several lines, none of which came before, is all the user's own.
+        """Whether a text of several lines or sentences, none of which came before, is all the user's own.
 
         Nobody knows at first. Once users have typed several such texts, code puts no words around them.
         """
+        is_doubtful = "\n" in text or bool(_units(_parts(text)))
         with self._lock:
-            if len(self._apart) < _TURNS and "\n" in text:
+            if len(self._apart) < _TURNS and is_doubtful:
                 self._apart.add(hash(text))
-            return "\n" not in text or len(self._apart) >= _TURNS
+            return not is_doubtful or len(self._apart) >= _TURNS
 
     def forget(self) -> None:
         """Begin anew, as a new process does."""
         with self._lock:
             self._apart.clear()
-            self._lines.clear()
+            self._parts.clear()
             self._templates.clear()
             self._by_end.clear()
 
@@ -182,6 +190,33 @@ class PromptTemplates:
                 self._by_end[end].remove(oldest)
                 if not self._by_end[end]:
                     del self._by_end[end]
+
+
+def _parts(text: str) -> list[str]:
+    """The sentences of a text, and lines without any."""
+    ends = [found.end() for found in _END.finditer(text[:_MOST_CHARACTERS])]
+    return [text[begin:end] for begin, end in pairwise((0, *ends, len(text)))]
+
+
+def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
+    """What two texts do not share by chance: the hash of each, and which parts it has.
+
+    Lines, long sentences, and a tag with the line beside it. Not of a text that is all one part. A question
+    that is asked again is no template's.
+    """
+    number = list(accumulate((part[-1:] == "\n" for part in parts), initial=0))
+    said = [at for at, part in enumerate(parts) if any(map(str.isalnum, part))]
+    lines = [tuple(row) for _, row in groupby(said, number.__getitem__)]
+
+    def form(row: Iterable[int]) -> str:
+        return "".join(parts[at] for at in row).strip()
+
+    tags = {row for row in lines if (one := form(row))[0] == "<" and one[-1] == ">"}
+    pairs = [(*one, *other) for one, other in pairwise(lines) if tags & {one, other}]
+    rows = [row for row in (*lines, *pairs) if len(form(row)) >= _LEAST_REPEATED]
+    rows += [(at,) for at in said if len(parts[at].strip()) >= _LEAST_SAID]
+    told = {hash(one): row for row in rows if not is_question(one := form(row))}
+    return told if len(said) > 1 else {}
 
 
 def _filled(template: _Template, hashes: list[int], question: int) -> _Filled:

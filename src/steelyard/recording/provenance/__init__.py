@@ -59,6 +59,7 @@ from steelyard.recording.provenance._provenance import notes_on_predecessors as 
 from steelyard.recording.provenance._provenance import trace_provenance as trace_provenance
 from steelyard.recording.provenance._sections import split_chat_template as split_chat_template
 from steelyard.recording.provenance._words import finds_nothing as finds_nothing
+from steelyard.recording.provenance._words import holds_replies as holds_replies
 from steelyard.recording.provenance._words import is_history as is_history
 from steelyard.recording.provenance._words import is_spaceless as is_spaceless
 from steelyard.recording.provenance._words import names_passages as names_passages

@@ -157,6 +157,13 @@ def sections(prompt: str) -> list[Section]:
     >>> [(one.label, one.text) for one in sections("Answer.\n\nContext:\nRome.\n\nQuestion: How many?")]
     [('', 'Answer.'), ('Context', 'Rome.'), ('Question', 'How many?')]
     """
+    found = _sections(prompt)
+    # A tag may stand around all of it.
+    within = _sections(found[0].text) if len(found) == 1 and found[0].form == "tag" else []
+    return within if any(one.form and one.names_question for one in within) else found
+
+
+def _sections(prompt: str) -> list[Section]:
     parts = split_chat_template(_with_tags(prompt))
     return [one for part in parts for one in _fields(part) or _of_speech(part, is_last=part is parts[-1])]
 
