@@ -243,6 +243,44 @@ def test_a_refusal_that_every_prompt_asks_for_makes_no_parts_of_the_turns_before
     assert [texts(turn) for turn in receiver.records] == [[PARIS], [FRANCE], [PARIS]]
 
 
+REPLY = "By the pages it is Paris, and has been for long."
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_what_a_later_call_makes_of_an_engines_reply_is_an_answer_too(
+    receiver: Receiver, names: bool
+) -> None:
+    """Where its prompt names the question; else a note on the engine's turn says so, as on later ones."""
+    engine = RetrieverQueryEngine.from_args(Fixed("d1"), llm=Scripted(say=lambda _: REPLY))
+    ends = f"\n\nQuestion: {QUESTION}" if names else ""
+    Scripted().complete(f"Say this in a kind way.\n\nFound: {engine.query(QUESTION)}{ends}")
+    first, *more = receiver.records
+    assert [(turn.question, texts(turn), turn.answer) for turn in more] == [
+        (QUESTION, [PARIS], ANSWER)
+    ] * names
+    assert first.answer == REPLY
+    assert any(note.startswith("answer: a model was sent what such a run replied") for note in first.notes)
+
+
+def test_a_reply_in_a_conversation_is_not_made_into_another(receiver: Receiver) -> None:
+    engine = RetrieverQueryEngine.from_args(Fixed("d1"), llm=Scripted(say=lambda _: REPLY))
+    said = ChatMessage(role="assistant", content=str(engine.query(QUESTION)))
+    Scripted().chat([said, ChatMessage(role="user", content="Thanks!")])
+    Scripted().complete(f"User: {QUESTION}\nAssistant: {said.content}\nUser: Thanks!")
+    assert not receiver.record.notes
+
+
+@pytest.mark.parametrize("asked", ["Ciao!", "e poi?"])
+def test_a_few_words_that_were_looked_up_and_stand_behind_a_label_are_the_question(
+    receiver: Receiver, asked: str
+) -> None:
+    (found,) = Fixed("d1").retrieve(asked)
+    Scripted().complete(
+        f"Informazioni: {found.text}\n\nCronologia: Ospite: Dove si mangia?\nMessaggio: {asked}\nRisposta:"
+    )
+    assert (receiver.record.question, texts(receiver.record)) == (asked, [PARIS])
+
+
 ASKED = PromptTemplate("Answer from the notes.\n\n{context_str}\n\nAsked: {query_str}")
 
 

@@ -303,3 +303,17 @@ def test_a_workflow_that_looked_something_up_before_is_a_turn_where_it_did_not(r
         (QUESTION, ANSWER, 1),
         (QUESTION, ANSWER, 0),
     ]
+
+
+def test_a_few_words_that_code_cut_out_of_a_reply_are_the_answer(receiver: Receiver) -> None:
+    class Cut(Workflow):
+        @step
+        async def answer(self, ev: StartEvent) -> StopEvent:
+            (found,) = await Fixed("d1").aretrieve(ev.query)
+            reply = await Scripted(
+                say=lambda _: "Answer 2: in Paris (page 3), says the second page."
+            ).acomplete(f"{found.text}\n{ev.query}")
+            return StopEvent(result=str(reply)[10:18])
+
+    assert run(Cut(), query=QUESTION) == "in Paris"
+    assert (receiver.record.answer, texts(receiver.record)) == ("in Paris", [PARIS])

@@ -104,10 +104,10 @@ def _beside_template(own: str) -> Asked:
     if they stand together. Who types passages beside a question may type them again.
     """
     is_named, parts = names_question_within(own), TEMPLATES.in_parts(own)
-    if not any(is_known for _, is_known in parts) or names_both(own):
+    if not any(is_known for _, is_known in parts):
         return _as_typed(own, is_named=is_named)
     text = guessed_question(own) if is_named else _only_run(parts)
-    if not text:
+    if not text or names_both(own):
         return Asked(question=own, notes=("question_whole_prompt",))
     return Asked(question=text, notes=("question_guessed",))
 

@@ -125,6 +125,8 @@ class PromptTemplates:
         own, told = hash(text), _units(parts)
         with self._lock:
             known = {at for unit, row in told.items() if self._parts.get(unit, own) != own for at in row}
+            for one in told:
+                self._parts.pop(one, None)  # what comes again stays longest
             self._parts.update(dict.fromkeys(told, own))
             for one in list(self._parts)[: max(0, len(self._parts) - _MOST_PARTS)]:
                 del self._parts[one]
@@ -213,8 +215,10 @@ def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
 
     tags = {row for row in lines if (one := form(row))[0] == "<" and one[-1] == ">"}
     pairs = [(*one, *other) for one, other in pairwise(lines) if tags & {one, other}]
-    rows = [row for row in (*lines, *pairs) if len(form(row)) >= _LEAST_REPEATED]
-    rows += [(at,) for at in said if len(parts[at].strip()) >= _LEAST_SAID]
+    long = [(at,) for at in said if len(parts[at].strip()) >= _LEAST_SAID]
+    # What stands behind a long sentence on its line may be typed.
+    whole = [row for row in lines if not any((at,) in long for at in row)]
+    rows = [*long, *(row for row in (*whole, *pairs) if len(form(row)) >= _LEAST_REPEATED)]
     told = {hash(one): row for row in rows if not is_question(one := form(row))}
     return told if len(said) > 1 else {}
 
