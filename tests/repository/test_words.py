@@ -15,7 +15,14 @@ ROOMS = (
 MOST = 30
 
 FORMS = {
-    *("_trace:_TRACE_ID", "_trace:_SPAN_ID", "_templates:_LABEL", "_words:_LEAD", "_evidence:_PIECE"),
+    *(
+        "_trace:_TRACE_ID",
+        "_trace:_SPAN_ID",
+        "_templates:_END",
+        "_templates:_LABEL",
+        "_words:_LEAD",
+        "_evidence:_PIECE",
+    ),
     "_provenance:_SCORES",
     "_beside:_ENDS",
     *("_sections:_SPEAKER", "_sections:_BUFFER", "_sections:_TAG", "_sections:_HEADING", "_find:_PRINTED"),
