@@ -200,15 +200,21 @@ def _parts(text: str) -> list[str]:
     return [text[begin:end] for begin, end in pairwise((0, *ends, len(text)))]
 
 
+def _lines(parts: list[str]) -> list[tuple[int, ...]]:
+    """The parts of each line that has words."""
+    number = list(accumulate((part[-1:] == "\n" for part in parts), initial=0))
+    said = (at for at, part in enumerate(parts) if any(map(str.isalnum, part)))
+    return [tuple(row) for _, row in groupby(said, number.__getitem__)]
+
+
 def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
     """What two texts do not share by chance: the hash of each, and which parts it has.
 
     Lines, long sentences, and a tag with the line beside it. Not of a text that is all one part. A question
     that is asked again is no template's.
     """
-    number = list(accumulate((part[-1:] == "\n" for part in parts), initial=0))
-    said = [at for at, part in enumerate(parts) if any(map(str.isalnum, part))]
-    lines = [tuple(row) for _, row in groupby(said, number.__getitem__)]
+    lines = _lines(parts)
+    said = [at for row in lines for at in row]
 
     def form(row: Iterable[int]) -> str:
         return "".join(parts[at] for at in row).strip()
