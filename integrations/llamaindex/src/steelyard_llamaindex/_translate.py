@@ -166,15 +166,24 @@ def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
     Its prompt names the question that an engine searched for, or several runs searched for what it holds: of
     files, of chapters, of indexes. What these replied differs: one refusal may stand in every prompt.
     """
-    joins = turn.is_alone and not any(in_conversation(call.asked) for call in turn.calls)
-    told = [one for one in turn.predecessors if joins and _is_told(one, turn, read)]
+    told = [one for one in turn.predecessors if _joins(turn) and _is_told(one, turn, read)]
     said = {(asked_in(span.asked), plain(reply_of(one.reply)[0])) for one in told for span in one.found}
     counts = Counter(query for query, _ in said)
-    searched = {asked_in(span.asked) for one in told if one.name for span in one.found}
-    named = {guessed_question(text) for call in turn.calls for text in texts_of(call.asked) if searched}
     able = (query for query, count in counts.items() if count > 1 and read.holds(query))
-    asked = next(able, "") or next(iter(searched & named), "")
+    asked = next(able, "") or _named_of(told, turn)
     return [step for one in told if asked for step in _part(one, asked)], asked
+
+
+def _joins(turn: Turn) -> bool:
+    """Whether a call that no run holds may make an answer of others, rather than go on with a conversation."""
+    return turn.is_alone and not (turn.calls and in_conversation(turn.calls[0].asked))
+
+
+def _named_of(told: Iterable[Predecessor], turn: Turn) -> str:
+    """The question that an engine searched for and a prompt names."""
+    searched = {asked_in(span.asked) for one in told if one.name for span in one.found}
+    texts = (text for call in turn.calls if searched for text in texts_of(call.asked))
+    return next((asked for asked in map(guessed_question, texts) if asked in searched), "")
 
 
 def _is_told(run: Predecessor, turn: Turn, read: Nodes) -> bool:

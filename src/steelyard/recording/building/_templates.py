@@ -207,6 +207,10 @@ def _lines(parts: list[str]) -> list[tuple[int, ...]]:
     return [tuple(row) for _, row in groupby(said, number.__getitem__)]
 
 
+def _is_tag(line: str) -> bool:
+    return line[0] == "<" and line[-1] == ">"
+
+
 def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
     """What two texts do not share by chance: the hash of each, and which parts it has.
 
@@ -219,14 +223,14 @@ def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
     def form(row: Iterable[int]) -> str:
         return "".join(parts[at] for at in row).strip()
 
-    tags = {row for row in lines if (one := form(row))[0] == "<" and one[-1] == ">"}
+    tags = {row for row in lines if _is_tag(form(row))}
     pairs = [(*one, *other) for one, other in pairwise(lines) if tags & {one, other}]
     long = [(at,) for at in said if len(parts[at].strip()) >= _LEAST_SAID]
     # What stands behind a long sentence on its line may be typed.
     whole = [row for row in lines if not any((at,) in long for at in row)]
     rows = [*long, *(row for row in (*whole, *pairs) if len(form(row)) >= _LEAST_REPEATED)]
     told = {hash(one): row for row in rows if not is_question(one := form(row))}
-    return told if len(said) > 1 else {}
+    return told if said[1:] else {}
 
 
 def _filled(template: _Template, hashes: list[int], question: int) -> _Filled:
