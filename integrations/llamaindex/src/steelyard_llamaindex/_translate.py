@@ -175,7 +175,7 @@ def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
 
 
 def _joins(turn: Turn) -> bool:
-    """Whether a call that no run holds may make an answer of others, rather than go on with a conversation."""
+    """Whether a call that no run holds may make an answer of others, and goes on with no conversation."""
     return turn.is_alone and not (turn.calls and in_conversation(turn.calls[0].asked))
 
 
