@@ -13,6 +13,7 @@ from typing import Any
 from steelyard.record import text_of, to_json_value
 from steelyard.recording.building import (
     before_verdict,
+    is_gone_into,
     is_telling,
     revised,
     said_last,
@@ -106,7 +107,7 @@ def _unnamed_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[Model
         return answer_of(inner, (state_of(inputs) or {}).get(name), None, calls=calls)
     text = _only_text(state, inputs, calls)
     form = last_form(state, calls)
-    if form and text not in json_strings(form):
+    if form and text not in json_strings(form) and not is_gone_into(text, calls):
         return _only_form(state)  # else all that was filled in
     if text and any(text.strip() in call.reply for call in calls):
         return text

@@ -4,6 +4,7 @@
 from steelyard.recording.building._answers import before_verdict as before_verdict
 from steelyard.recording.building._answers import edited as edited
 from steelyard.recording.building._answers import is_form as is_form
+from steelyard.recording.building._answers import is_gone_into as is_gone_into
 from steelyard.recording.building._answers import is_one_of_several as is_one_of_several
 from steelyard.recording.building._answers import is_status as is_status
 from steelyard.recording.building._answers import named_in_form as named_in_form

@@ -60,6 +60,11 @@ def is_one_of_several(answer: str, texts: Sequence[str], calls: Sequence[ModelCa
     return answer in said and len(said) > 1
 
 
+def is_gone_into(text: str, calls: Sequence[ModelCall]) -> bool:
+    """Whether the last call was shown a text that an earlier one answered with: it wrote about that."""
+    return bool(_said([text], calls[:-1])) and _is_shown(text, calls[-1])
+
+
 def is_status(text: str, calls: Sequence[ModelCall]) -> bool:
     """Whether a text of few words is no model's, although models said more: how a run ended."""
     if is_telling(text) or not any(is_telling(call.reply) for call in calls):
@@ -168,7 +173,8 @@ def revised(answer: str, texts: Sequence[str], calls: Sequence[ModelCall]) -> st
     later = [makers[text.strip()] for text in dict.fromkeys(texts) if text.strip() in makers]
     about = [call for call in later if call.started > first.started and _is_shown(answer, call)]
     anew = [call for call in about if any(_is_shown(one.reply, call) for one in about if one is not call)]
-    return max(anew, key=lambda call: call.started).reply if anew else answer
+    able = [call for call in anew if not is_intermediate_output(call.replies)]
+    return max(able, key=lambda call: call.started).reply if able else answer
 
 
 def edited(answer: str, said: Sequence[str], returned: Any, calls: Sequence[ModelCall]) -> str:

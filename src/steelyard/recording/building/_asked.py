@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -68,13 +68,24 @@ def asked_of(turn: Steps, sources: Sources, *, told: Any = None) -> Asked:
     if told is not None:
         own = asked_in(told)
         return Asked(question=own, standalone=_standalone(turn, own) if own else None)
-    own = asked_in(turn.given) or _only_text(turn) or _queried(turn.given, sources) or _remembered(turn)
+    own = _own_words(turn) or _only_text(turn) or _queried(turn.given, sources) or _remembered(turn)
     if not own and (own := _only_words(turn, sources)):
         return Asked(question=own, standalone=_standalone(turn, own), notes=("question_guessed",))
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
     return _told_by_root(turn, sources, _looked_up_within(own, sources) or own)
+
+
+def _own_words(turn: Steps) -> str:
+    """What the root was asked; of two, what no model wrote in an earlier run."""
+    own = asked_in(turn.given)
+    if not own or not isinstance(turn.given, Mapping):
+        return own
+    written = {plain(text) for call in turn.earlier for reply in call.replies for text in json_strings(reply)}
+    if plain(own) not in written:
+        return own
+    return asked_in({name: one for name, one in turn.given.items() if one != own}) or own
 
 
 def _looked_up_within(own: str, sources: Sources) -> str:
@@ -176,11 +187,25 @@ def _only_text(turn: Steps) -> str:
 
 
 def _only_words(turn: Steps, sources: Sources) -> str:
-    """The only text of the input that says something, beside names and codes, if a model was asked it."""
-    texts, known = _typed(turn.given), {one.text.strip() for one in sources.documents}
+    """The only text of the input that says something, beside names and codes, if a model was asked it.
+
+    Of a run that was given none, of what its first steps brought: a mail that they fetched.
+    """
+    texts, known = _typed(turn.given) or _fetched(turn), {one.text.strip() for one in sources.documents}
     return _only(
         [text for text in texts if text not in known and (is_telling(text) or is_question(text))], turn
     )
+
+
+def _fetched(turn: Steps) -> list[str]:
+    """The texts that steps returned before a model was asked or anything was looked up.
+
+    Without those that were made of others: prompts.
+    """
+    began = min((step.at for step in turn.steps if step.kind not in ("chain", "prompt")), default=0)
+    first = (step.returned for step in turn.steps if step.kind == "chain" and step.at < began)
+    texts = list(dict.fromkeys(text for value in first for text in _typed(value)))
+    return [text for text in texts if not any(one in text and one != text for one in texts)]
 
 
 def _typed(value: Any) -> list[str]:
@@ -193,7 +218,9 @@ def _only(texts: Sequence[str], turn: Steps) -> str:
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
     prompts = [text for call in turn.calls for text in call.prompts]
-    return texts[0] if any(plain(texts[0]) in plain(text) for text in prompts) else ""
+    is_there = any(plain(texts[0]) in plain(text) for text in prompts)
+    # An object that it was read into is printed in another way.
+    return texts[0] if is_there or find_passages(texts, prompts)[0].seen >= _WHOLLY else ""
 
 
 def _said_by_user(texts: Sequence[str], turn: Steps) -> list[str]:

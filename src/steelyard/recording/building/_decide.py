@@ -10,11 +10,13 @@ from itertools import chain
 from steelyard.record import Context, ContextsSource, text_of
 from steelyard.recording.building._beside import (
     MORE,
+    MUCH,
     completed,
     cut_short,
     is_emptied,
     is_widened,
     prompts_with_room,
+    surrounds,
 )
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Steps, has_nothing, is_telling, is_written, parts_of
@@ -29,6 +31,7 @@ from steelyard.recording.provenance import (
     has_empty_place,
     is_history,
     is_intermediate_output,
+    may_find_nothing,
     numbered_parts,
     plain,
     sentence,
@@ -75,7 +78,8 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
     )
     origin = trace(sources.documents)
     prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
-    others = replace(sources, texts=[*sources.texts, *printed(turn, sources)])
+    records, words = printed(turn, sources)
+    others = replace(sources, texts=[*sources.texts, *records])
     texts, notes = shown_texts(turn, others, prompts, question=question, has_documents=bool(origin.contexts))
     if _say_nothing(texts, turn, sources):
         texts, notes = [], [*notes, STATED]
@@ -84,7 +88,7 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
     if origin.contexts_source == "in_prompt":
         notes += _doubts(origin, turn, sources, prompts, question)
         origin = replace(origin, notes=tuple(dict.fromkeys((*origin.notes, *notes))))
-        origin = _without_copies(origin, sources)
+        origin = _without_statements(_without_copies(origin, sources), turn)
         return replace(origin, contexts=completed(origin.contexts, prompts))
     nothing = trace(())
     if is_emptied(turn):
@@ -93,6 +97,11 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
         return brought
     if sources.looked_up:
         return replace(nothing, notes=(*nothing.notes, *notes))
+    texts, _ = shown_texts(
+        turn, replace(sources, texts=words), prompts, question=question, has_documents=False
+    )
+    if texts and (shown := trace(texts)).contexts_source == "in_prompt":
+        return shown
     return _from_template(nothing, turn, question=question, doubtful=doubtful)
 
 
@@ -103,7 +112,7 @@ def _doubts(
     known = [one.text for one in origin.contexts]
     yield from cut_short(known, prompts)
     roomy = prompts_with_room(known, prompts)
-    if roomy and is_widened(known, roomy, turn, question):
+    if roomy and (is_widened(known, roomy, turn, question) or _is_filled_beside(origin, turn, question)):
         yield MORE
     if any(text in sources.look_ups.receipts for text in known):
         yield RECEIPT
@@ -118,6 +127,28 @@ def _say_nothing(shown: Sequence[Context], turn: Steps, sources: Sources) -> boo
     return all(
         "\n" not in text and word_count(text) <= _MOST_STATED and not any(map(str.isdigit, text))
         for text in texts
+    )
+
+
+def _without_statements(origin: Origin, turn: Steps) -> Origin:
+    """The same without texts that no retriever brought and that may only say that nothing was found."""
+    brought = {one.text for step in turn.retrievals for one in step.contexts or ()}
+    left = [one for one in origin.contexts if one.text in brought or not may_find_nothing(one.text)]
+    if len(left) == len(origin.contexts):
+        return origin
+    return replace(origin, contexts=tuple(left), notes=(*origin.notes, STATED))
+
+
+def _is_filled_beside(origin: Origin, turn: Steps, question: str) -> bool:
+    """Whether the answer's template, once it is learnt, was filled in with more than the known passages."""
+    filled = _filled_in(origin, turn, question=question)
+    known, given = [one.text for one in origin.contexts], plain(text_of(turn.given))
+    forms = [plain(text) for text in known]
+    beside = (one.text for one in filled.contexts if plain(one.text) not in given) if filled else ()
+    return any(
+        surrounds(plain(text), forms)
+        or (word_count(text) >= MUCH and not any(seen.found for seen in find_passages(known, [text])))
+        for text in beside
     )
 
 
@@ -137,19 +168,22 @@ def _says_more(cut: Origin, filled: Origin) -> bool:
     return any(plain(line) not in known for line in lines)
 
 
-def _may_be_passages(turn: Steps, texts: Sequence[str], before: Sequence[ModelCall]) -> list[str]:
-    """Of what a template was filled in with, what was neither said before nor is a model's.
+def _may_be_passages(
+    turn: Steps, texts: Sequence[str], before: Sequence[ModelCall], *, question: str
+) -> list[str]:
+    """Of what a template was filled in with, what is neither the question, nor said before, nor a model's.
 
     Args:
         turn: The turn.
         texts: What the template was filled in with.
         before: The calls before the one that it was sent with, those of earlier turns among them.
+        question: What was asked.
     """
-    history = [plain(text) for text in earlier_messages(turn.given)]
+    asked, history = plain(question), [plain(text) for text in earlier_messages(turn.given)]
     found: list[str] = []
     for text in texts:
         form = plain(text)
-        is_asked = any(form in said for said in history)
+        is_asked = form in asked or asked in form or any(form in said for said in history)
         if is_telling(text) and not (is_asked or is_history(text) or is_written(text, before)):
             found.append(text)
     return list(dict.fromkeys(found))
@@ -162,7 +196,7 @@ def _brought(turn: Steps, sources: Sources, trace: Callable[[Iterable[Context]],
         every = unique(sources.found)
         more = every if len(every) > len(sources.reranked) else ()
         return replace(trace(sources.reranked), retrieved=more)
-    brought = sources.found or sources.made or ([] if is_prompt_seen else sources.kept)
+    brought = sources.found or sources.reranked or sources.made or ([] if is_prompt_seen else sources.kept)
     return trace(brought) if brought else None
 
 
@@ -175,7 +209,7 @@ def _filled_in(origin: Origin, turn: Steps, *, question: str) -> Origin | None:
     if slots is None:
         return None
     before = [*turn.earlier, *turn.calls[: max(origin.calls.made)]]
-    texts = _may_be_passages(turn, slots, before)
+    texts = _may_be_passages(turn, slots, before, question=question)
     parts = [part.text for text in texts for part in parts_of(text)]
     # Passages that never change look like the template's own words.
     return _with_passages(origin, parts, "in_prompt", seen=1.0) if parts else None

@@ -72,12 +72,22 @@ def look_ups_of(turn: Steps, tool_contexts: Collection[str]) -> LookUps:
         if step.kind == "retrieval" and step in turn.retrievals:
             query = text_of(step.given) if isinstance(step.given, str) else None
             _add(made, step, list(step.contexts or ()), query)
-        elif step.kind == "tool" and not (step.hands_over or _hands_over(step.name)):
+        elif step.kind == "tool" and not (
+            _serves_another(turn, step) or step.hands_over or _hands_over(step.name)
+        ):
             _add_tool(made, turn, step, tool_contexts)
     _add_told(made, turn, tool_contexts)
     made.found = _without_joined(made)
     made.stages = tuple(_stages(turn))
     return made
+
+
+def _serves_another(turn: Steps, tool: Step) -> bool:
+    """Whether what a tool returns is for the code around it, not for a model: a part of another look-up."""
+    return any(
+        above.kind == "retrieval" or (above.kind == "tool" and not turn.inside(above, "model"))
+        for above in tool.above()
+    )
 
 
 def _hands_over(tool: str) -> bool:
@@ -140,6 +150,7 @@ def _of_tool(turn: Steps, step: Step) -> list[Context]:
     if message is not None and message.failed:
         return []
     documents = list(step.contexts or ()) or documents_in(attribute(result, "artifact"))
+    documents = documents or documents_in(result)
     if documents:
         return documents
     found = list(_parts_of_object(result) if message is None else _parts_shown(message))

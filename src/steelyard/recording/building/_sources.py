@@ -335,22 +335,25 @@ def _end(step: Step) -> float:
     return step.at if step.ended is None else step.ended
 
 
-def printed(turn: Steps, sources: Sources) -> list[Text]:
-    """What steps passed on that is no text, as it is printed: records and rows.
+def printed(turn: Steps, sources: Sources) -> tuple[list[Text], list[Text]]:
+    """What steps passed on that is no text, as it is printed: records and rows; and, apart, lists of words.
 
     Documents and messages are left out: they are read as what they are. Words alone name things (tools,
-    files, topics). Titles and addresses of known passages are none either.
+    files, topics), and mostly tell of none. Titles and addresses of known passages are none either.
     """
     found: dict[str, Text] = {}
+    words: set[str] = set()
     titles = _beside_passages(turn, sources)
     for passed in sources.passed:
         for name, value in (state_of(passed.value) or {}).items():
-            if len(found) >= _MOST_PRINTED or not _is_record(value, titles) or _are_words(value):
+            if len(found) >= _MOST_PRINTED or not _is_record(value, titles):
                 continue
             text = str(value)
             if len(text) <= _LONGEST_PRINTED and (is_telling(text) or is_printed(text)):
                 found.setdefault(text, Text(str(name), text, passed.at, passed.is_given))
-    return _not_within(found)
+                words.update([text] if _are_words(value) else ())
+    whole = _not_within(found)
+    return [one for one in whole if one.text not in words], [one for one in whole if one.text in words]
 
 
 def _beside_passages(turn: Steps, sources: Sources) -> set[str]:

@@ -250,7 +250,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     if is_text and not is_said:
         return parts_of(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
     if _are_passages(rows, whole):
-        return rows
+        return [one for one in rows if not finds_nothing(one.text)]
     return (Context(text=whole.strip(), rank=0),)
 
 

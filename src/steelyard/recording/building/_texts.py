@@ -201,7 +201,7 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
             able.append(one)
             continue
         behind, is_mixed = shown.joined(one.text)
-        able += (replace(one, text=block, name="") for block in behind)
+        able += (replace(one, text=block, name="") for block in behind if not is_history(block))
         if is_mixed or surrounds(text, shown.known):
             has_more = has_more or any(text in prompt for prompt in shown.prompts)
     return able, has_more
@@ -210,7 +210,19 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
 def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> list[Text]:
     sightings = find_passages([one.text for one in texts], prompts, question=question) if texts else ()
     pairs = zip(texts, sightings, strict=True)
-    return [one for one, seen in pairs if seen.found and seen.seen >= MOSTLY]
+    shown = [(one, seen.position) for one, seen in pairs if seen.found and seen.seen >= MOSTLY]
+    # What a step cleaned stands where the text that it was made of is found, too.
+    exact = {at: plain(one.text) for one, at in shown if any(one.text.strip() in text for text in prompts)}
+    left = [one for one, at in shown if not _is_likeness(one.text, exact.get(at), prompts)]
+    return [one for one in left if not _is_template(one.text, prompts)]
+
+
+def _is_likeness(text: str, other: str | None, prompts: Sequence[str]) -> bool:
+    """Whether a text is another form of one that stands in its place as it is, rather than a part of it."""
+    form = plain(text)
+    if other is None or form in other or other in form or any(text.strip() in prompt for prompt in prompts):
+        return False
+    return min(len(form), len(other)) > MOSTLY * max(len(form), len(other))
 
 
 def _divided(turn: Steps, shown: Sequence[Text], able: Sequence[Text], sources: Sources) -> list[Text]:
@@ -273,6 +285,12 @@ def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:
     if not known:
         return list(texts)
     return [one for one in texts if not any(seen.found for seen in find_passages(known, [one.text]))]
+
+
+def _is_template(text: str, prompts: Sequence[str]) -> bool:
+    """Whether a text has slots that were filled in the prompt, so that it is the template around the rest."""
+    slots = _SLOT.findall(text)
+    return bool(slots) and not any(all(slot in prompt for slot in slots) for prompt in prompts)
 
 
 def is_filled_in(text: str, templates: Iterable[str]) -> bool:

@@ -62,6 +62,7 @@ from steelyard.recording.provenance._words import finds_nothing as finds_nothing
 from steelyard.recording.provenance._words import holds_replies as holds_replies
 from steelyard.recording.provenance._words import is_history as is_history
 from steelyard.recording.provenance._words import is_spaceless as is_spaceless
+from steelyard.recording.provenance._words import may_find_nothing as may_find_nothing
 from steelyard.recording.provenance._words import names_passages as names_passages
 from steelyard.recording.provenance._words import names_speaker as names_speaker
 from steelyard.recording.provenance._words import plain as plain

@@ -144,6 +144,15 @@ class _View:
         self.rows = [tuple(words(text)) for text in self.texts]
         self.helps = is_intermediate_output(call.replies) or any(row in asked for row in self.rows if row)
 
+    @cached_property
+    def quotes(self) -> set[str]:
+        """The fields of a form that its own prompt holds, beside others that say something new."""
+        fields = self.texts[1:]
+        shown = plain("\n".join(self.call.prompts)) if len(fields) > 1 else ""
+        copied = {text for text in fields if plain(text) in shown}
+        is_new = any(len(words(text)) >= _TELLING for text in fields if text not in copied)
+        return copied if is_new else set()
+
 
 def json_strings(reply: str) -> Iterator[str]:
     """A reply, and where it is JSON the texts in it."""
@@ -302,8 +311,9 @@ def _is_part_of(replies: list[str], row: tuple[str, ...], answer: str) -> bool:
         if any(_contains(row, one, least=_TELLING) for one in (said, *ends)):
             return True
         if len(said) >= _FED_LONG:
-            there = find_passages([reply], [answer])[0]
-            if there.found and there.seen >= 0.5:
+            # Both ways round: an answer may add a greeting to the reply, or leave its first part out.
+            there, back = find_passages([reply], [answer])[0], find_passages([answer], [reply])[0]
+            if (there.found and there.seen >= 0.5) or (back.found and back.seen >= 0.5):
                 return True
     return False
 
@@ -343,10 +353,14 @@ def _fed(
 def _shown(views: dict[int, _View], left: list[int], reached: list[int]) -> list[tuple[int, str]]:
     """The replies of calls, or most of each, that the prompts of later calls hold, in their order there."""
     prompts = [text for at in reached for text in views[at].call.prompts]
+    # A call that began after all of these cannot have fed them.
+    latest = max(views[at].call.started for at in reached)
     texts = [(at, text) for at in left for text in views[at].texts]
     seen = find_passages([text for _, text in texts], prompts)
     held = [(s.position or 0, *one) for one, s in zip(texts, seen, strict=True) if s.found and s.seen >= 0.5]
-    return _once_each([(at, text) for _, at, text in sorted(held)], views, prompts)
+    since = [(at, text) for _, at, text in sorted(held) if views[at].call.started <= latest]
+    able = [(at, text) for at, text in since if text not in views[at].quotes]
+    return _once_each(able, views, prompts)
 
 
 def _once_each(

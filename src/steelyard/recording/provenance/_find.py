@@ -50,7 +50,7 @@ def find_passages(
     if _begin_in(read, unique):
         whole = _whole(unique, read, question, is_in_order=is_large)
         if whole is not None:
-            return tuple(whole.get(text) or _short(text, read, question) for text in passages)
+            return tuple(whole.get(text) or _short(text, unique, read, question) for text in passages)
     sightings = decide(unique, read, question)
     found = _with_short(sightings, unique, read, question)
     return tuple(found.get(text, UNDECIDED) for text in passages)
@@ -65,7 +65,7 @@ def _with_short(
         # Data as a database prints it is set off by its own brackets, wherever it stands by itself.
         is_missed = one.found is False and is_printed(text) and not _is_shown_within(text, sightings)
         if one.found is None or is_missed or (one.found and _is_part_of_another(text, passages)):
-            again = _short(text, prompts, question)
+            again = _short(text, passages, prompts, question)
             found[text] = one if is_missed and not again.found else again
     return found
 
@@ -84,10 +84,10 @@ def _is_part_of_another(text: str, passages: Sequence[str]) -> bool:
     return any(text.strip() in one != text and form in f" {' '.join(words(one))} " for one in passages)
 
 
-def _short(text: str, prompts: Sequence[str], question: str) -> PassageMatch:
+def _short(text: str, passages: Sequence[str], prompts: Sequence[str], question: str) -> PassageMatch:
     """The sighting of a text of too few words: other than data as a database prints it, chance may do it."""
     form = text.strip()
-    if form in question or not is_printed(form):
+    if form in question or not is_printed(form) or _is_part_of_another(text, passages):
         return UNDECIDED
     before = 0
     for prompt in prompts:

@@ -325,6 +325,19 @@ def finds_nothing(text: str) -> bool:
     )
 
 
+def may_find_nothing(text: str) -> bool:
+    """Whether a paragraph begins as one that says nothing was found, and goes on without a number.
+
+    What follows mostly tells the model what to do then.
+
+    >>> [may_find_nothing(f"No documents found. {rest}") for rest in ("Say so.", "The nearest is in 12 km.")]
+    [True, False]
+    """
+    first, stop, rest = text.strip().partition(". ")
+    is_short = len(text) <= 2 * _LONGEST_STATEMENT and "\n" not in text.strip()
+    return is_short and bool(stop) and _states(f"{first}.") and not any(map(str.isdigit, rest))
+
+
 def _states(text: str) -> bool:
     told = text.strip("\"'[](){} \t\n").replace("_", " ") if len(text) <= _LONGEST_STATEMENT else ""
     if not _NOTHING.match(told) or _BUT.search(told):

@@ -73,7 +73,7 @@ class _Reader:
         if depth > _DEPTH:
             raise _NotShown
         first = self.peek()
-        if first in _CLOSING:
+        if first in _CLOSING and first:
             return self._collection(first, depth)
         if string := _STRING.match(self.text, self.at):
             self.at = string.end()
@@ -101,6 +101,8 @@ class _Reader:
         found: dict[str, Any] = {}
         unnamed: list[Any] = []
         while (mark := self.peek()) != end:
+            if not mark:
+                raise _NotShown
             if mark == ",":
                 self.at += 1
                 continue
