@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -79,10 +80,12 @@ def test_keys_by_name_and_by_function(receiver: Receiver) -> None:
         ({}, PARIS, [PARIS]),
         ({}, PARIS.page_content, [PARIS]),
         ({}, {"text": PARIS.page_content}, [PARIS]),
+        ({}, {"count": 2, "documents": [PARIS, FRANCE]}, [PARIS, FRANCE]),
+        ({}, SimpleNamespace(source_nodes=[PARIS]), [PARIS]),
         ({"evidence": [PARIS]}, None, [PARIS]),
         ({}, None, []),
     ],
-    ids=["list", "document", "text", "mapping", "input", "none"],
+    ids=["list", "document", "text", "mapping", "state", "response", "input", "none"],
 )
 def test_where_passages_stand_by_a_key(
     receiver: Receiver, given: dict[str, Any], kept: Any, found: list[Document]

@@ -35,7 +35,7 @@ from steelyard.recording.provenance import (
     is_turn,
     plain,
 )
-from steelyard.recording.reading import contexts_of, since_last_asked, strings_in
+from steelyard.recording.reading import contexts_of, documents_in, since_last_asked, strings_in
 from steelyard_langchain._extract import (
     answer_of,
     ends_in_tool_call,
@@ -373,7 +373,8 @@ def _told(view: TurnPart, key: Any) -> tuple[Context, ...]:
     value = pick(view.outputs, key)
     if value is None and isinstance(key, str):
         value = pick(view.inputs, key)
-    return tuple(contexts_of(value if isinstance(value, (list, tuple)) else [value]))
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    return tuple(contexts_of(listed) or documents_in(value))
 
 
 def _reference(view: TurnPart, options: Options) -> str | None:
