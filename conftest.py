@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -83,15 +84,18 @@ def _collect_and_freeze() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Run each test in a copy of the context variables.
+    """Run each test in a copy of the context variables, and one that is a coroutine in a loop of its own.
 
     What a test drops unfinished sets variables back whenever it is collected: in one context for all tests
     that took away what a later test of the same file had set.
     """
     function = pyfuncitem.obj
-    if iscoroutinefunction(function):  # a task has a context of its own
+    if pyfuncitem.get_closest_marker("anyio"):  # a task has a context of its own
         return (yield)
-    pyfuncitem.obj = partial(copy_context().run, function)
+    if iscoroutinefunction(function):
+        pyfuncitem.obj = lambda **given: asyncio.run(function(**given))
+    else:
+        pyfuncitem.obj = partial(copy_context().run, function)
     try:
         return (yield)
     finally:

@@ -14,11 +14,10 @@ import threading
 import time
 import unicodedata
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import closing
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -46,16 +45,6 @@ from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.golden import Case, GoldenSet, Run
 from waiting import until
-
-Args = ParamSpec("Args")
-
-
-def in_a_loop(test: Callable[Args, Coroutine[object, object, None]]) -> Callable[Args, None]:
-    @wraps(test)
-    def run(*args: Args.args, **kwargs: Args.kwargs) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 def test_the_oldest_entries_go_first() -> None:
@@ -173,7 +162,6 @@ async def hang(executor: DaemonExecutor, release: threading.Event) -> None:
             await executor.run(release.wait)
 
 
-@in_a_loop
 async def test_until_hung_calls_return_no_thread_is_left() -> None:
     executor, release = DaemonExecutor(1, name="test"), threading.Event()
     await hang(executor, release)
@@ -189,7 +177,6 @@ async def test_until_hung_calls_return_no_thread_is_left() -> None:
     executor.shutdown()
 
 
-@in_a_loop
 async def test_a_thread_that_hangs_is_replaced_while_there_are_spares() -> None:
     executor, release = DaemonExecutor(1, name="test", spares=2), threading.Event()
     await hang(executor, release)
@@ -203,7 +190,6 @@ async def test_a_thread_that_hangs_is_replaced_while_there_are_spares() -> None:
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
-@in_a_loop
 async def test_a_call_that_wants_to_exit_does_not_end_the_loop(kind: type[BaseException]) -> None:
     def leave() -> None:
         raise kind

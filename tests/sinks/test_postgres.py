@@ -85,17 +85,14 @@ def test_the_oldest_turns_beyond_an_age_or_a_number_are_deleted_whole(postgres: 
     assert postgres.password not in said.output
 
 
-def test_a_sink_keeps_what_it_was_told_to_while_it_writes(postgres: PostgresServer) -> None:
+async def test_a_sink_keeps_what_it_was_told_to_while_it_writes(postgres: PostgresServer) -> None:
     url, now = postgres.new_database(), time.time()
     sink = PostgresSink(url, keep="30d")
 
-    async def run() -> None:
-        old = [replace(judged(f"old {n}"), evaluated_at=now - 86_400 * 31) for n in range(300)]
-        await sink.write(old)
-        await sink.write([replace(judged("new"), evaluated_at=now)])
-        await sink.aclose()
-
-    asyncio.run(run())
+    old = [replace(judged(f"old {n}"), evaluated_at=now - 86_400 * 31) for n in range(300)]
+    await sink.write(old)
+    await sink.write([replace(judged("new"), evaluated_at=now)])
+    await sink.aclose()
     assert set(stored(url)) == {"new"}
     assert sink.counts.written == 301
 
@@ -141,24 +138,21 @@ def test_many_processes_may_begin_at_once_and_what_they_write_has_growing_number
     assert len(found) == len(set(found)) == 30
 
 
-def test_a_server_that_goes_away_loses_what_is_written_meanwhile_by_count_and_no_more(
+async def test_a_server_that_goes_away_loses_what_is_written_meanwhile_by_count_and_no_more(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = PostgresServer(tmp_path).start()
     sink = PostgresSink(server.url)
 
-    async def run() -> None:
-        await sink.write([judged("before")])
-        server.stop(signal.SIGQUIT)
-        with pytest.raises(SinkError, match=r"cannot be reached") as lost:
-            await sink.write([judged("during")])
-        assert lost.value.cause == "unreachable"
-        assert server.password not in str(lost.value)
-        server.start()
-        await sink.write([judged("after")])
-        await sink.aclose()
-
-    asyncio.run(run())
+    await sink.write([judged("before")])
+    server.stop(signal.SIGQUIT)
+    with pytest.raises(SinkError, match=r"cannot be reached") as lost:
+        await sink.write([judged("during")])
+    assert lost.value.cause == "unreachable"
+    assert server.password not in str(lost.value)
+    server.start()
+    await sink.write([judged("after")])
+    await sink.aclose()
     assert set(stored(server.url)) == {"before", "after"}
     assert sum(sink.counts.lost.values()) == 1
     server.stop(signal.SIGQUIT)
@@ -197,28 +191,25 @@ class Line:
             other.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_server_that_falls_silent_takes_results_again_later(postgres: PostgresServer) -> None:
+async def test_a_server_that_falls_silent_takes_results_again_later(postgres: PostgresServer) -> None:
     line = Line(postgres)
     url = postgres.new_database()
     sink = PostgresSink(url.replace(str(postgres.port), str(line.port)))
 
-    async def run() -> None:
-        await sink.write([judged("before")])
-        line.silent = True
-        # More than it has threads and connections.
-        for _ in range(8):
-            with pytest.raises((TimeoutError, ThreadHangs)):
-                async with asyncio.timeout(0.2):
-                    await sink.write([judged("during")])
-        line.silent = False
-        async with asyncio.timeout(60):
-            while sink.counts.written != 2:
-                with contextlib.suppress(SinkError, ThreadHangs):
-                    await sink.write([judged("after")])
-                await asyncio.sleep(0.05)
-        await sink.aclose()
-
-    asyncio.run(run())
+    await sink.write([judged("before")])
+    line.silent = True
+    # More than it has threads and connections.
+    for _ in range(8):
+        with pytest.raises((TimeoutError, ThreadHangs)):
+            async with asyncio.timeout(0.2):
+                await sink.write([judged("during")])
+    line.silent = False
+    async with asyncio.timeout(60):
+        while sink.counts.written != 2:
+            with contextlib.suppress(SinkError, ThreadHangs):
+                await sink.write([judged("after")])
+            await asyncio.sleep(0.05)
+    await sink.aclose()
     line.close()
     assert set(stored(url)) == {"before", "after"}
 

@@ -163,18 +163,15 @@ def test_space_is_given_back(tmp_path: Path) -> None:
     assert ids(path)[-1] == "r599"
 
 
-def test_a_sink_keeps_to_its_limits_while_it_writes(tmp_path: Path) -> None:
+async def test_a_sink_keeps_to_its_limits_while_it_writes(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     sink = SQLiteSink(path, keep=50)
     turns = many(400)
 
-    async def run() -> None:
-        for start in range(0, 400, 40):
-            sink._next_look = 0.0  # a minute has passed
-            await sink.write(turns[start : start + 40])
-        await sink.aclose()
-
-    asyncio.run(run())
+    for start in range(0, 400, 40):
+        sink._next_look = 0.0  # a minute has passed
+        await sink.write(turns[start : start + 40])
+    await sink.aclose()
     assert ids(path) == [f"r{n}" for n in range(350, 400)]
 
 

@@ -145,7 +145,7 @@ def test_a_metric_that_leaves_fails_alone(error: BaseException) -> None:
     assert stayed.value == 1.0
 
 
-def test_a_cancelled_evaluation_is_cancelled() -> None:
+async def test_a_cancelled_evaluation_is_cancelled() -> None:
     asked, left = asyncio.Event(), asyncio.Event()
 
     class Waits(Odd):
@@ -157,16 +157,13 @@ def test_a_cancelled_evaluation_is_cancelled() -> None:
                 left.set()
             raise AssertionError
 
-    async def main() -> None:
-        batcher = QuestionBatcher(judge=Waits(None))
-        evaluation = asyncio.create_task(batcher.run(RECORD, [Asks("three", three)]))
-        await asked.wait()
-        evaluation.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await evaluation
-        assert left.is_set()
-
-    asyncio.run(main())
+    batcher = QuestionBatcher(judge=Waits(None))
+    evaluation = asyncio.create_task(batcher.run(RECORD, [Asks("three", three)]))
+    await asked.wait()
+    evaluation.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await evaluation
+    assert left.is_set()
 
 
 @pytest.mark.parametrize(

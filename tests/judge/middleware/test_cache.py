@@ -139,24 +139,21 @@ class TestCache:
         if os.name == "posix":
             assert stat.S_IMODE((tmp_path / "replies.db").stat().st_mode) == 0o600
 
-    def test_the_least_recently_used_go_first(self, path: Path | None) -> None:
+    async def test_the_least_recently_used_go_first(self, path: Path | None) -> None:
         inner = Busy()
         judge = Cache(inner, path=path, entries=3)
 
-        async def main() -> None:
-            for claim in ("a", "b", "c", "a", "d"):
-                await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim=claim)}))
-                await asyncio.sleep(0.002)
-            await judge.aclose()
-            before = inner.calls
-            for claim in ("a", "c", "d"):
-                await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim=claim)}))
-            assert inner.calls == before
-            await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim="b")}))
-            assert inner.calls == before + 1
-            await judge.aclose()
-
-        asyncio.run(main())
+        for claim in ("a", "b", "c", "a", "d"):
+            await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim=claim)}))
+            await asyncio.sleep(0.002)
+        await judge.aclose()
+        before = inner.calls
+        for claim in ("a", "c", "d"):
+            await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim=claim)}))
+        assert inner.calls == before
+        await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim="b")}))
+        assert inner.calls == before + 1
+        await judge.aclose()
 
     @pytest.mark.parametrize("content", [b"no database at all, but long enough to look like one" * 50, None])
     def test_a_file_that_does_not_work_is_said_once(

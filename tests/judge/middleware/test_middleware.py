@@ -104,35 +104,29 @@ class TestAdaptiveConcurrency:
         asyncio.run(ask(AdaptiveConcurrency(inner, most=5), 20))
         assert inner.peak == 5
 
-    def test_halves_once_for_a_round_of_failures_and_recovers(self) -> None:
+    async def test_halves_once_for_a_round_of_failures_and_recovers(self) -> None:
         inner = Busy(*[limited() for _ in range(16)], seconds=0.002)
         judge = AdaptiveConcurrency(inner, most=16)
         with pytest.raises(ConfigurationError, match="at least 1"):
             AdaptiveConcurrency(inner, most=1, least=2)
 
-        async def main() -> None:
-            await ask(judge, 16)
-            assert judge.concurrency == 8
-            inner.peak = 0
-            await ask(judge, 100)
-            assert 8 <= inner.peak < 16
-            await ask(judge, 400)
-            assert judge.concurrency == 16
+        await ask(judge, 16)
+        assert judge.concurrency == 8
+        inner.peak = 0
+        await ask(judge, 100)
+        assert 8 <= inner.peak < 16
+        await ask(judge, 400)
+        assert judge.concurrency == 16
 
-        asyncio.run(main())
-
-    def test_every_place_that_came_back_is_used_while_others_wait(self) -> None:
+    async def test_every_place_that_came_back_is_used_while_others_wait(self) -> None:
         inner = Busy(*[limited() for _ in range(3)], seconds=0.001)
         judge = AdaptiveConcurrency(inner, most=4)
 
-        async def main() -> None:
-            for _ in range(3):
-                await ask(judge)
-            assert judge.concurrency == 1
-            inner.peak = 0
-            await ask(judge, 40)
-
-        asyncio.run(main())
+        for _ in range(3):
+            await ask(judge)
+        assert judge.concurrency == 1
+        inner.peak = 0
+        await ask(judge, 40)
         assert inner.peak == 4
 
     def test_in_one_loop_after_the_other(self) -> None:
@@ -140,14 +134,11 @@ class TestAdaptiveConcurrency:
         for _ in range(3):
             assert len(asyncio.run(ask(judge, 3))) == 3
 
-    def test_goes_down_to_the_least(self) -> None:
+    async def test_goes_down_to_the_least(self) -> None:
         judge = AdaptiveConcurrency(Busy(*[down("timeout") for _ in range(40)]), most=16, least=2)
 
-        async def main() -> None:
-            for _ in range(10):
-                await ask(judge)
-
-        asyncio.run(main())
+        for _ in range(10):
+            await ask(judge)
         assert judge.concurrency == 2
 
     def test_a_broken_server_is_no_congestion(self) -> None:
@@ -155,31 +146,28 @@ class TestAdaptiveConcurrency:
         asyncio.run(ask(judge, 10))
         assert judge.concurrency == 16
 
-    def test_who_leaves_while_waiting_takes_no_place_along(self) -> None:
-        async def main() -> None:
-            inner = Busy(seconds=0.02)
-            judge = AdaptiveConcurrency(inner, most=1)
-            jobs = [asyncio.ensure_future(judge.answer(ONE)) for _ in range(6)]
-            await asyncio.sleep(0)
-            for job in jobs[1:4]:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
-            assert inner.calls == 3
-            # Cancelled in the very moment in which its turn comes, and before it can take it.
-            second: list[asyncio.Task[Reply]] = []
+    async def test_who_leaves_while_waiting_takes_no_place_along(self) -> None:
+        inner = Busy(seconds=0.02)
+        judge = AdaptiveConcurrency(inner, most=1)
+        jobs = [asyncio.ensure_future(judge.answer(ONE)) for _ in range(6)]
+        await asyncio.sleep(0)
+        for job in jobs[1:4]:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        assert inner.calls == 3
+        # Cancelled in the very moment in which its turn comes, and before it can take it.
+        second: list[asyncio.Task[Reply]] = []
 
-            async def first() -> None:
-                await judge.answer(ONE)
-                second[0].cancel()
+        async def first() -> None:
+            await judge.answer(ONE)
+            second[0].cancel()
 
-            leaving = asyncio.create_task(first())
-            await asyncio.sleep(0)
-            second.append(asyncio.create_task(judge.answer(ONE)))
-            await asyncio.gather(leaving, *second, return_exceptions=True)
-            assert second[0].cancelled()
-            assert isinstance((await asyncio.wait_for(judge.answer(ONE), 1)), Reply)
-
-        asyncio.run(main())
+        leaving = asyncio.create_task(first())
+        await asyncio.sleep(0)
+        second.append(asyncio.create_task(judge.answer(ONE)))
+        await asyncio.gather(leaving, *second, return_exceptions=True)
+        assert second[0].cancelled()
+        assert isinstance((await asyncio.wait_for(judge.answer(ONE), 1)), Reply)
 
     def test_on_the_wire(self) -> None:
         async def main(server: JudgeServer) -> int:
@@ -226,35 +214,29 @@ class TestRateLimit:
         asyncio.run(third())
         assert time.monotonic() - started > 0.15
 
-    def test_what_was_underestimated_is_charged_once(self) -> None:
+    async def test_what_was_underestimated_is_charged_once(self) -> None:
         class Once(Busy):
             async def answer(self, request: Request) -> Reply:
                 self.calls += 1
                 return Reply(answers={}, usage=Usage(requests=1, prompt_tokens=1000 * (self.calls == 1)))
 
-        async def main() -> None:
-            judge = RateLimit(Once(), tokens_per_minute=1500, period=1000)
-            async with asyncio.timeout(60):
-                for _ in range(3):
-                    await judge.answer(ONE)
+        judge = RateLimit(Once(), tokens_per_minute=1500, period=1000)
+        async with asyncio.timeout(60):
+            for _ in range(3):
+                await judge.answer(ONE)
 
-        asyncio.run(main())
-
-    def test_what_several_at_once_were_underestimated_is_charged_for_each(self) -> None:
+    async def test_what_several_at_once_were_underestimated_is_charged_for_each(self) -> None:
         class Dear(Busy):
             async def answer(self, request: Request) -> Reply:
                 await asyncio.sleep(0)
                 return Reply(answers={}, usage=Usage(requests=1, prompt_tokens=1000))
 
-        async def main() -> None:
-            judge = RateLimit(Dear(), tokens_per_minute=2000, period=10_000)
-            await ask(judge, 2)
-            # Each was estimated at some 200, so that 1,600 are owed and 1,600 left.
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2):
-                    await judge.answer(ONE)
-
-        asyncio.run(main())
+        judge = RateLimit(Dear(), tokens_per_minute=2000, period=10_000)
+        await ask(judge, 2)
+        # Each was estimated at some 200, so that 1,600 are owed and 1,600 left.
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await judge.answer(ONE)
 
     def test_the_passages_of_a_request_are_charged_beforehand(self) -> None:
         long = Context(text="The tower is high. " * 200)
@@ -316,21 +298,18 @@ class TestBreaker:
         assert (judge.state, inner.calls) == ("closed", 5)
         assert "answers again" in caplog.text
 
-    def test_a_failure_of_a_request_sent_before_it_opened_keeps_it_open_no_longer(self) -> None:
+    async def test_a_failure_of_a_request_sent_before_it_opened_keeps_it_open_no_longer(self) -> None:
         judge, inner, now = self.make(*[down()] * 4)
 
-        async def late() -> None:
-            inner.seconds = 0.5
-            first = asyncio.create_task(judge.answer(ONE))
-            await asyncio.sleep(0)
-            assert inner.inside == 1
-            inner.seconds = 0.0
-            await ask(judge, 3)
-            now[0] = 5
-            with pytest.raises(JudgeUnavailable):
-                await first
-
-        asyncio.run(late())
+        inner.seconds = 0.5
+        first = asyncio.create_task(judge.answer(ONE))
+        await asyncio.sleep(0)
+        assert inner.inside == 1
+        inner.seconds = 0.0
+        await ask(judge, 3)
+        now[0] = 5
+        with pytest.raises(JudgeUnavailable):
+            await first
         assert (judge.state, inner.calls) == ("open", 4)
         now[0] = 10
         assert judge.state == "half_open"

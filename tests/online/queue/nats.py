@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeVar
 
 import nats
 from nats.js import JetStreamContext
@@ -16,6 +18,8 @@ from steelyard.online.queue.broker._nats import NatsBroker
 from steelyard.online.queue.broker._queue import BrokerQueue
 from steelyard.scores import Evaluation
 
+Queue = TypeVar("Queue", bound=TurnQueue)
+
 
 def selected(name: str, **changes: object) -> Selected:
     return Selected(turn(name, **changes), 0.25, 0.5)
@@ -27,13 +31,25 @@ def queue_at(url: str, *, patience: float = 10.0, lease_seconds: float = 60.0) -
     return BrokerQueue(broker, shown=address.shown, patience=patience)
 
 
+@asynccontextmanager
+async def in_use(queue: Queue) -> AsyncIterator[Queue]:
+    """The queue between its opening and its end."""
+    await queue.open()
+    yield queue
+    await queue.close()
+
+
+def open_at(url: str, **options: float) -> AbstractAsyncContextManager[BrokerQueue]:
+    return in_use(queue_at(url, **options))
+
+
 def result(leased: Leased) -> Evaluation:
     return Evaluation(record_id=leased.turn.record.id, scores=())
 
 
 async def lease(queue: TurnQueue, least: int = 1, *, most: int = 8) -> list[Leased | Undelivered]:
     found: list[Leased | Undelivered] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while len(found) < least:
             found += await queue.lease(most)
     return found

@@ -6,12 +6,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from online.helpers import check_law, finish, turn
-from online.queue.nats import counted, lease, lease_one, result, selected
+from online.queue.nats import counted, in_use, lease, lease_one, result, selected
 from servers import NatsServer, RabbitServer
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import StoredQueue, open_queue
@@ -28,37 +29,25 @@ def server(request: pytest.FixtureRequest) -> NatsServer | RabbitServer:
     return found
 
 
-async def opened(url: str) -> StoredQueue:
-    queue = open_queue(SpoolSettings(path=url))
-    await queue.open()
-    return queue
+def opened(url: str) -> AbstractAsyncContextManager[StoredQueue]:
+    return in_use(open_queue(SpoolSettings(path=url)))
 
 
-def test_queues_of_other_names_on_one_broker_are_apart(server: NatsServer | RabbitServer) -> None:
-    async def test() -> None:
-        one, other = await opened(server.queue()), await opened(server.queue())
+async def test_queues_of_other_names_on_one_broker_are_apart(server: NatsServer | RabbitServer) -> None:
+    async with opened(server.queue()) as one, opened(server.queue()) as other:
         assert await one.put([selected("a")]) == ["new"]
         assert await other.put([selected("a"), selected("b")]) == ["new", "new"]
         assert (await lease_one(one)).turn == selected("a")
         assert len(await lease(other, 2)) == 2
-        await one.close()
-        await other.close()
-
-    asyncio.run(test())
 
 
-def test_only_nats_knows_what_another_process_has_put_in(server: NatsServer | RabbitServer) -> None:
-    async def test() -> None:
-        url = server.queue()
-        first, second = await opened(url), await opened(url)
+async def test_only_nats_knows_what_another_process_has_put_in(server: NatsServer | RabbitServer) -> None:
+    url = server.queue()
+    async with opened(url) as first, opened(url) as second:
         assert await first.put([selected("a")]) == ["new"]
         assert await first.put([selected("a")]) == ["known"]
         outcome = await second.put([selected("a")])
         assert outcome == (["known"] if isinstance(server, NatsServer) else ["new"])
-        await first.close()
-        await second.close()
-
-    asyncio.run(test())
 
 
 @pytest.fixture(params=["file", "nats", "rabbit"])
@@ -70,7 +59,9 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return found.queue()
 
 
-def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_ones_at_once(stored: str) -> None:
+async def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_ones_at_once(
+    stored: str,
+) -> None:
     async def cancelled(queue: TurnQueue, steps: int) -> None:
         """Ask, and cancel it after so many steps of the loop."""
         asking = asyncio.create_task(queue.parked("away", 8))
@@ -80,8 +71,7 @@ def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_ones_at_
         [found] = await asyncio.gather(asking, return_exceptions=True)
         await queue.park([(one, {"away"}) for one in (found if isinstance(found, list) else [])])
 
-    async def test() -> None:
-        queue = await opened(stored)
+    async with opened(stored) as queue:
         await queue.put([selected("a"), selected("b")])
         held, other = [one for one in await lease(queue, 2) if isinstance(one, Leased)]
         done = await queue.finish(held, result(held))
@@ -96,53 +86,41 @@ def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_ones_at_
         assert delivered is not None
         await queue.delivered([delivered])
         await queue.release([])
-        await queue.close()
-        following = await opened(stored)
+    async with opened(stored) as following:
         async with asyncio.timeout(20):  # a lease is 30 s
             while not (again := await following.parked("away", 8)):  # noqa: ASYNC110 - brokers have no event for it
                 await asyncio.sleep(0.05)
         assert [one.evaluation for one in again] == [result(held)]
         await following.delivered(again)
         assert await following.lease(8) == []
-        await following.close()
-
-    asyncio.run(test())
 
 
-def test_the_first_count_has_what_waits_for_a_sink(stored: str) -> None:
-    async def test() -> None:
-        queue = await opened(stored)
+async def test_the_first_count_has_what_waits_for_a_sink(stored: str) -> None:
+    async with opened(stored) as queue:
         await queue.put([selected("a")])
         held = await lease_one(queue)
         done = await queue.finish(held, result(held))
         assert done is not None
         assert await queue.park([(done, {"away"})]) == []
-        await queue.close()
-        following = open_queue(SpoolSettings(path=stored))
-        await following.watch(["away"])
-        await following.open()
-        counts = following.counts()
-        assert counts is not None
-        assert (counts.undelivered, counts.waiting) == (1, {"away": 1})
-        await following.close()
-
-    asyncio.run(test())
+    following = open_queue(SpoolSettings(path=stored))
+    await following.watch(["away"])
+    await following.open()
+    counts = following.counts()
+    assert counts is not None
+    assert (counts.undelivered, counts.waiting) == (1, {"away": 1})
+    await following.close()
 
 
-def test_large_turns_travel_compressed_and_come_back_whole(nats_server: NatsServer) -> None:
+async def test_large_turns_travel_compressed_and_come_back_whole(nats_server: NatsServer) -> None:
     contexts = tuple(
         Context(text=f"Passage {number} of the old stone city. " * 1_000) for number in range(20)
     )
 
-    async def test() -> None:
-        queue = await opened(nats_server.queue())
+    async with opened(nats_server.queue()) as queue:
         large = selected("large", contexts=contexts)
         assert await queue.put([large]) == ["new"]  # of 780 KB
         assert (await counted(queue, lambda counts: counts.bytes > 0)).bytes < 60_000
         assert (await lease_one(queue)).turn == large
-        await queue.close()
-
-    asyncio.run(test())
 
 
 def test_while_a_broker_is_slow_the_inbox_fills_and_turns_are_then_skipped_by_name(

@@ -14,7 +14,7 @@ import pytest
 from nats.js import JetStreamContext
 
 from online.helpers import FAITHFUL, finish, kind_judge, turn
-from online.queue.nats import counted, lease, lease_one, on_server, queue_at, result, selected
+from online.queue.nats import counted, lease, lease_one, on_server, open_at, queue_at, result, selected
 from servers import NatsServer, free_port
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import try_queue
@@ -46,10 +46,8 @@ def restart_forgetful(server: NatsServer, name: str) -> None:
     server.start()
 
 
-def test_a_server_that_is_restarted_loses_no_turn(own_server: NatsServer) -> None:
-    async def test() -> None:
-        queue = queue_at(own_server.queue())
-        await queue.open()
+async def test_a_server_that_is_restarted_loses_no_turn(own_server: NatsServer) -> None:
+    async with open_at(own_server.queue()) as queue:
         await queue.put([selected("before"), selected("held")])
         before, held = await lease(queue, 2)
         assert isinstance(before, Leased)
@@ -65,18 +63,14 @@ def test_a_server_that_is_restarted_loses_no_turn(own_server: NatsServer) -> Non
         assert [one.turn for one in found if isinstance(one, Leased)] == [selected("after")]
         await starting
         await counted(queue, lambda counts: counts.accepted == 3 and counts.evaluated == 2)
-        await queue.close()
-
-    asyncio.run(test())
 
 
-def test_turns_that_are_held_come_to_nobody_else_when_the_server_was_killed(own_server: NatsServer) -> None:
-    async def test() -> None:
-        url = own_server.queue()
-        name = url.rpartition("=")[2]
-        holder, other = queue_at(url), queue_at(url)
-        await holder.open()
-        await other.open()
+async def test_turns_that_are_held_come_to_nobody_else_when_the_server_was_killed(
+    own_server: NatsServer,
+) -> None:
+    url = own_server.queue()
+    name = url.rpartition("=")[2]
+    async with open_at(url) as holder, open_at(url) as other:
         await holder.put([selected("judged"), selected("begun"), selected("elsewhere")])
         judged, begun = await lease_one(holder, 1), await lease_one(holder, 1)
         elsewhere = await lease_one(other)
@@ -104,18 +98,13 @@ def test_turns_that_are_held_come_to_nobody_else_when_the_server_was_killed(own_
         assert await other.finish(elsewhere, result(elsewhere)) is not None
         counts = await counted(other, lambda counts: counts.evaluated == 3 and counts.undelivered == 1)
         assert (counts.accepted, counts.pending, counts.dead) == (4, 1, {})
-        await holder.close()
-        await other.close()
-
-    asyncio.run(test())
 
 
-def test_a_turn_whose_holder_died_with_the_server_comes_again_after_a_while(own_server: NatsServer) -> None:
-    async def test() -> None:
-        url = own_server.queue()
-        dying, other = queue_at(url, lease_seconds=2), queue_at(url)
-        await dying.open()
-        await other.open()
+async def test_a_turn_whose_holder_died_with_the_server_comes_again_after_a_while(
+    own_server: NatsServer,
+) -> None:
+    url = own_server.queue()
+    async with open_at(url, lease_seconds=2) as dying, open_at(url) as other:
         await dying.put([selected("lost"), selected("held")])
         await lease_one(dying, 1)
         held = await lease_one(other)
@@ -124,18 +113,13 @@ def test_a_turn_whose_holder_died_with_the_server_comes_again_after_a_while(own_
         again = await lease_one(other)
         assert (again.turn, again.postponed) == (selected("lost"), 0)
         assert await other.finish(held, result(held)) is not None
-        await other.close()
-
-    asyncio.run(test())
 
 
-def test_a_turn_that_is_through_is_not_judged_again_when_the_server_forgot_it(
+async def test_a_turn_that_is_through_is_not_judged_again_when_the_server_forgot_it(
     own_server: NatsServer,
 ) -> None:
-    async def test() -> None:
-        url = own_server.queue()
-        queue = queue_at(url)
-        await queue.open()
+    url = own_server.queue()
+    async with open_at(url) as queue:
         await queue.put([selected("first"), selected("second")])
         first, second = await lease(queue, 2)
         assert isinstance(first, Leased)
@@ -151,17 +135,12 @@ def test_a_turn_that_is_through_is_not_judged_again_when_the_server_forgot_it(
         assert (counts.accepted, counts.evaluated, counts.pending, counts.dead) == (3, 1, 2, {})
         assert isinstance(second, Leased)
         await queue.release([second, after])
-        await queue.close()
-
-    asyncio.run(test())
 
 
-def test_a_server_that_stays_away_fails_the_queue_by_name_and_once(
+async def test_a_server_that_stays_away_fails_the_queue_by_name_and_once(
     own_server: NatsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def test() -> None:
-        queue = queue_at(own_server.queue(), patience=0.5)
-        await queue.open()
+    async with open_at(own_server.queue(), patience=0.5) as queue:
         own_server.stop()
         with pytest.raises(QueueFailed):
             await queue.put([selected("a")])
@@ -174,20 +153,15 @@ def test_a_server_that_stays_away_fails_the_queue_by_name_and_once(
         own_server.start()
         await queue.open()
         assert await queue.put([selected("a")]) == ["new"]
-        await queue.close()
-
-    asyncio.run(test())
     problems = [record for record in caplog.records if record.name == "steelyard.online"]
     assert [record.levelno for record in problems] == [logging.ERROR, logging.WARNING]
     assert f"127.0.0.1:{own_server.port}" in problems[0].getMessage()
 
 
-def test_a_server_that_hangs_is_waited_for_and_takes_nothing_twice(
+async def test_a_server_that_hangs_is_waited_for_and_takes_nothing_twice(
     own_server: NatsServer,
 ) -> None:
-    async def test() -> None:
-        queue = queue_at(own_server.queue(), patience=30)
-        await queue.open()
+    async with open_at(own_server.queue(), patience=30) as queue:
         assert own_server.process is not None
         halt(own_server)
         putting = asyncio.create_task(queue.put([selected("a"), selected("b")]))
@@ -197,9 +171,6 @@ def test_a_server_that_hangs_is_waited_for_and_takes_nothing_twice(
         assert await putting == ["new", "new"]
         counts = await counted(queue, lambda counts: counts.accepted == 2)
         assert counts.pending == 2
-        await queue.close()
-
-    asyncio.run(test())
 
 
 def test_a_monitor_works_in_memory_until_its_broker_is_there(tmp_path: Path) -> None:
@@ -260,7 +231,7 @@ def test_a_server_without_jetstream_is_told_with_the_option_that_it_needs(tmp_pa
         ("extend", lambda queue: queue.renew([])),
     ],
 )
-def test_whoever_is_cancelled_ends_although_the_client_loses_it(
+async def test_whoever_is_cancelled_ends_although_the_client_loses_it(
     waits_at: str,
     call: Callable[[TurnQueue], Awaitable[object]],
     nats_server: NatsServer,
@@ -268,36 +239,31 @@ def test_whoever_is_cancelled_ends_although_the_client_loses_it(
 ) -> None:
     """As `asyncio.wait_for` does before Python 3.12; a closed Monitor would go on judging for ever."""
 
-    async def test() -> None:
-        queue, reached, whole = queue_at(nats_server.queue()), asyncio.Event(), getattr(NatsBroker, waits_at)
-        opens = waits_at in ("connect", "totals")
-        if not opens:
-            await queue.open()
-
-        async def forgetful(broker: NatsBroker, *args: object) -> object:
-            reached.set()
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.Event().wait()
-            return await whole(broker, *args)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(NatsBroker, waits_at, forgetful)
-            calling = asyncio.ensure_future(call(queue))
-            await reached.wait()
-            calling.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await calling
-        assert queue.works is not opens  # and its connection is closed: a socket left open would warn
+    queue, reached, whole = queue_at(nats_server.queue()), asyncio.Event(), getattr(NatsBroker, waits_at)
+    opens = waits_at in ("connect", "totals")
+    if not opens:
         await queue.open()
-        await queue.close()
 
-    asyncio.run(test())
+    async def forgetful(broker: NatsBroker, *args: object) -> object:
+        reached.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return await whole(broker, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NatsBroker, waits_at, forgetful)
+        calling = asyncio.ensure_future(call(queue))
+        await reached.wait()
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+    assert queue.works is not opens  # and its connection is closed: a socket left open would warn
+    await queue.open()
+    await queue.close()
 
 
-def test_a_queue_is_settled_once_the_broker_says_that_nothing_is_left(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        queue = queue_at(nats_server.queue())
-        await queue.open()
+async def test_a_queue_is_settled_once_the_broker_says_that_nothing_is_left(nats_server: NatsServer) -> None:
+    async with open_at(nats_server.queue()) as queue:
         assert queue.settled
         await queue.put([selected("one")])
         done = await queue.finish(one := await lease_one(queue), result(one))
@@ -305,6 +271,3 @@ def test_a_queue_is_settled_once_the_broker_says_that_nothing_is_left(nats_serve
         await queue.delivered([done])
         assert not queue.settled  # what this process entered says so, and the broker has not been asked since
         await counted(queue, lambda counts: queue.settled and counts.evaluated == 1)
-        await queue.close()
-
-    asyncio.run(test())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import textwrap
 from dataclasses import replace
@@ -12,7 +11,7 @@ from nats.js import JetStreamContext
 
 import programs
 from online.helpers import FAITHFUL, check_law, finish, kind_judge, turn
-from online.queue.nats import counted, lease, lease_one, on_server, queue_at, result, selected
+from online.queue.nats import counted, lease, lease_one, on_server, open_at, queue_at, result, selected
 from servers import NatsServer, new_name
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import open_queue, try_queue
@@ -42,14 +41,11 @@ def test_one_process_puts_turns_in_and_another_one_judges_them(nats_server: Nats
     assert application.close() == worker.close() == 0
 
 
-def test_a_turn_of_a_process_that_died_comes_again_and_its_result_if_there_was_one(
+async def test_a_turn_of_a_process_that_died_comes_again_and_its_result_if_there_was_one(
     nats_server: NatsServer,
 ) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        dying, other = queue_at(url, lease_seconds=0.5), queue_at(url)
-        await dying.open()
-        await other.open()
+    url = nats_server.queue()
+    async with open_at(url, lease_seconds=0.5) as dying, open_at(url) as other:
         await dying.put([selected("judged"), selected("begun")])
         judged, begun = await lease(dying, 2)
         assert isinstance(judged, Leased)
@@ -65,17 +61,13 @@ def test_a_turn_of_a_process_that_died_comes_again_and_its_result_if_there_was_o
         await other.delivered([back])
         counts = await counted(other, lambda counts: counts.evaluated == 1)
         assert (counts.accepted, counts.pending) == (2, 1)
-        await other.close()
-
-    asyncio.run(test())
 
 
-def test_a_result_that_was_left_comes_with_the_record_of_its_turn_or_its_own(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        dying, other = queue_at(url, lease_seconds=0.5), queue_at(url)
-        await dying.open()
-        await other.open()
+async def test_a_result_that_was_left_comes_with_the_record_of_its_turn_or_its_own(
+    nats_server: NatsServer,
+) -> None:
+    url = nats_server.queue()
+    async with open_at(url, lease_seconds=0.5) as dying, open_at(url) as other:
         await dying.put([selected(name) for name in ("the same", "another", "none")])
         made: dict[str, Evaluation] = {}
         for one in await lease(dying, 3):
@@ -89,17 +81,13 @@ def test_a_result_that_was_left_comes_with_the_record_of_its_turn_or_its_own(nat
         assert {
             one.evaluation.record_id: one.evaluation for one in found if isinstance(one, Undelivered)
         } == made
-        await other.close()
-
-    asyncio.run(test())
 
 
-def test_turns_that_came_ahead_of_time_are_renewed_and_given_back_at_the_end(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        busy, idle = queue_at(url, lease_seconds=3), queue_at(url)
-        await busy.open()
-        await idle.open()
+async def test_turns_that_came_ahead_of_time_are_renewed_and_given_back_at_the_end(
+    nats_server: NatsServer,
+) -> None:
+    url = nats_server.queue()
+    async with open_at(url, lease_seconds=3) as busy, open_at(url) as idle:
         names = {f"turn-{number}" for number in range(10)}
         await busy.put([selected(name) for name in names])
         held = await lease(busy, 8)  # and two more come, a quarter of eight
@@ -109,52 +97,34 @@ def test_turns_that_came_ahead_of_time_are_renewed_and_given_back_at_the_end(nat
         await busy.release([one for one in held if isinstance(one, Leased)])
         found = await lease(idle, 10)
         assert {one.turn.record.id for one in found if isinstance(one, Leased)} == names
-        await busy.close()
-        await idle.close()
-
-    asyncio.run(test())
 
 
-def test_two_holders_of_a_turn_give_one_result(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        slow, quick = queue_at(url, lease_seconds=0.5), queue_at(url)
-        await slow.open()
-        await quick.open()
+async def test_two_holders_of_a_turn_give_one_result(nats_server: NatsServer) -> None:
+    url = nats_server.queue()
+    async with open_at(url, lease_seconds=0.5) as slow, open_at(url) as quick:
         await slow.put([selected("a")])
         first, second = await lease_one(slow), await lease_one(quick)
         assert await quick.finish(second, result(second)) is not None
         other = replace(result(first), duration=1.0)
         assert await slow.finish(first, other) is None
-        await slow.close()
-        await quick.close()
-
-    asyncio.run(test())
 
 
-def test_a_lease_that_is_renewed_holds(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        slow, idle = queue_at(url, lease_seconds=1.5), queue_at(url)
-        await slow.open()
-        await idle.open()
+async def test_a_lease_that_is_renewed_holds(nats_server: NatsServer) -> None:
+    url = nats_server.queue()
+    async with open_at(url, lease_seconds=1.5) as slow, open_at(url) as idle:
         await slow.put([selected("a")])
         leased = await lease_one(slow)
         for _ in range(6):
             await slow.renew([leased])
             assert await idle.lease(1) == []  # each waits half a second
         assert await slow.finish(leased, result(leased)) is not None
-        await slow.close()
-        await idle.close()
-
-    asyncio.run(test())
 
 
-def test_a_turn_that_ends_every_process_is_a_dead_letter_with_its_cause(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        queue = queue_at(url, lease_seconds=0.2)
-        await queue.open()
+async def test_a_turn_that_ends_every_process_is_a_dead_letter_with_its_cause(
+    nats_server: NatsServer,
+) -> None:
+    url = nats_server.queue()
+    async with open_at(url, lease_seconds=0.2) as queue:
         await queue.put([selected("a")])
         for _ in range(5):
             dying = queue_at(url)
@@ -166,27 +136,24 @@ def test_a_turn_that_ends_every_process_is_a_dead_letter_with_its_cause(nats_ser
             await queue.lease(1)
             counts = queue.counts()
         assert (counts.dead, counts.pending) == ({"poison": 1}, 0)
-        await queue.close()
 
-        async def read(streams: JetStreamContext) -> None:
-            name = url.rpartition("=")[2]
-            letter = await streams.get_last_msg(f"{name}-dead", f"{name}.dead.poison")
-            assert letter.headers is not None
-            assert (letter.headers["Steelyard-Cause"], letter.headers["Steelyard-Attempts"]) == (
-                "poison",
-                "6",
-            )
-            assert b"polonium" in (letter.data or b"")
+    async def read(streams: JetStreamContext) -> None:
+        name = url.rpartition("=")[2]
+        letter = await streams.get_last_msg(f"{name}-dead", f"{name}.dead.poison")
+        assert letter.headers is not None
+        assert (letter.headers["Steelyard-Cause"], letter.headers["Steelyard-Attempts"]) == (
+            "poison",
+            "6",
+        )
+        assert b"polonium" in (letter.data or b"")
 
-        await on_server(url, read)
-
-    asyncio.run(test())
+    await on_server(url, read)
 
 
-def test_a_turn_may_be_postponed_and_released_more_often_than_it_may_fail(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        queue = queue_at(nats_server.queue())
-        await queue.open()
+async def test_a_turn_may_be_postponed_and_released_more_often_than_it_may_fail(
+    nats_server: NatsServer,
+) -> None:
+    async with open_at(nats_server.queue()) as queue:
         await queue.put([selected("a")])
         for number in range(8):
             leased = await lease_one(queue)
@@ -194,17 +161,11 @@ def test_a_turn_may_be_postponed_and_released_more_often_than_it_may_fail(nats_s
             assert await queue.postpone(leased, 0)
             await queue.release([await lease_one(queue)])
         assert (await lease_one(queue)).postponed == 8
-        await queue.close()
-
-    asyncio.run(test())
 
 
-def test_a_turn_that_two_workers_have_finished_counts_once(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        slow, quick = queue_at(url, lease_seconds=1), queue_at(url)
-        await slow.open()
-        await quick.open()
+async def test_a_turn_that_two_workers_have_finished_counts_once(nats_server: NatsServer) -> None:
+    url = nats_server.queue()
+    async with open_at(url, lease_seconds=1) as slow, open_at(url) as quick:
         await slow.put([selected("a"), selected("b")])
         held = await lease_one(slow, 1)
         waiting = await lease_one(quick, 1)
@@ -216,18 +177,12 @@ def test_a_turn_that_two_workers_have_finished_counts_once(nats_server: NatsServ
         counts = await counted(slow, lambda to: (to.accepted, to.pending, to.evaluated) == (2, 1, 1))
         assert not counts.dead
         await quick.release([waiting])
-        await slow.close()
-        await quick.close()
-
-    asyncio.run(test())
 
 
-def test_what_others_put_into_the_stream_or_take_out_of_it_is_counted(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        name = url.rpartition("=")[2]
-        queue = queue_at(url)
-        await queue.open()
+async def test_what_others_put_into_the_stream_or_take_out_of_it_is_counted(nats_server: NatsServer) -> None:
+    url = nats_server.queue()
+    name = url.rpartition("=")[2]
+    async with open_at(url) as queue:
         await on_server(url, lambda streams: streams.publish(f"{name}.turns", b"x" * 100))
         await on_server(url, lambda streams: streams.publish(f"{name}.turns", b'{"record": 5}'))
         await queue.put([selected("a"), selected("b")])
@@ -237,17 +192,12 @@ def test_what_others_put_into_the_stream_or_take_out_of_it_is_counted(nats_serve
         await on_server(url, lambda streams: streams.purge_stream(f"{name}-turns"))
         counts = await counted(queue, lambda counts: counts.pending == 0)
         assert counts.dead == {"unreadable": 2, "removed": 2}
-        await queue.close()
-
-    asyncio.run(test())
 
 
-def test_a_full_stream_and_a_turn_that_is_too_large_are_skipped_for_their_size(
+async def test_a_full_stream_and_a_turn_that_is_too_large_are_skipped_for_their_size(
     nats_server: NatsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def test() -> None:
-        queue = queue_at(nats_server.queue())  # takes 1 MiB
-        await queue.open()
+    async with open_at(nats_server.queue()) as queue:
         noise = random.Random(1).choices(CHINESE, k=40_000 * 25)
         texts = ["".join(noise[start : start + 40_000]) for start in range(0, len(noise), 40_000)]
         contexts = tuple(Context(text=text) for text in texts)
@@ -258,9 +208,6 @@ def test_a_full_stream_and_a_turn_that_is_too_large_are_skipped_for_their_size(
         assert outcome.count("full") in {2, 3}
         there = 1 + outcome.count("new")
         await counted(queue, lambda to: to.bytes > 400_000 and to.accepted == to.pending == there)
-        await queue.close()
-
-    asyncio.run(test())
     assert "refuses turns" in caplog.text
 
 
@@ -301,24 +248,22 @@ def test_a_forked_child_connects_for_itself(nats_server: NatsServer) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_stream_that_is_there_is_used_as_it_is_or_refused_by_name(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        older, foreign, doubling = new_name(), new_name(), new_name()
+async def test_a_stream_that_is_there_is_used_as_it_is_or_refused_by_name(nats_server: NatsServer) -> None:
+    older, foreign, doubling = new_name(), new_name(), new_name()
 
-        async def prepare(streams: JetStreamContext) -> None:
-            await streams.add_stream(
-                name=f"{older}-turns",
-                subjects=[f"{older}.turns"],
-                retention="workqueue",
-                discard="new",
-                storage="file",
-                max_bytes=5000,
-            )
-            await streams.add_stream(name=f"{foreign}-turns", subjects=[f"{foreign}.turns"], storage="file")
+    async def prepare(streams: JetStreamContext) -> None:
+        await streams.add_stream(
+            name=f"{older}-turns",
+            subjects=[f"{older}.turns"],
+            retention="workqueue",
+            discard="new",
+            storage="file",
+            max_bytes=5000,
+        )
+        await streams.add_stream(name=f"{foreign}-turns", subjects=[f"{foreign}.turns"], storage="file")
 
-        await on_server(nats_server.url, prepare)
-        queue = queue_at(f"{nats_server.url}?queue={older}")
-        await queue.open()
+    await on_server(nats_server.url, prepare)
+    async with open_at(f"{nats_server.url}?queue={older}") as queue:
         outcome = await queue.put([selected(str(number), answer="x" * 1000) for number in range(8)])
         assert outcome.count("full") > 3
         await queue.close()
@@ -326,26 +271,21 @@ def test_a_stream_that_is_there_is_used_as_it_is_or_refused_by_name(nats_server:
             await try_queue(SpoolSettings(path=f"{nats_server.url}?queue={foreign}"))
         queue = queue_at(f"{nats_server.url}?queue={doubling}")
         await queue.open()
-        await queue.close()
 
-        async def spoil(streams: JetStreamContext) -> None:
-            await streams.delete_consumer(f"{doubling}-turns", "workers")
-            await streams.add_consumer(
-                f"{doubling}-turns", durable_name="workers", ack_policy="explicit", max_deliver=2
-            )
+    async def spoil(streams: JetStreamContext) -> None:
+        await streams.delete_consumer(f"{doubling}-turns", "workers")
+        await streams.add_consumer(
+            f"{doubling}-turns", durable_name="workers", ack_policy="explicit", max_deliver=2
+        )
 
-        await on_server(nats_server.url, spoil)
-        with pytest.raises(Exception, match=r"consumer 'workers'.*delete it"):
-            await try_queue(SpoolSettings(path=f"{nats_server.url}?queue={doubling}"))
-
-    asyncio.run(test())
+    await on_server(nats_server.url, spoil)
+    with pytest.raises(Exception, match=r"consumer 'workers'.*delete it"):
+        await try_queue(SpoolSettings(path=f"{nats_server.url}?queue={doubling}"))
 
 
-def test_streams_that_are_deleted_are_made_again(nats_server: NatsServer) -> None:
-    async def test() -> None:
-        url = nats_server.queue()
-        queue = queue_at(url)
-        await queue.open()
+async def test_streams_that_are_deleted_are_made_again(nats_server: NatsServer) -> None:
+    url = nats_server.queue()
+    async with open_at(url) as queue:
 
         async def delete(streams: JetStreamContext) -> None:
             for kind in ("turns", "results", "notes", "dead"):
@@ -354,9 +294,6 @@ def test_streams_that_are_deleted_are_made_again(nats_server: NatsServer) -> Non
         await on_server(url, delete)
         assert await queue.put([selected("a")]) == ["new"]
         assert (await lease_one(queue)).turn == selected("a")
-        await queue.close()
-
-    asyncio.run(test())
 
 
 def test_a_spool_opened_by_address_needs_no_option(nats_server: NatsServer) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import aio_pika
 import pytest
 
-from online.helpers import turn
-from online.queue.nats import lease
+from online.queue.nats import in_use, lease, lease_one, result, selected
 from servers import RabbitServer, free_port, new_name
 from steelyard.errors import ConfigurationError
 from steelyard.online import SpoolSettings
 from steelyard.online.queue._open import try_queue
-from steelyard.online.queue._protocol import QueueFailed, TurnQueue
-from steelyard.online.queue._turns import Leased, Selected
+from steelyard.online.queue._protocol import QueueFailed
+from steelyard.online.queue._turns import Leased
 from steelyard.online.queue.broker._amqp import AmqpBroker
 from steelyard.online.queue.broker._broker import BrokerAddress
 from steelyard.online.queue.broker._queue import BrokerQueue
@@ -28,54 +29,33 @@ def queue_at(url: str, *, max_bytes: int = 1024**2, patience: float = 5) -> Brok
     return BrokerQueue(AmqpBroker(address, max_bytes=max_bytes), shown=address.shown, patience=patience)
 
 
-def result(leased: Leased) -> Evaluation:
-    return Evaluation(record_id=leased.turn.record.id, scores=())
+def open_at(url: str, **options: Any) -> AbstractAsyncContextManager[BrokerQueue]:
+    return in_use(queue_at(url, **options))
 
 
-def selected(name: str, **changes: object) -> Selected:
-    return Selected(turn(name, **changes), 0.25, 0.5)
-
-
-async def lease_one(queue: TurnQueue) -> Leased:
-    async with asyncio.timeout(30):
-        while not (found := await queue.lease(1)):
-            pass
-    [one] = found
-    assert isinstance(one, Leased)
-    return one
-
-
-def test_a_turn_of_a_process_that_died_comes_again_and_one_that_ends_every_process_is_dead(
+async def test_a_turn_of_a_process_that_died_comes_again_and_one_that_ends_every_process_is_dead(
     rabbit_server: RabbitServer,
 ) -> None:
-    async def test() -> None:
-        url = rabbit_server.queue()
-        first = queue_at(url)
-        await first.open()
+    url = rabbit_server.queue()
+    # Each ends without `release`: as if it had been killed.
+    async with open_at(url) as first:
         await first.put([selected("a")])
-        await lease_one(first)
-        await first.close()  # without `release`: as if it had been killed
-        for _ in range(4):
-            next_one = queue_at(url)
-            await next_one.open()
-            assert (await lease_one(next_one)).turn == selected("a")
-            await next_one.close()
-        last = queue_at(url)
-        await last.open()
+        await lease_one(first, 1)
+    for _ in range(4):
+        async with open_at(url) as next_one:
+            assert (await lease_one(next_one, 1)).turn == selected("a")
+    async with open_at(url) as last:
         async with asyncio.timeout(30):
             while not ((counts := last.counts()) and counts.dead):
                 assert await last.lease(1) == []
         assert (counts.dead, counts.pending) == ({"poison": 1}, 0)
-        await last.close()
-        connection = await aio_pika.connect(rabbit_server.url)
-        channel = await connection.channel()
-        letter = await (await channel.get_queue(f"{url.rpartition('=')[2]}.dead")).get()
-        assert letter is not None
-        assert letter.headers["Steelyard-Cause"] == "poison"
-        assert b"polonium" in letter.body
-        await connection.close()
-
-    asyncio.run(test())
+    connection = await aio_pika.connect(rabbit_server.url)
+    channel = await connection.channel()
+    letter = await (await channel.get_queue(f"{url.rpartition('=')[2]}.dead")).get()
+    assert letter is not None
+    assert letter.headers["Steelyard-Cause"] == "poison"
+    assert b"polonium" in letter.body
+    await connection.close()
 
 
 @pytest.mark.slow
@@ -86,26 +66,24 @@ def test_a_broker_that_is_killed_in_flight_loses_no_turn(tmp_path: Path) -> None
     server = RabbitServer(tmp_path).start()
 
     async def test() -> None:
-        queue = queue_at(server.queue(), patience=300)
-        await queue.open()
-        await queue.put([selected("judged"), selected("held"), selected("waiting")])
-        judged, _held = [await lease_one(queue) for _ in range(2)]
-        done = await queue.finish(judged, result(judged))
-        assert done is not None
-        server.stop(signal.SIGKILL)
-        starting = asyncio.get_running_loop().run_in_executor(None, server.start)
-        assert await queue.put([selected("later"), selected("held")]) == ["new", "known"]
-        await queue.delivered([done])  # too late: its connection has ended
-        await starting
-        left = {"judged", "held", "waiting", "later"}
-        while left:
-            again = await lease_one(queue)
-            left.remove(again.turn.record.id)  # each comes once
-            done = await queue.finish(again, result(again))
+        async with open_at(server.queue(), patience=300) as queue:
+            await queue.put([selected("judged"), selected("held"), selected("waiting")])
+            judged, _held = [await lease_one(queue, 1) for _ in range(2)]
+            done = await queue.finish(judged, result(judged))
             assert done is not None
-            await queue.delivered([done])
-        assert await queue.lease(1) == []
-        await queue.close()
+            server.stop(signal.SIGKILL)
+            starting = asyncio.get_running_loop().run_in_executor(None, server.start)
+            assert await queue.put([selected("later"), selected("held")]) == ["new", "known"]
+            await queue.delivered([done])  # too late: its connection has ended
+            await starting
+            left = {"judged", "held", "waiting", "later"}
+            while left:
+                again = await lease_one(queue, 1)
+                left.remove(again.turn.record.id)  # each comes once
+                done = await queue.finish(again, result(again))
+                assert done is not None
+                await queue.delivered([done])
+            assert await queue.lease(1) == []
 
     try:
         asyncio.run(test())
@@ -113,25 +91,20 @@ def test_a_broker_that_is_killed_in_flight_loses_no_turn(tmp_path: Path) -> None
         server.stop(signal.SIGKILL)
 
 
-def test_a_result_of_a_lost_connection_does_not_count(rabbit_server: RabbitServer) -> None:
-    async def test() -> None:
-        queue = queue_at(rabbit_server.queue())
-        await queue.open()
+async def test_a_result_of_a_lost_connection_does_not_count(rabbit_server: RabbitServer) -> None:
+    async with open_at(rabbit_server.queue()) as queue:
         await queue.put([selected("a")])
-        leased = await lease_one(queue)
+        leased = await lease_one(queue, 1)
         await queue._broker.connect()  # as after a break
         assert await queue.finish(leased, Evaluation(record_id="a", scores=())) is None
-        again = await lease_one(queue)
+        again = await lease_one(queue, 1)
         assert await queue.finish(again, Evaluation(record_id="a", scores=())) is not None
-        await queue.close()
-
-    asyncio.run(test())
 
 
-def test_results_that_are_being_kept_when_a_worker_stops_are_kept_once(rabbit_server: RabbitServer) -> None:
-    async def test() -> None:
-        queue = queue_at(rabbit_server.queue())
-        await queue.open()
+async def test_results_that_are_being_kept_when_a_worker_stops_are_kept_once(
+    rabbit_server: RabbitServer,
+) -> None:
+    async with open_at(rabbit_server.queue()) as queue:
         names = [f"{number:02}" for number in range(12)]
         await queue.put([selected(name) for name in names])
         for steps, one in enumerate(await lease(queue, 12, most=12)):
@@ -149,62 +122,44 @@ def test_results_that_are_being_kept_when_a_worker_stops_are_kept_once(rabbit_se
         while again := await queue.parked("away", 20):
             found += [one.evaluation.record_id for one in again]
         assert sorted(found) == names
-        await queue.close()
-
-    asyncio.run(test())
 
 
-def test_a_postponed_turn_waits_in_the_broker_and_comes_back(rabbit_server: RabbitServer) -> None:
-    async def test() -> None:
-        queue = queue_at(rabbit_server.queue())
-        await queue.open()
+async def test_a_postponed_turn_waits_in_the_broker_and_comes_back(rabbit_server: RabbitServer) -> None:
+    async with open_at(rabbit_server.queue()) as queue:
         await queue.put([selected("a")])
-        assert await queue.postpone(await lease_one(queue), 4.5)
+        assert await queue.postpone(await lease_one(queue, 1), 4.5)
         assert await queue.lease(1) == []
-        again = await lease_one(queue)
+        again = await lease_one(queue, 1)
         assert (again.turn, again.postponed) == (selected("a"), 1)
-        await queue.close()
-
-    asyncio.run(test())
 
 
-def test_a_full_queue_refuses_turns_for_their_size(
+async def test_a_full_queue_refuses_turns_for_their_size(
     rabbit_server: RabbitServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def test() -> None:
-        queue = queue_at(rabbit_server.queue(), max_bytes=5000)
-        await queue.open()
+    async with open_at(rabbit_server.queue(), max_bytes=5000) as queue:
         outcomes: list[str] = []
         for number in range(20):
             outcomes += await queue.put([selected(str(number), answer="x" * 1000)])
         assert "new" in outcomes
         assert outcomes.count("full") > 10
-        await queue.close()
-
-    asyncio.run(test())
     assert "the queue is full" in caplog.text
 
 
-def test_a_queue_of_another_kind_is_refused_by_name_and_other_bounds_are_left_as_they_are(
+async def test_a_queue_of_another_kind_is_refused_by_name_and_other_bounds_are_left_as_they_are(
     rabbit_server: RabbitServer,
 ) -> None:
-    async def test() -> None:
-        classic, bounded = new_name(), new_name()
-        connection = await aio_pika.connect(rabbit_server.url)
-        channel = await connection.channel()
-        await channel.declare_queue(f"{classic}.turns", durable=True)
-        await channel.declare_queue(
-            f"{bounded}.turns", durable=True, arguments={"x-queue-type": "quorum", "x-max-length": 7}
-        )
-        await connection.close()
-        with pytest.raises(ConfigurationError, match=rf"{classic}.turns.*not a quorum queue"):
-            await try_queue(SpoolSettings(path=f"{rabbit_server.url}/?queue={classic}"))
-        queue = queue_at(f"{rabbit_server.url}/?queue={bounded}")
-        await queue.open()
+    classic, bounded = new_name(), new_name()
+    connection = await aio_pika.connect(rabbit_server.url)
+    channel = await connection.channel()
+    await channel.declare_queue(f"{classic}.turns", durable=True)
+    await channel.declare_queue(
+        f"{bounded}.turns", durable=True, arguments={"x-queue-type": "quorum", "x-max-length": 7}
+    )
+    await connection.close()
+    with pytest.raises(ConfigurationError, match=rf"{classic}.turns.*not a quorum queue"):
+        await try_queue(SpoolSettings(path=f"{rabbit_server.url}/?queue={classic}"))
+    async with open_at(f"{rabbit_server.url}/?queue={bounded}") as queue:
         assert await queue.put([selected("a")]) == ["new"]
-        await queue.close()
-
-    asyncio.run(test())
 
 
 def test_wrong_credentials_and_a_broker_that_is_not_there_are_named(rabbit_server: RabbitServer) -> None:

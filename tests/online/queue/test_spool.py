@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import os
@@ -151,18 +150,15 @@ def test_turns_stored_by_an_older_version_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("normal", 1), ("full", 2)])
-def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Any, synchronous: int) -> None:
-    async def main() -> None:
-        queue = SQLiteQueue(SpoolSettings(path=tmp_path / "spool.db", durability=durability))
-        queue.start()
-        await queue.open()
-        assert queue._spool is not None
-        with queue._spool._writer.use() as connection:
-            assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
-            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        await queue.close()
-
-    asyncio.run(main())
+async def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Any, synchronous: int) -> None:
+    queue = SQLiteQueue(SpoolSettings(path=tmp_path / "spool.db", durability=durability))
+    queue.start()
+    await queue.open()
+    assert queue._spool is not None
+    with queue._spool._writer.use() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    await queue.close()
 
 
 def test_ids_that_begin_alike_are_different_turns(tmp_path: Path) -> None:

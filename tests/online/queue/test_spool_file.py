@@ -235,46 +235,37 @@ async def filled(path: Path, count: int, **settings: float) -> SQLiteQueue:
     return queue
 
 
-def test_a_quarter_more_is_leased_and_handed_out_in_order(tmp_path: Path) -> None:
-    async def main() -> None:
-        queue = await filled(tmp_path / "turns.db", 20)
-        other = SQLiteQueue(SpoolSettings(path=tmp_path / "turns.db"))
-        await other.open()
-        assert names(await queue.lease(8)) == [f"{number:02}" for number in range(8)]
-        assert names(await other.lease(1)) == ["10"]
-        assert [names(await queue.lease(1)) for _ in range(3)] == [["08"], ["09"], ["11"]]
-        await queue.close()
-        await other.close()
-
-    asyncio.run(main())
+async def test_a_quarter_more_is_leased_and_handed_out_in_order(tmp_path: Path) -> None:
+    queue = await filled(tmp_path / "turns.db", 20)
+    other = SQLiteQueue(SpoolSettings(path=tmp_path / "turns.db"))
+    await other.open()
+    assert names(await queue.lease(8)) == [f"{number:02}" for number in range(8)]
+    assert names(await other.lease(1)) == ["10"]
+    assert [names(await queue.lease(1)) for _ in range(3)] == [["08"], ["09"], ["11"]]
+    await queue.close()
+    await other.close()
 
 
-def test_what_was_not_begun_is_given_back(tmp_path: Path) -> None:
-    async def main() -> None:
-        queue = await filled(tmp_path / "turns.db", 10)
-        held = await queue.lease(8)
-        assert len(held) == 8
-        await queue.release(held)
-        await queue.close()
-        other = SQLiteQueue(SpoolSettings(path=tmp_path / "turns.db"))
-        await other.open()
-        assert len(await other.lease(20)) == 10
-        await other.close()
-
-    asyncio.run(main())
+async def test_what_was_not_begun_is_given_back(tmp_path: Path) -> None:
+    queue = await filled(tmp_path / "turns.db", 10)
+    held = await queue.lease(8)
+    assert len(held) == 8
+    await queue.release(held)
+    await queue.close()
+    other = SQLiteQueue(SpoolSettings(path=tmp_path / "turns.db"))
+    await other.open()
+    assert len(await other.lease(20)) == 10
+    await other.close()
 
 
-def test_what_was_not_begun_is_renewed(tmp_path: Path) -> None:
-    async def main() -> None:
-        queue = await filled(tmp_path / "turns.db", 10, lease_seconds=1.0)
-        held = await queue.lease(8)
-        other = SQLiteQueue(SpoolSettings(path=tmp_path / "turns.db", lease_seconds=1.0))
-        await other.open()
-        for _ in range(8):
-            await asyncio.sleep(0.3)  # longer than a lease in all
-            await queue.renew(held)
-            assert await other.lease(20) == []
-        await queue.close()
-        await other.close()
-
-    asyncio.run(main())
+async def test_what_was_not_begun_is_renewed(tmp_path: Path) -> None:
+    queue = await filled(tmp_path / "turns.db", 10, lease_seconds=1.0)
+    held = await queue.lease(8)
+    other = SQLiteQueue(SpoolSettings(path=tmp_path / "turns.db", lease_seconds=1.0))
+    await other.open()
+    for _ in range(8):
+        await asyncio.sleep(0.3)  # longer than a lease in all
+        await queue.renew(held)
+        assert await other.lease(20) == []
+    await queue.close()
+    await other.close()

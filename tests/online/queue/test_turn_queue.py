@@ -410,18 +410,15 @@ def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> Non
     run(test)
 
 
-def test_a_full_queue_in_memory_has_room_as_soon_as_a_turn_is_judged_whatever_its_sinks_do(
+async def test_a_full_queue_in_memory_has_room_as_soon_as_a_turn_is_judged_whatever_its_sinks_do(
     request: pytest.FixtureRequest,
 ) -> None:
-    async def test() -> None:
-        queue = memory(request)
-        await queue.put([selected(str(number)) for number in range(8)])
-        waiting = asyncio.create_task(queue.room(5))
-        leased = (await lease(queue))[0]
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        assert await queue.finish(leased, result(leased)) is not None
-        async with asyncio.timeout(60):
-            assert await waiting == 1
-
-    asyncio.run(test())
+    queue = memory(request)
+    await queue.put([selected(str(number)) for number in range(8)])
+    waiting = asyncio.create_task(queue.room(5))
+    leased = (await lease(queue))[0]
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert await queue.finish(leased, result(leased)) is not None
+    async with asyncio.timeout(60):
+        assert await waiting == 1

@@ -134,7 +134,7 @@ def test_a_turn_that_is_handed_over_counts_against_the_throttle_and_is_not_asked
     assert [asyncio.run(control.ask(queue, one)) for one in leased] == [0.0, 0.0, 0.0]
 
 
-def test_what_is_owed_to_a_queue_that_fails_is_owed_still() -> None:
+async def test_what_is_owed_to_a_queue_that_fails_is_owed_still() -> None:
     class Failing(MemoryQueue):
         owed: ClassVar[list[dict[str, float]]] = []
 
@@ -146,21 +146,18 @@ def test_what_is_owed_to_a_queue_that_fails_is_owed_still() -> None:
 
         async def bill(self, leased: Leased, used: Mapping[str, float] | None) -> None: ...
 
-    async def main() -> None:
-        queue = Failing(Monitor(metrics=[], sinks=[])._run.inbox, capacity=1)
-        control = BudgetControl(budget=Budget(requests_per_hour=10), shared=True, clock=Clock(0.0))
-        past, next_ = (Leased(n, "lease", Selected(turn(f"{n}"), 0.0, 1.0)) for n in range(2))
-        assert control.reserve("0") is None
-        await control.settle(queue, past, Usage(requests=2))
-        with pytest.raises(QueueFailed):
-            await control.ask(queue, next_)
-        assert await control.ask(queue, next_) == 0.0
-        assert [owed["requests"] for owed in queue.owed] == [2.0, 2.0]
-        # What others have used and set aside counts: 2 of 10 are left, and a turn takes 2.
-        assert control.reserve("mine") is None
-        assert control.reserve("one more") == "over_budget"
-
-    asyncio.run(main())
+    queue = Failing(Monitor(metrics=[], sinks=[])._run.inbox, capacity=1)
+    control = BudgetControl(budget=Budget(requests_per_hour=10), shared=True, clock=Clock(0.0))
+    past, next_ = (Leased(n, "lease", Selected(turn(f"{n}"), 0.0, 1.0)) for n in range(2))
+    assert control.reserve("0") is None
+    await control.settle(queue, past, Usage(requests=2))
+    with pytest.raises(QueueFailed):
+        await control.ask(queue, next_)
+    assert await control.ask(queue, next_) == 0.0
+    assert [owed["requests"] for owed in queue.owed] == [2.0, 2.0]
+    # What others have used and set aside counts: 2 of 10 are left, and a turn takes 2.
+    assert control.reserve("mine") is None
+    assert control.reserve("one more") == "over_budget"
 
 
 def test_money_is_counted_by_the_judge_or_by_the_price() -> None:

@@ -121,7 +121,7 @@ def test_an_exporter_that_hangs_holds_up_neither_the_loop_nor_other_sinks() -> N
     tracers.shutdown()
 
 
-def test_while_a_write_hangs_the_next_fails_at_once() -> None:
+async def test_while_a_write_hangs_the_next_fails_at_once() -> None:
     free = threading.Event()
 
     class Hangs(SpanProcessor):
@@ -132,16 +132,13 @@ def test_while_a_write_hangs_the_next_fails_at_once() -> None:
     tracers.add_span_processor(Hangs())
     sink = OpenTelemetrySink(tracer_provider=tracers)
 
-    async def run() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(sink.write([make_evaluation("a")]), 0.1)
-        with pytest.raises(SinkError, match="still hangs"):
-            await sink.write([make_evaluation("b")])
-        free.set()
-        await asyncio.sleep(0.1)
-        await sink.write([make_evaluation("c")])
-
-    asyncio.run(run())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(sink.write([make_evaluation("a")]), 0.1)
+    with pytest.raises(SinkError, match="still hangs"):
+        await sink.write([make_evaluation("b")])
+    free.set()
+    await asyncio.sleep(0.1)
+    await sink.write([make_evaluation("c")])
     tracers.shutdown()
 
 
