@@ -121,7 +121,6 @@ class TestAdaptiveConcurrency:
     async def test_every_place_that_came_back_is_used_while_others_wait(self) -> None:
         inner = Busy(*[limited() for _ in range(3)], seconds=0.001)
         judge = AdaptiveConcurrency(inner, most=4)
-
         for _ in range(3):
             await ask(judge)
         assert judge.concurrency == 1
@@ -136,7 +135,6 @@ class TestAdaptiveConcurrency:
 
     async def test_goes_down_to_the_least(self) -> None:
         judge = AdaptiveConcurrency(Busy(*[down("timeout") for _ in range(40)]), most=16, least=2)
-
         for _ in range(10):
             await ask(judge)
         assert judge.concurrency == 2
@@ -169,18 +167,21 @@ class TestAdaptiveConcurrency:
         assert second[0].cancelled()
         assert isinstance((await asyncio.wait_for(judge.answer(ONE), 1)), Reply)
 
-    def test_on_the_wire(self) -> None:
-        async def main(server: JudgeServer) -> int:
+    async def test_on_the_wire(self) -> None:
+        with JudgeServer(latency=0.02) as server:
+            server.faults += [Fault(status=429, headers={"retry-after": "0"})] * 8
             judge = ChatJudge("m", base_url=server.url, concurrency=8)
             await ask(judge, 8)
             server.peak = 0
             await ask(judge, 16)
             await judge.aclose()
-            return server.peak
+            assert server.peak < 8
 
-        with JudgeServer(latency=0.02) as server:
-            server.faults += [Fault(status=429, headers={"retry-after": "0"})] * 8
-            assert asyncio.run(main(server)) < 8
+
+class Dear(Busy):
+    async def answer(self, request: Request) -> Reply:
+        await asyncio.sleep(0)
+        return Reply(answers={}, usage=Usage(requests=1, prompt_tokens=1000))
 
 
 class TestRateLimit:
@@ -190,29 +191,16 @@ class TestRateLimit:
         # Ten at once, six more at ten in half a second.
         assert 0.25 <= time.monotonic() - started < 20  # in a minute it would be 36
 
-    def test_tokens_are_charged_afterwards_too(self) -> None:
-        class Dear(Busy):
-            async def answer(self, request: Request) -> Reply:
-                return Reply(answers={}, usage=Usage(requests=1, prompt_tokens=1000))
-
-        async def main() -> None:
-            judge = RateLimit(Dear(), tokens_per_minute=1500, period=1000)
-            await judge.answer(ONE)
-            await judge.answer(ONE)
-
+    @pytest.mark.parametrize(("requests", "period", "least", "most"), [(2, 1000, 0, 60), (3, 0.5, 0.15, 60)])
+    async def test_tokens_are_charged_afterwards_too(
+        self, requests: int, period: float, least: float, most: float
+    ) -> None:
+        """The first is estimated at some 200 and costs 1000; the second is charged with the rest."""
+        judge = RateLimit(Dear(), tokens_per_minute=1500, period=period)
         started = time.monotonic()
-        asyncio.run(main())
-        # The first was estimated at some 200 and cost 1000; the second is charged with the rest.
-        assert time.monotonic() - started < 60
-        started = time.monotonic()
-
-        async def third() -> None:
-            judge = RateLimit(Dear(), tokens_per_minute=1500, period=0.5)
-            for _ in range(3):
-                await judge.answer(ONE)
-
-        asyncio.run(third())
-        assert time.monotonic() - started > 0.15
+        for _ in range(requests):
+            await judge.answer(ONE)
+        assert least <= time.monotonic() - started < most
 
     async def test_what_was_underestimated_is_charged_once(self) -> None:
         class Once(Busy):
@@ -226,11 +214,6 @@ class TestRateLimit:
                 await judge.answer(ONE)
 
     async def test_what_several_at_once_were_underestimated_is_charged_for_each(self) -> None:
-        class Dear(Busy):
-            async def answer(self, request: Request) -> Reply:
-                await asyncio.sleep(0)
-                return Reply(answers={}, usage=Usage(requests=1, prompt_tokens=1000))
-
         judge = RateLimit(Dear(), tokens_per_minute=2000, period=10_000)
         await ask(judge, 2)
         # Each was estimated at some 200, so that 1,600 are owed and 1,600 left.
@@ -238,17 +221,13 @@ class TestRateLimit:
             async with asyncio.timeout(0.2):
                 await judge.answer(ONE)
 
-    def test_the_passages_of_a_request_are_charged_beforehand(self) -> None:
+    async def test_the_passages_of_a_request_are_charged_beforehand(self) -> None:
         long = Context(text="The tower is high. " * 200)
         request = replace(ONE, view=View(contexts=(long,), reference_contexts=(long,)))
-
-        async def main() -> None:
-            judge = RateLimit(Busy(), tokens_per_minute=1500, period=0.5)
-            for _ in range(3):
-                await judge.answer(request)
-
+        judge = RateLimit(Busy(), tokens_per_minute=1500, period=0.5)
         started = time.monotonic()
-        asyncio.run(main())
+        for _ in range(3):
+            await judge.answer(request)
         # Some 1,900 tokens each, of which 1,500 pass in half a second.
         assert time.monotonic() - started > 0.8
 
@@ -350,41 +329,32 @@ class TestBreaker:
             self.one(judge)
         assert (judge.state, inner.calls) == ("closed", 5)
 
-    def test_with_a_real_server(self, caplog: pytest.LogCaptureFixture) -> None:
-        record = Record(contexts=(Context(text="c"),), answer="One. Two.")
+    async def told(self, server: JudgeServer, *answers: str) -> list[str]:
+        """What a breaker around a real server says of some answers."""
+        judge = CircuitBreaker(ChatJudge("m", base_url=server.url))
+        told = []
+        for answer in answers:
+            record = Record(contexts=(Context(text="c"),), answer=answer)
+            (score,) = (await score_record(record, [Faithfulness()], judge=judge)).scores
+            told.append(f"{score.cause} {score.explanation}")
+        await judge.aclose()
+        return told
 
-        async def main(server: JudgeServer) -> list[str | None]:
-            judge = CircuitBreaker(ChatJudge("m", base_url=server.url))
-            causes = []
-            for _ in range(5):
-                (score,) = (await score_record(record, [Faithfulness()], judge=judge)).scores
-                causes.append(score.cause)
-            await judge.aclose()
-            return causes
-
+    async def test_with_a_real_server(self, caplog: pytest.LogCaptureFixture) -> None:
         with JudgeServer() as server:
             server.faults += [Fault(status=401)] * 10
-            assert asyncio.run(main(server)) == ["unauthorized"] * 5
+            told = await self.told(server, *["One. Two."] * 5)
+            assert [one.split()[0] for one in told] == ["unauthorized"] * 5
             assert len(server.received) == 1
         assert len(caplog.records) == 1
 
     @pytest.mark.parametrize("answer", ["Anna Berg owes 512 crowns.", "Anna B."])
-    def test_a_rejection_that_quotes_its_turn_is_told_without_it(
+    async def test_a_rejection_that_quotes_its_turn_is_told_without_it(
         self, answer: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        async def main(server: JudgeServer) -> list[str]:
-            judge = CircuitBreaker(ChatJudge("m", base_url=server.url))
-            told = []
-            for said in (answer, "One. Two."):
-                record = Record(contexts=(Context(text="c"),), answer=said)
-                (score,) = (await score_record(record, [Faithfulness()], judge=judge)).scores
-                told.append(f"{score.cause} {score.explanation}")
-            await judge.aclose()
-            return told
-
         with JudgeServer() as server:
             server.faults += [Fault(status=401, message=f"bad input: {answer!r}")] * 10
-            _, another = asyncio.run(main(server))
+            _, another = await self.told(server, answer, "One. Two.")
         assert another.startswith("unauthorized") and "`steelyard doctor`" in another
         assert "Anna" not in another + caplog.text
 

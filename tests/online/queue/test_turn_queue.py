@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -53,29 +53,17 @@ QUEUES: dict[str, Callable[[pytest.FixtureRequest], TurnQueue]] = {
 
 
 @pytest.fixture(params=QUEUES)
-def run(
-    request: pytest.FixtureRequest,
-) -> Callable[[Callable[[TurnQueue], Awaitable[None]]], None]:
-    """Runs a test's coroutine on an open queue, and checks the ledger before and after."""
-
-    make = QUEUES[request.param]
-
-    def runner(test: Callable[[TurnQueue], Awaitable[None]]) -> None:
-        async def inside() -> None:
-            async with opened(make(request)) as queue:
-                await test(queue)
-                balanced(queue)
-
-        asyncio.run(inside())
-
-    return runner
+def queue(request: pytest.FixtureRequest) -> TurnQueue:
+    return QUEUES[request.param](request)
 
 
 @asynccontextmanager
-async def opened(queue: TurnQueue) -> AsyncIterator[TurnQueue]:
+async def opened(queue: TurnQueue) -> AsyncIterator[None]:
+    """A block in which a queue is open; its ledger is checked at the end."""
     await queue.open()
     try:
-        yield queue
+        yield
+        balanced(queue)
     finally:
         await queue.close()
 
@@ -106,11 +94,8 @@ async def lease(queue: TurnQueue, most: int = 8) -> list[Leased]:
     return [one for one in found if isinstance(one, Leased)]
 
 
-Runner = Callable[[Callable[[TurnQueue], Awaitable[None]]], None]
-
-
-def test_what_goes_in_comes_out_in_order_and_is_delivered(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_what_goes_in_comes_out_in_order_and_is_delivered(queue: TurnQueue) -> None:
+    async with opened(queue):
         assert await queue.put([selected("a"), selected("b"), selected("a")]) == ["new", "new", "known"]
         assert balanced(queue).pending == 2
         first, second = await lease(queue)
@@ -123,11 +108,9 @@ def test_what_goes_in_comes_out_in_order_and_is_delivered(run: Runner) -> None:
         await queue.delivered([done])
         assert balanced(queue).undelivered == 0
 
-    run(test)
 
-
-def test_a_turn_has_one_result_only(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_a_turn_has_one_result_only(queue: TurnQueue) -> None:
+    async with opened(queue):
         await queue.put([selected("a")])
         [leased] = await lease(queue)
         assert await queue.finish(leased, result(leased)) is not None
@@ -136,21 +119,17 @@ def test_a_turn_has_one_result_only(run: Runner) -> None:
         assert not await queue.postpone(leased, 1)
         assert balanced(queue).evaluated == 1
 
-    run(test)
 
-
-def test_a_leased_turn_is_not_leased_again(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_a_leased_turn_is_not_leased_again(queue: TurnQueue) -> None:
+    async with opened(queue):
         await queue.put([selected("a"), selected("b")])
         [first] = await lease(queue, 1)
         [second] = await lease(queue, 5)
         assert {first.turn.record.id, second.turn.record.id} == {"a", "b"}
 
-    run(test)
 
-
-def test_a_dead_turn_is_counted_by_its_cause(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_a_dead_turn_is_counted_by_its_cause(queue: TurnQueue) -> None:
+    async with opened(queue):
         await queue.put([selected("a"), selected("b")])
         before = balanced(queue)
         for leased in await lease(queue):
@@ -159,11 +138,9 @@ def test_a_dead_turn_is_counted_by_its_cause(run: Runner) -> None:
         assert not before.dead  # counts are those of one moment
         assert (counts.dead, counts.pending) == ({"ValueError": 2}, 0)
 
-    run(test)
 
-
-def test_what_is_released_comes_again_first(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_what_is_released_comes_again_first(queue: TurnQueue) -> None:
+    async with opened(queue):
         await queue.put([selected("a"), selected("b"), selected("c")])
         held = await lease(queue, 2)
         await queue.release(held)
@@ -171,12 +148,10 @@ def test_what_is_released_comes_again_first(run: Runner) -> None:
         assert [one.turn.record.id for one in await lease(queue)] == ["a", "b", "c"]
         assert await queue.finish(held[0], result(held[0])) is None
 
-    run(test)
-
 
 @pytest.mark.parametrize("turns", [1, 2, 3])
-def test_what_comes_while_its_asker_is_cancelled_is_given_back(run: Runner, turns: int) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_what_comes_while_its_asker_is_cancelled_is_given_back(queue: TurnQueue, turns: int) -> None:
+    async with opened(queue):
         names = [str(number) for number in range(turns)]
         await queue.put([selected(name) for name in names])
         asking = asyncio.create_task(queue.lease(8))
@@ -187,11 +162,9 @@ def test_what_comes_while_its_asker_is_cancelled_is_given_back(run: Runner, turn
         await queue.release(leased)
         assert sorted(one.turn.record.id for one in await lease(queue)) == names
 
-    run(test)
-
 
 @pytest.mark.parametrize("call", ["finish", "postpone", "dead_letter", "delivered", "park"])
-def test_what_a_worker_breaks_off_at_its_end_waits_for_no_lease(run: Runner, call: str) -> None:
+async def test_what_a_worker_breaks_off_at_its_end_waits_for_no_lease(queue: TurnQueue, call: str) -> None:
     async def ends(queue: TurnQueue, held: Leased, moment: int) -> Leased | Undelivered:
         """Begins a call, and is cancelled a little later than others."""
         done = await queue.finish(held, result(held)) if call in ("delivered", "park") else None
@@ -209,7 +182,7 @@ def test_what_a_worker_breaks_off_at_its_end_waits_for_no_lease(run: Runner, cal
         await asyncio.gather(task, return_exceptions=True)
         return done or held
 
-    async def test(queue: TurnQueue) -> None:
+    async with opened(queue):
         await queue.put([selected(f"{number}") for number in range(6)])
         held = await lease(queue)
         ended = await asyncio.gather(*(ends(queue, one, moment) for moment, one in enumerate(held)))
@@ -223,13 +196,11 @@ def test_what_a_worker_breaks_off_at_its_end_waits_for_no_lease(run: Runner, cal
                     await queue.delivered([made] if made else [])
                 await count_anew(queue)
 
-    run(test)
 
-
-def test_a_result_that_is_released_comes_again_if_the_queue_keeps_it(
-    run: Runner, request: pytest.FixtureRequest
+async def test_a_result_that_is_released_comes_again_if_the_queue_keeps_it(
+    queue: TurnQueue, request: pytest.FixtureRequest
 ) -> None:
-    async def test(queue: TurnQueue) -> None:
+    async with opened(queue):
         await queue.put([selected("a")])
         [leased] = await lease(queue)
         done = await queue.finish(leased, result(leased))
@@ -245,14 +216,12 @@ def test_a_result_that_is_released_comes_again_if_the_queue_keeps_it(
                 pass
         [again] = found
         # RabbitMQ keeps nothing beside a turn, which is judged again then.
-        if request.node.callspec.params["run"] == "rabbit":
+        if request.node.callspec.params["queue"] == "rabbit":
             assert isinstance(again, Leased) and again.turn == leased.turn
             return
         assert isinstance(again, Undelivered)
         assert again.evaluation == result(leased)
         await queue.delivered([again])
-
-    run(test)
 
 
 async def brought(queue: TurnQueue, sink: str) -> Undelivered:
@@ -264,8 +233,8 @@ async def brought(queue: TurnQueue, sink: str) -> Undelivered:
     return one
 
 
-def test_a_result_is_kept_for_each_sink_that_does_not_have_it(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_a_result_is_kept_for_each_sink_that_does_not_have_it(queue: TurnQueue) -> None:
+    async with opened(queue):
         await queue.put([selected("a")])
         [leased] = await lease(queue)
         done = await queue.finish(leased, result(leased))
@@ -294,11 +263,9 @@ def test_a_result_is_kept_for_each_sink_that_does_not_have_it(run: Runner) -> No
                 await asyncio.sleep(0.05)
         assert await queue.lease(8) == []
 
-    run(test)
 
-
-def test_results_that_wait_for_a_sink_are_handed_on_to_another_or_dropped(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_results_that_wait_for_a_sink_are_handed_on_to_another_or_dropped(queue: TurnQueue) -> None:
+    async with opened(queue):
         if not isinstance(queue, SQLiteQueue | BrokerQueue):
             return  # nothing waits in memory
         await queue.put([selected(name) for name in "abc"])
@@ -323,11 +290,9 @@ def test_results_that_wait_for_a_sink_are_handed_on_to_another_or_dropped(run: R
             while balanced(queue).undelivered or balanced(queue).waiting:  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(0.05)
 
-    run(test)
 
-
-def test_results_that_a_worker_gives_back_meanwhile_are_handed_on_too(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_results_that_a_worker_gives_back_meanwhile_are_handed_on_too(queue: TurnQueue) -> None:
+    async with opened(queue):
         if not isinstance(queue, BrokerQueue):
             return  # a file moves what is held as well
         await queue.put([selected("a")])
@@ -342,11 +307,9 @@ def test_results_that_a_worker_gives_back_meanwhile_are_handed_on_too(run: Runne
         assert await queue.park([(held, {"old"})]) == []
         assert await moving == 1
 
-    run(test)
 
-
-def test_dead_letters_are_listed_replayed_and_dropped(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_dead_letters_are_listed_replayed_and_dropped(queue: TurnQueue) -> None:
+    async with opened(queue):
         if not isinstance(queue, SQLiteQueue | BrokerQueue):
             return  # what dies in memory is gone
         await queue.put([selected(name) for name in "abc"])
@@ -366,22 +329,18 @@ def test_dead_letters_are_listed_replayed_and_dropped(run: Runner) -> None:
         await queue.dead_letters(lambda letter: "drop", 10)
         assert await queue.dead_letters(lambda letter: "keep", 10) == []
 
-    run(test)
 
-
-def test_a_renewed_lease_holds(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_a_renewed_lease_holds(queue: TurnQueue) -> None:
+    async with opened(queue):
         assert queue.lease_seconds > 0
         await queue.put([selected("a")])
         held = await lease(queue)
         await queue.renew(held)
         assert await queue.finish(held[0], result(held[0])) is not None
 
-    run(test)
 
-
-def test_a_postponed_turn_waits_or_stays_leased(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_a_postponed_turn_waits_or_stays_leased(queue: TurnQueue) -> None:
+    async with opened(queue):
         await queue.put([selected("a")])
         [leased] = await lease(queue)
         if await queue.postpone(leased, 0):
@@ -389,11 +348,9 @@ def test_a_postponed_turn_waits_or_stays_leased(run: Runner) -> None:
             assert leased.postponed == 1
         assert await queue.finish(leased, result(leased)) is not None
 
-    run(test)
 
-
-def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> None:
-    async def test(queue: TurnQueue) -> None:
+async def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(queue: TurnQueue) -> None:
+    async with opened(queue):
         assert 1 <= await queue.room(3) <= 3
 
         async def first() -> list[Leased]:
@@ -406,8 +363,6 @@ def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> Non
         await queue.put([selected("a")])
         async with asyncio.timeout(60):
             assert [one.turn.record.id for one in await waiting] == ["a"]
-
-    run(test)
 
 
 async def test_a_full_queue_in_memory_has_room_as_soon_as_a_turn_is_judged_whatever_its_sinks_do(
