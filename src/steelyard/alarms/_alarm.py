@@ -180,11 +180,7 @@ def alarms_from(entries: Iterable[Mapping[str, Any]]) -> tuple[Alarm, ...]:
 
 
 def distinct(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
-    """Alarms, each with a name of its own, under which its state is kept.
-
-    Raises:
-        ConfigurationError: If there are two of one name.
-    """
+    """Alarms, each with a name of its own, under which its state is kept."""
     given = tuple(alarms)
     labels = [alarm.label for alarm in given]
     for label in labels:

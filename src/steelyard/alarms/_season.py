@@ -42,14 +42,7 @@ class Season:
     """How much days differ, as a variance."""
 
     def add(self, at: float, value: float, inclusion: float, *, variance: float) -> None:
-        """Take a value into account.
-
-        Args:
-            at: When its turn happened, as Unix time.
-            value: In 0..1.
-            inclusion: The probability with which it was picked.
-            variance: Of one turn, as many times as its session makes of it.
-        """
+        """Take a value into account; `variance` is of one turn, as many times as its session makes of it."""
         self.first = at if self.first is None else self.first
         self.begins = at if self.begins is None else self.begins
         if at < self.begins:
@@ -80,11 +73,6 @@ class Season:
         of a bet l grow by exp((l e A)^2 / 2) on average if e is normal: as much as l e^2 A / 2 for each turn
         takes back, less for a bet that was opened in the middle of the day. The variance of e is that of
         days, known better by the mean of a day in each week so far.
-
-        Args:
-            at: Now, as Unix time.
-            smallest: The lowest probability with which a turn was picked.
-            variance: Of one turn, as many times as its session makes of it.
         """
         rows = self.past[:7] + self.now[:7]
         weight = sum(row[0] for row in rows)

@@ -117,12 +117,10 @@ class Follower:
         self._warn = WarnOnce(_log)
 
     def start(self) -> None:
-        """Begin."""
         self._watcher.start()
         self._thread.submit(self._run)
 
     def close(self) -> None:
-        """End, after telling what is due."""
         self._end.set()
         self._thread.shutdown()
         self._watcher.close()

@@ -74,11 +74,6 @@ class AlarmStore:
     """States and messages in one SQLite file, private to its owner."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Make the file if there is none.
-
-        Raises:
-            ConfigurationError: If it cannot be written, or is not a file of alarms.
-        """
         self.path = os.path.abspath(os.fspath(path))
         self._file = FileConnection(self.path, self._connect)
         try:
@@ -152,7 +147,6 @@ class Transaction:
         return found if isinstance(found, dict) else None
 
     def put_state(self, name: str, state: dict[str, Any], now: float) -> None:
-        """Keep the state of an alarm."""
         self.connection.execute(
             "INSERT INTO watches VALUES (?, ?, ?) "
             "ON CONFLICT (name) DO UPDATE SET state = excluded.state, updated = excluded.updated",
@@ -165,7 +159,6 @@ class Transaction:
         return None if row is None else int(row[0])
 
     def put_position(self, source: str, position: int) -> None:
-        """Keep how far a source has been read."""
         self.connection.execute(
             "INSERT INTO cursors VALUES (?, ?) "
             "ON CONFLICT (source) DO UPDATE SET position = excluded.position",

@@ -33,11 +33,7 @@ EVENT = "steelyard.alarm"
 
 
 def check_target(target: str, owner: str) -> None:
-    """Refuse a target that means nothing.
-
-    Raises:
-        ConfigurationError: Without the address, which may be a secret.
-    """
+    """Refuse a target that means nothing, without its address, which may be a secret."""
     kind, _, address = target.partition(":")
     if kind in _BARE and not address:
         return
@@ -63,13 +59,7 @@ def shown(target: str) -> str:
 
 
 def tell(target: str, event: AlarmEvent) -> None:
-    """Tell one target; blocks for at most some ten seconds.
-
-    Raises:
-        SinkError: If it was not told, by cause.
-        ConfigurationError: If the variable with its address is not set, or holds none.
-        MissingDependency: If `opentelemetry` is meant and not installed.
-    """
+    """Tell one target; blocks for at most some ten seconds. Raises SinkError by cause if it was not told."""
     kind, _, address = target.partition(":")
     if kind == "log":
         level = logging.WARNING if event.kind in ("fell", "silent") else logging.INFO

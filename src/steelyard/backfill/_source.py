@@ -84,10 +84,10 @@ class Judgement(NamedTuple):
 
 
 def known_judgements(path: str | os.PathLike[str] | None, records: Sequence[str]) -> set[Judgement]:
-    """What a results file knows of some turns: a value, or that the metric does not apply.
+    """What a results file, if there is one, knows of some turns: a value, or that the metric does not apply.
 
     Failures are tried again. Which other metrics were judged beside one is not looked at, though it is a part
-    of a result's id. The file may be written to meanwhile, or not be there at all.
+    of a result's id.
     """
     if path is None or not Path(path).exists():
         return set()

@@ -199,17 +199,9 @@ def corrected(
     as it does where people look at the lowest ones first or go by `drawn_to_label`: labels are weighted by
     the share labelled among turns of like scores, where that differs by more than chance. It must not depend
     on anything else that goes with what the label turned out to be, as it does where people look for what is
-    bad: labels of turns that were not drawn are left out.
-
-    Args:
-        judged: All judged turns, also the labelled ones.
-        labelled: The labelled ones.
-        made: A map, whose signal tells more than the score; its curve is not used, since it was drawn through
-            the same labels.
-
-    Returns:
-        None with fewer than ten labels of drawn turns, or if none is among the highest, or the lowest,
-        scores.
+    bad: labels of turns that were not drawn are left out. Of a map only the signal counts, which tells more
+    than the score: its curve was drawn through the same labels. None with fewer than ten labels of drawn
+    turns, or if none is among the highest, or the lowest, scores.
     """
     labelled = [one for one in labelled if one.drawn]
     if len(labelled) < _LEAST or len(judged) < 2:

@@ -23,7 +23,6 @@ class IdentityMap:
     method: ClassVar[str] = "identity"
 
     def __call__(self, value: float) -> float:
-        """The number itself."""
         return value
 
 
@@ -45,7 +44,6 @@ class PlattMap:
             raise ValueError("slope and offset must be finite, and the slope not negative")
 
     def __call__(self, value: float) -> float:
-        """The probability."""
         # exp overflows beyond 709.
         return 1 / (1 + math.exp(-min(max(self.slope * value + self.offset, -700.0), 700.0)))
 
@@ -75,7 +73,6 @@ class IsotonicMap:
             raise ValueError("values and chances must be as many, in 0..1, and never fall")
 
     def __call__(self, value: float) -> float:
-        """The probability."""
         return float(np.interp(value, self.values, self.chances))
 
     @classmethod
@@ -149,7 +146,6 @@ class Refusal:
     cause: str
     """A stable word: `too_few_labels`, `one_class`, `few_of_one_class`, `no_relation`."""
     explanation: str
-    """A sentence for people, with what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -59,7 +59,6 @@ class ScreenMap:
     """From what the screen found to the judge's value, of one metric."""
 
     names: tuple[str, ...]
-    """What it goes by."""
     centre: tuple[float, ...]
     """The mean of each, which stands in where one is missing."""
     slopes: tuple[float, ...]
@@ -76,7 +75,6 @@ class ScreenMap:
             raise ValueError("its columns are of different lengths")
 
     def expected(self, found: Mapping[str, float]) -> float:
-        """The judge's value to expect, in 0..1."""
         moved = sum(
             slope * (found.get(name, centre) - centre)
             for name, centre, slope in zip(self.names, self.centre, self.slopes, strict=True)

@@ -30,7 +30,6 @@ class JudgeOptions:
     api_key_env: str = KEY_VARIABLE
 
     def choice(self, **more: Any) -> JudgeChoice:
-        """The judge that they name."""
         return JudgeChoice.named(self.judge, base_url=self.base_url, key_variable=self.api_key_env, **more)
 
 
@@ -83,7 +82,6 @@ class JudgeChoice:
         return f"{self.kind}:{self.model}" if self.model else self.kind
 
     def build(self) -> Judge:
-        """The judge, ready to be asked."""
         return judge_from(self.name) if self.is_here else self._remote(**self.connection())
 
     def build_embedder(self) -> Embedder:

@@ -27,7 +27,6 @@ class Tally:
         self.makings: dict[str, None] = {}
 
     def add(self, evaluation: Evaluation) -> None:
-        """Take one into account."""
         self.sums.add(evaluation)
         for score in evaluation.scores:
             made = [_making(score.provenance)] if score.provenance else []
@@ -36,7 +35,6 @@ class Tally:
 
     @property
     def metrics(self) -> tuple[MetricSummary, ...]:
-        """One summary per metric."""
         return self.sums.metrics()
 
 

@@ -60,7 +60,6 @@ class Experiments:
     """Seconds that one call may take."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
         for name in ("replay", "retrieve"):
             value = getattr(self, name)
             if not callable(value) and not (name == "retrieve" and value is None):
@@ -84,7 +83,6 @@ class Laboratory:
         is_ended: Callable[[], bool] = lambda: False,
         store: CountsReplays | None = None,
     ) -> None:
-        """Nothing is called yet."""
         self.options = options
         self._is_ended = is_ended
         self._store = store
@@ -217,16 +215,14 @@ class _Bench:
 async def experiment(evaluation: Evaluation, laboratory: Laboratory, score: Scoring) -> Evaluation:
     """Answer a bad turn again under other conditions, and name the cause that the differences show.
 
-    First as it was: an answer that is good now is one that comes and goes. If what was asked is not among
-    the passages, from those that were expected, if they are known, and from a wider search: an answer that is
+    First as it was: an answer that is good now is one that comes and goes. If what was asked is not among the
+    passages, from those that were expected, if they are known, and from a wider search: an answer that is
     good now lacked a passage. If it is, with nothing to read: an answer that stays the same was not made from
     the passages; then from the best passage alone, in another order, and with one left out after the other:
     an answer that is good now was led astray by the others.
 
-    Returns:
-        The turn with its diagnosis, which has the trials: the one by rules where experiments show nothing or
-        cannot be made, and `because` then says so; `unknown` where the answer comes and goes. What judging
-        the answers cost is in its usage; what generating them cost is not known.
+    The diagnosis has the trials; it is the one by rules where experiments show nothing or cannot be made, and
+    `unknown` where the answer comes and goes. Usage has what judging cost; nobody knows what generating did.
     """
     given, record = evaluation.diagnosis, evaluation.record
     if given is None or record is None or not given.bad or given.cause in _NOT_TRIED:

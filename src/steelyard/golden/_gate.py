@@ -115,7 +115,6 @@ class Gate:
     """Every case is judged at most so often."""
 
     def __post_init__(self) -> None:
-        """Refuse options that cannot mean anything."""
         if self.least is not None and not math.isfinite(self.least):
             raise ConfigurationError(
                 f"gate {self.metric!r}: least={self.least!r} is not a number; write 0.8, for example"
@@ -159,7 +158,6 @@ class GateCheck:
         repeat: Repeated,
         earlier: EarlierScores,
     ) -> None:
-        """Start before the first score."""
         self.gate = gate
         # The test knows falls only: where lower is better, the negative is tested.
         self._sign = 1.0 if metric.direction == "higher" else -1.0
@@ -201,11 +199,7 @@ class GateCheck:
         return self._repeat != "nothing" and self.test.decision is None and self._has_enough
 
     def result(self, *, same_answers: bool = False) -> GateResult:
-        """What was decided.
-
-        Args:
-            same_answers: Every answer is word for word an earlier one, so that nothing has changed.
-        """
+        """With `same_answers`, each answer is word for word an earlier one, so that nothing has changed."""
         test, sign = self.test, self._sign
         low = high = None
         if (interval := test.interval()) is not None and self._chance != "unknown":

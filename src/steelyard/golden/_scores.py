@@ -46,11 +46,9 @@ class Declined(Metric):
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        """Question and answer."""
         return ("question", "answer")
 
     def questions(self, record: Record) -> MetricRun:
-        """Two questions, in one request."""
         criterion = "Does the answer say that something which the question takes for granted is not so"
         needs: frozenset[Part] = frozenset({"question", "answer"})
         if record.reference is not None:

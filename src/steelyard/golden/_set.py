@@ -210,7 +210,6 @@ class GoldenSet:
     """The version in the header of its file; another than `version` if the file was edited since."""
 
     def __post_init__(self) -> None:
-        """Refuse two cases of one id."""
         seen: set[str] = set()
         for case in self.cases:
             if case.id in seen:

@@ -157,7 +157,6 @@ class Baseline:
         self._is_share = is_share
 
     async def answer(self, request: Request) -> Reply:
-        """Measure and compare."""
         contexts = [context.text for context in request.view.contexts or ()]
         return Reply(
             answers={

@@ -272,14 +272,8 @@ async def ask(
 ) -> AskedProbes:
     """Put probes to a judge. What fails is accounted for by its cause, and the rest goes on.
 
-    Args:
-        judge: The judge.
-        probes: What to ask.
-        fuse: How questions share requests. Claims about one text share a record, eight at most and never both
-            twins of a pair, so that neither gives the other away.
-        again: Ask as an independent sample, which no cache answers with the first one.
-        concurrency: Records in flight.
-        done: Told how many probes of this pass were asked, every time some more were.
+    With `fuse`, claims about one text share a record, eight at most and never both twins of a pair, so that
+    neither gives the other away. With `again`, no cache answers with what it has.
     """
     slots = asyncio.Semaphore(concurrency)
     finished = 0

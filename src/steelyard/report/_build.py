@@ -44,16 +44,9 @@ def build_figures(
 ) -> ReportFigures:
     """Ask a database for everything a report shows.
 
-    Args:
-        reader: The database.
-        scope: Which results; all where None.
-        by: What to cut groups by: `tag`, `judge`, `framework` or a metadata field such as `version`.
-        labels: What people said, to hold the scores against; None to leave that out.
-        brief: Of a metric with more than 12,000 scores, go by so many, spread over the whole time; leave out
-            usage, worst turns, how the scores were made, groups and slices.
-
-    Raises:
-        ConfigurationError: If the database cannot be read.
+    Groups are cut by `tag`, `judge`, `framework` or a metadata field such as `version`. With `brief`, a
+    metric with more than 12,000 scores goes by so many, spread over the whole time, and usage, worst turns,
+    how the scores were made, groups and slices are left out.
     """
     scope = scope or Scope()
     totals = reader.totals(scope, brief=brief)

@@ -128,7 +128,6 @@ class Looked:
 
     @cached_property
     def units(self) -> Sequence[Hashable] | None:
-        """What turns are alike by."""
         if self.screened is None:
             values = np.array([score.value for score in self.scores])
             inclusion = np.array([score.inclusion for score in self.scores])
@@ -140,11 +139,9 @@ class Looked:
 
     @property
     def named(self) -> dict[str, list[str | None]]:
-        """The columns under one name each."""
         return {f"{name}\0{value}": column for (name, value), column in self.columns.items()}
 
     def part(self, where: _Mask) -> list[SampledScore]:
-        """Some of the scores."""
         return [self.scores[at] for at in np.flatnonzero(where).tolist()]
 
 

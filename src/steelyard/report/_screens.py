@@ -70,14 +70,7 @@ def course_of(
 ) -> dict[str, Any]:
     """What a metric did over time: its points, their average and its changes, as fields of `MetricFigure`.
 
-    Args:
-        sample: The values.
-        times: When each turn began.
-        axis: The pieces of time.
-        direction: Which way is better.
-        alike: What turns are alike by.
-        floor: No turn was picked with a lower probability.
-        known: Points that stand where this sample tells nothing; all pieces of time with a turn if empty.
+    `known` are points that stand where this sample tells nothing; all pieces of time with a turn if empty.
     """
     pieces = ((times - axis.start) // axis.width).astype(np.int64)
     estimates = {round((one.time - axis.start) / axis.width): one.estimate for one in known}

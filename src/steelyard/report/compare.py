@@ -27,7 +27,6 @@ class Side:
     by: str = ""
     """What it is cut by: `judge`, `tag` or the name of a metadata field; empty for a time alone."""
     value: str = ""
-    """The group's name."""
     scope: Scope = field(default_factory=Scope)
     """Since and until when; nothing else of it counts."""
 
@@ -37,13 +36,10 @@ class Moved:
     """One turn, or one question, that both sides have."""
 
     metric: str
-    """The metric."""
     question: str = field(repr=False)
     """The question; empty where content was not stored."""
     first: float
-    """Its mean score on the first side."""
     second: float
-    """Its mean score on the second."""
     first_id: str
     """A record of the first side, the worst one."""
     second_id: str
@@ -57,9 +53,7 @@ class Compared:
     """One metric on both sides."""
 
     metric: str
-    """The metric's name."""
     direction: Direction
-    """Which way is better."""
     counts: tuple[int, int]
     """Scores on each side, the latest 6,000 at most."""
     difference: Difference
@@ -77,20 +71,11 @@ class Compared:
 def compare(
     reader: ResultsReader, first: Side, second: Side, *, metric: str = ""
 ) -> tuple[tuple[Compared, ...], tuple[Moved, ...]]:
-    """Compare two groups of turns.
+    """Each metric of two groups of turns, the clearest first, and the 20 turns or questions that moved most.
 
     The interval is that of `unpaired_difference`, by session: sessions, and turns that are on both sides,
     make the means alike, which is allowed for. Where two judges scored ten turns or more both, only these are
     compared.
-
-    Args:
-        reader: The results.
-        first: One group.
-        second: The other.
-        metric: Only this metric; all if empty.
-
-    Returns:
-        What became of each metric, the clearest first, and the 20 turns or questions that moved most.
     """
     found: list[Compared] = []
     moved: list[Moved] = []

@@ -20,7 +20,6 @@ class Point:
     time: float
     """When it starts, as Unix time."""
     estimate: Estimate
-    """The mean with its interval."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +34,6 @@ class ChangeFigure:
     """After - before, like days compared with like; of a drift, its end - its beginning. If no metric has
     changed, one is `clear` in one of twenty reports at most."""
     worse: bool
-    """Whether the metric is worse since then, by its own direction."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,17 +57,12 @@ class MetricFigure:
     """One metric over the whole period."""
 
     metric: str
-    """The metric's name."""
     direction: Direction
-    """Which way is better."""
     threshold: float | None
-    """The threshold last used."""
     estimate: Estimate
-    """The weighted mean with its interval."""
     pass_rate: Estimate | None
     """The weighted share of turns that pass; None without a threshold."""
     points: tuple[Point, ...]
-    """The mean over time."""
     smooth: tuple[float, ...]
     """For the eye: the exponentially weighted average of the points so far, by the turns they stand for; a
     point counts half after seven more."""
@@ -111,13 +104,9 @@ class GroupFigure:
     """One metric in one group, beside the group it is compared with."""
 
     metric: str
-    """The metric's name."""
     direction: Direction
-    """Which way is better."""
     group: str
-    """The group's name."""
     estimate: Estimate
-    """Its weighted mean."""
     difference: Difference | None
     """This group - the first one; None for the first itself."""
 
@@ -127,21 +116,16 @@ class SliceFigure:
     """A part of the traffic in which a metric stands out."""
 
     metric: str
-    """The metric's name."""
     direction: Direction
-    """Which way is better."""
     attribute: str
     """`tag`, `framework`, `questions about` or a metadata field."""
     value: str
-    """Its value in the slice."""
     n: int
-    """Scored turns in it."""
     share: float
     """Its share of all turns, 0..1."""
     difference: Difference
     """Slice - rest."""
     q: float
-    """Corrected p-value."""
     judge: bool = False
     """Whether the judge may be what is weak here: it reads another language, uncalibrated."""
 
@@ -151,9 +135,7 @@ class FindingFigure:
     """What changed in a metric: since when, in which slice, and what that goes back to."""
 
     metric: str
-    """The metric's name."""
     direction: Direction
-    """Which way is better."""
     names: tuple[tuple[str, str], ...]
     """Attribute and value of the slice, then those of others that are the same turns; empty of all turns."""
     since: float
@@ -161,7 +143,6 @@ class FindingFigure:
     earliest: float
     """The first moment that explains it as well, at 95 %."""
     latest: float
-    """The last one."""
     difference: Difference
     """The slice after - before."""
     share: float
@@ -201,7 +182,6 @@ class PeopleFigure:
     """What people's labels say of one metric."""
 
     metric: str
-    """The metric's name."""
     labelled: int
     """Turns that people labelled, within the time of the scores looked at."""
     contradictory: int
@@ -230,9 +210,7 @@ class WorstTurns:
     """The worst turns by one metric."""
 
     metric: str
-    """The metric's name."""
     turns: tuple[Evaluation, ...]
-    """Worst first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,11 +222,8 @@ class CauseFigure:
     turns: int
     """How many of the turns that were diagnosed."""
     share: float
-    """Their share of these."""
     mend: str
-    """What mends it."""
     record_id: str
-    """One of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -256,25 +231,18 @@ class ReportFigures:
     """Everything a report shows."""
 
     source: str
-    """The database."""
     made_at: float
     """When the report was made, as Unix time."""
     width: float
     """Seconds a piece of time lasts."""
     totals: Totals
-    """All turns together."""
     metrics: tuple[MetricFigure, ...]
-    """Metrics with values, by name."""
     missing: tuple[Missing, ...]
-    """Scores without a value."""
     funnel: Funnel | None
     """What became of every turn, also of those that were not judged; None where no Monitor stored it."""
     by: str | None
-    """What groups are cut by."""
     groups: tuple[GroupFigure, ...]
-    """Metrics by group."""
     causes: tuple[CauseFigure, ...]
-    """What bad turns suffer from, most frequent first."""
     notes: tuple[str, ...]
     """What a reader must know before believing a figure."""
     every: int = 1
@@ -282,12 +250,8 @@ class ReportFigures:
     causes_every: int = 1
     """1, or how many turns each one stands for whose cause was counted."""
     made: tuple[Made, ...] = ()
-    """How the scores were made."""
     worst: tuple[WorstTurns, ...] = ()
-    """The worst turns of each metric."""
     findings: tuple[FindingFigure, ...] = ()
-    """What changed, the most harmful first."""
     slices: tuple[SliceFigure, ...] = ()
     """Parts of the traffic that are better or worse than the rest at all times."""
     people: tuple[PeopleFigure, ...] = ()
-    """What people's labels say of each metric that has some."""

@@ -51,9 +51,7 @@ class Gap:
     turns: int
     """How many turns asked it, in whatever words."""
     causes: Mapping[str, int]
-    """What these turns suffer from."""
     record_ids: tuple[str, ...]
-    """Their records, the latest first."""
     questions: tuple[str, ...] = field(default=(), repr=False)
     """Up to twenty different questions, the latest first."""
     name: str = field(default="", repr=False)
@@ -61,18 +59,11 @@ class Gap:
 
 
 def find_gaps(reader: ResultsReader, *, since: float | None = None) -> list[Gap]:
-    """Questions that the collection did not answer, the most frequent first.
+    """Questions that the collection did not answer, the most frequent first; those not stored are left out.
 
     The latest 2,000 turns of each cause are looked at. Questions are grouped one after the other: each joins
     the group whose first question is most like it, by the cosine of their static vectors, if that is at least
     .6; else it begins a group. No text leaves this machine.
-
-    Args:
-        reader: The stored results.
-        since: Only turns from this Unix time on.
-
-    Returns:
-        Groups of turns; turns whose question was not stored are left out.
     """
     rows = [
         (row, cause) for cause in LACKING for row in _rows(reader, cause, since=since) if row.question.strip()

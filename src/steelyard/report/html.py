@@ -107,15 +107,7 @@ def _environment() -> Environment:
 
 
 def templates(*rooms: str, **filters: Callable[..., Any]) -> Environment:
-    """The templates of some rooms, the first that has one; every value is escaped.
-
-    Args:
-        rooms: Packages with a folder `templates`.
-        filters: What templates may use besides the filters that all pages have.
-
-    Raises:
-        MissingDependency: If Jinja2 is not installed.
-    """
+    """The templates of some rooms, the first that has one; every value is escaped."""
     try:
         from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     except ImportError:

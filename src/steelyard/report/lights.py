@@ -155,17 +155,14 @@ class Light:
     """One metric at a glance."""
 
     metric: MetricFigure
-    """Its figures."""
     place: int
     """Its place among all metrics, by which its chart is found."""
     state: State
-    """How it does."""
     told: tuple[MetricNews, ...]
     """What is said of it, at least one thing."""
 
     @property
     def word(self) -> str:
-        """The state in words."""
         return WORDS[self.state]
 
 

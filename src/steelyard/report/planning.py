@@ -34,7 +34,6 @@ class MetricPlan:
     """What a wished interval of one metric takes."""
 
     metric: str
-    """The metric's name."""
     turns: float
     """Turns a day of the application, by what is stored."""
     alone: Way
@@ -50,16 +49,10 @@ _Price = npt.NDArray[np.float64]
 def plan_judging(
     reader: ResultsReader, scope: Scope | None = None, *, margin: float, days: float = 7.0
 ) -> list[MetricPlan]:
-    """What a half-width of each metric's mean takes a day, by what is in the results.
+    """What a half-width of each metric's mean over some days takes a day, by what is in the results.
 
     The half-width of an interval shrinks with the root of the turns that are judged. What is stored tells it
     for the turns that were judged, with the screen's help and without; so it is known for any other number.
-
-    Args:
-        reader: The results.
-        scope: Which of them to go by; all if None.
-        margin: The half-width wished, e.g. .02.
-        days: The time that the mean is to be of.
     """
     scope = scope or Scope()
     figures = build_figures(reader, scope, brief=True)

@@ -140,7 +140,6 @@ class Piece:
     text: str = field(repr=False)
     """The text, made harmless."""
     claims: tuple[str, ...] = ()
-    """Keys of the claims."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,9 +147,7 @@ class PassageView:
     """A text in pieces."""
 
     title: str
-    """What it is."""
     pieces: tuple[Piece, ...]
-    """In order."""
     cut: int = 0
     """How many characters are not shown."""
 
@@ -160,13 +157,10 @@ class ClaimView:
     """One verdict in words."""
 
     about: str = field(repr=False)
-    """What was judged."""
     verdict: str
-    """What the judge said of it."""
     good: bool | None
     """Whether that speaks for the answer; None where it cannot be told."""
     reason: str = field(repr=False)
-    """Why."""
     sources: tuple[str, ...] = field(repr=False)
     """The passages with its evidence, e.g. `context 2`, and whether its place there was found by words."""
 

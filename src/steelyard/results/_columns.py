@@ -34,7 +34,6 @@ class ScoreColumns:
         self._last, self._every = rows[-1], every
 
     def joined(self) -> MetricScores:
-        """All of them."""
         times, values, passed, inclusion = np.concatenate(self._numbers, axis=1)
         return MetricScores(
             times=times,

@@ -19,16 +19,8 @@ def copy_results(
 ) -> tuple[int, int]:
     """Make today's tables and fill them from earlier ones; in the caller's transaction.
 
-    Sessions, users and tenants that an earlier version did not ask for are not known, and stay empty.
-
-    Args:
-        execute: Runs a statement.
-        columns: The columns of a table; none where there is no such table.
-        make: Makes the tables and indexes that are not there.
-
-    Returns:
-        How many turns there are, and how many of them say when they happened; others stay at the time when
-        they were judged.
+    Sessions, users and tenants that an earlier version did not ask for are not known, and stay empty. Returns
+    how many turns there are, and how many say when they happened; others stay at the time of their judging.
     """
     for table in ("evaluations", "scores"):
         execute(f"ALTER TABLE {table} RENAME TO earlier_{table}", {})

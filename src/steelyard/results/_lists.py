@@ -67,7 +67,6 @@ class FacetCounter:
         return list(self._execute(query, values).fetchall())
 
     def count(self, wanted: TurnFilter) -> Facets:
-        """All facets of some turns."""
         drawn = self._draw(wanted)
         counts = self._of_turns(drawn.rows) | self._of_scores(drawn, wanted) | self._of_labels(drawn)
         found = {name: _times(one, drawn.every) for name, one in counts.items()}
@@ -255,14 +254,7 @@ class TurnLists(Looks):
     def turns(
         self, wanted: TurnFilter, *, before: Place = None, after: Place = None, limit: int = 50
     ) -> list[TurnRow]:
-        """A page of turns, newest first by time of evaluation, then by id.
-
-        Args:
-            wanted: Which turns.
-            before: Only turns older than the one with this key (`TurnRow.key`).
-            after: Only turns newer than the one with this key; the oldest of these are given.
-            limit: At most so many.
-        """
+        """Turns, newest first, older or newer than the one with a `TurnRow.key`; of newer ones the oldest."""
 
         def page(execute: Execute, choice: TurnQuery) -> Sequence[Row]:
             return _page(execute, choice, before=before, after=after, limit=limit)
@@ -272,16 +264,7 @@ class TurnLists(Looks):
     def ranked(
         self, wanted: TurnFilter, by: str, *, reverse: bool = False, offset: int = 0, limit: int = 50
     ) -> list[TurnRow]:
-        """A page of turns in another order than that of time.
-
-        Args:
-            wanted: Which turns.
-            by: A metric, of which turns have a value and the worst come first; or `cost` or `duration`, of
-                which the most come first.
-            reverse: The other way round.
-            offset: Leave out so many.
-            limit: At most so many.
-        """
+        """A page of turns, the worst by a metric first, or those of the most `cost` or `duration`."""
 
         def page(execute: Execute, choice: TurnQuery) -> Sequence[Row]:
             return _ranked_page(execute, choice, by, reverse=reverse, offset=offset, limit=limit)
@@ -298,13 +281,7 @@ class TurnLists(Looks):
             return _with_scores(execute, page(execute, choice), self.store.attributes())
 
     def marks(self, scope: Scope, *, width: float, deploys: int) -> Marks:
-        """Deploys and labels on the time axis.
-
-        Args:
-            scope: Since and until when; nothing else of it counts.
-            width: Seconds of the pieces of time by which labels are counted.
-            deploys: At most so many, the latest ones.
-        """
+        """Deploys and labels on the time axis; labels are counted by pieces of `width` seconds."""
         values = {"since": -1e300 if scope.since is None else scope.since}
         values["until"] = 1e300 if scope.until is None else scope.until
         with self.store.reading() as execute:
@@ -326,9 +303,6 @@ class TurnLists(Looks):
 
         The values of what is narrowed by already are counted without that, so that one can choose others.
         Above 5,000 turns a part of them, taken evenly, is counted (`Facets.every`).
-
-        Args:
-            wanted: Which turns.
         """
         with self.store.reading() as execute:
             return FacetCounter(self.store, execute).count(wanted)

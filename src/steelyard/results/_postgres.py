@@ -51,19 +51,10 @@ _NAMED: Final = re.compile(r"(?<!:):([a-z][a-z0-9_]*)")
 
 
 class Database:
-    """One Postgres database with our schema in it.
+    """One Postgres database with our schema in it; `read_only` makes no tables.
 
     Nothing is connected before the first use. A connection that has broken is replaced by the pool; a forked
-    child makes a pool of its own.
-
-    Args:
-        dsn: `postgresql://USER@HOST/DATABASE` or `key=value` words; what is not in it comes from libpq's own
-            variables (`PGHOST`, `PGPASSWORD` and others) and files (`~/.pgpass`).
-        read_only: Whether transactions may not write; tables are then not made.
-        connections: How many there are at most.
-
-    Raises:
-        ConfigurationError: If this is not such an address. A password in it is not repeated.
+    child makes a pool of its own. A password in an address that is none is not repeated.
     """
 
     def __init__(self, dsn: str, *, read_only: bool = False, connections: int = 4) -> None:
@@ -309,7 +300,6 @@ class PostgresStore(Store):
         WHERE metadata ->> 'version' IS NOT NULL GROUP BY 1 ORDER BY 2 DESC LIMIT 400"""
 
     def __init__(self, address: str) -> None:
-        """Connect for reading."""
         self._address, self._database = address, Database(address, read_only=True)
         self.name = self._database.shown
         try:

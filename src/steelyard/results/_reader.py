@@ -55,16 +55,13 @@ class ResultsReader(TurnLists):
         return self.store.name
 
     def close(self) -> None:
-        """Let go of the database."""
         self.store.close()
 
     def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
         """All turns of a scope together.
 
-        Args:
-            scope: Which results.
-            brief: Leave out what takes a look at every turn: requests, tokens, cost, seconds and durations;
-                `with_content` is then of the latest 1,000 turns.
+        With `brief`, what takes a look at every turn (requests, tokens, cost, seconds, durations) is left
+        out, and `with_content` is of the latest 1,000 turns.
         """
         where, values = self.of_turns(scope)
         sums = _NOTHING if brief else _SUMS
@@ -366,14 +363,7 @@ def open_results(address: str | os.PathLike[str] = "steelyard.db") -> ResultsRea
 
 
 def open_labels(address: str | os.PathLike[str] = "steelyard.db") -> LabelStore:
-    """The labels beside stored results; nothing is read or written yet.
-
-    Args:
-        address: As for `open_results`.
-
-    Raises:
-        ConfigurationError: If labels cannot be kept at such an address.
-    """
+    """The labels beside stored results, by the address that `open_results` takes; nothing is read yet."""
     return LabelStore(_opening(address))
 
 

@@ -63,7 +63,6 @@ class SQLiteStore(Store):
         FROM version WHERE name IS NOT NULL"""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open a file for reading."""
         self.name = os.fspath(path)
         self._connection = connect_readonly(path)
         # A stored text may hold anything; a byte that is not UTF-8 must not end the report.
@@ -106,7 +105,6 @@ class SQLiteStore(Store):
         return json.dumps(list(records))
 
     def attributes(self) -> Attributes:
-        """The same for many turns, and slow to parse."""
         return cache(attributes_of)
 
     def field(self, by: str) -> tuple[str, str]:

@@ -108,11 +108,8 @@ def among(wanted: TurnFilter, field: str) -> str:
 def conditions_of(wanted: TurnFilter, of_turn: Mapping[str, str], *, plus: str = "") -> list[str]:
     """Conditions on `evaluations e`, of which databases have some of their own.
 
-    Args:
-        wanted: What is asked for.
-        of_turn: The conditions of one database, by the field of `wanted`, with `{}` for `among`; an empty
-            one is met otherwise.
-        plus: What keeps a database from an index on what most scores have in common.
+    `of_turn` has those by the field of `wanted`, with `{}` for `among`; an empty one is met otherwise. `plus`
+    keeps a database from an index on what most scores have in common.
     """
     labelled = "e.record_id IN (SELECT record_id FROM labels WHERE {})"
     where = _asked(

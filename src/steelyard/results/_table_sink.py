@@ -63,7 +63,6 @@ class SteadyClock:
     """The time of day by which a sink deletes: what a clock that jumped ahead makes old is gone for good."""
 
     def __init__(self) -> None:
-        """Begin with the time as it is."""
         self._day, self._running = time.time(), _running()
 
     def now(self) -> float:
@@ -120,9 +119,7 @@ class Pruned:
     """What pruning did."""
 
     turns: int
-    """Turns deleted."""
     left: int
-    """Turns that are still there."""
     bytes_before: int
     """Size of the results before, in bytes, without what was free in their file."""
     bytes_after: int
@@ -192,12 +189,8 @@ class KnowsEarlierScores(Protocol):
 def _bar_of(rows: Iterable[tuple[float, float, float]], *, lower_is_better: bool) -> float | None:
     """The value that 95 % of turns reach in the median week; a bad week or two do not move it.
 
-    Args:
-        rows: Time, value and inclusion probability of earlier scores.
-        lower_is_better: Whether to reach it means to be below it.
-
-    Returns:
-        None if there are fewer than 200 scores, or they span less than a week.
+    Of time, value and inclusion probability of earlier scores; None if fewer than 200, or of less than a
+    week.
     """
     found = sorted(rows)
     if len(found) < _LEAST or found[-1][0] - found[0][0] < WEEK:
@@ -295,7 +288,6 @@ class TablesSink(ABC):
         """Do some work in a transaction, while nobody else writes."""
 
     def _counts_of_monitors(self) -> list[dict[str, Any]]:
-        """One row of the `ledger` table for each Monitor, as of now."""
         self._next_counts = time.monotonic() + _EVERY
         rows = []
         for number, alive in enumerate(self._monitors):

@@ -76,7 +76,6 @@ class ScoreLedger:
 
     @property
     def counts(self) -> ScoreCounts:
-        """The counts at this moment."""
         found = dict(self._counts)
 
         def by_reason(state: State) -> dict[str, int]:

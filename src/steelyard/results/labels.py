@@ -40,9 +40,7 @@ class Label:
     """What one person says of a turn, or of one claim in it."""
 
     record_id: str
-    """The turn's record."""
     value: LabelValue
-    """What is said."""
     who: str
     """Who says so, at most 100 characters."""
     labelled_at: float
@@ -58,7 +56,6 @@ class Label:
     knows."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a label."""
         if (self.metric is None) != (self.claim is None):
             raise InvalidRecord("a label is of a whole turn, or of a claim of a metric: give both or neither")
         of_turn = self.claim is None
@@ -90,7 +87,6 @@ class LabelStore:
     """
 
     def __init__(self, opened: Callable[[], Store]) -> None:
-        """Name the database; nothing is read or written yet."""
         self._opened = opened
 
     def put(self, labels: Iterable[Label]) -> int:
@@ -118,11 +114,9 @@ class LabelStore:
             execute(_PUT_CHECK, {"checked_at": checked_at, "judge": check.judge, "figures": figures})
 
     def of(self, record_id: str) -> list[Label]:
-        """The labels of one turn, in order of time."""
         return self._read("WHERE record_id = :record_id", {"record_id": record_id})
 
     def __iter__(self) -> Iterator[Label]:
-        """All labels, in order of time."""
         return iter(self._read("", {}))
 
     def _read(self, where: str, values: Mapping[str, Any]) -> list[Label]:
@@ -149,9 +143,7 @@ class StoredCheck:
     checked_at: float
     """When, as Unix time."""
     judge: str
-    """The judge, with its model."""
     prompt_version: str
-    """Version of its wording."""
     published: bool
     """Whether by the probes that ship with this version, and not by a set of one's own."""
     right: Estimate

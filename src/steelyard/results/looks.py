@@ -36,9 +36,7 @@ class SessionRow:
     """One conversation in the list."""
 
     session: str
-    """Its id."""
     turns: int
-    """Evaluated turns."""
     bad: int
     """Of those, with a score that did not pass."""
     first: float
@@ -58,7 +56,6 @@ class Spending:
     name: str
     """The day as `2026-11-01` (UTC), or the metric."""
     turns: int
-    """Turns that were judged."""
     requests: int
     """Judge and embedding requests; of a metric 0, since requests carry questions of several."""
     tokens: int
@@ -74,24 +71,19 @@ class GroupScore:
     """One score of a group that is compared."""
 
     record_id: str
-    """The record's id."""
     value: float
-    """In 0..1."""
     inclusion: float
     """The probability with which the turn was picked."""
     unit: str | None
     """Its user, or else its session; None where neither is known."""
     question: str = field(repr=False)
-    """The question, or empty."""
     direction: Direction
-    """Which way is better."""
 
 
 class Looks:
     """What a database of results is asked beside the figures of a report."""
 
     def __init__(self, store: Store) -> None:
-        """Read what is stored there."""
         self.store = store
 
     def _rows(self, query: str, values: Mapping[str, Any]) -> list[Any]:
@@ -106,7 +98,6 @@ class Looks:
         return [found for row in rows if (found := check_of_row(*row)) is not None]
 
     def scored(self) -> dict[str, int]:
-        """How many scores each metric has, by name."""
         query = "SELECT metric, count(*) FROM scores WHERE value IS NOT NULL GROUP BY metric ORDER BY metric"
         return dict(self._rows(query, {}))
 
@@ -122,15 +113,7 @@ class Looks:
         return [tuple(row) for row in self._rows(query, {"metric": metric, "limit": limit})]
 
     def group_scores(self, metric: str, scope: Scope, *, by: str, value: str, limit: int) -> list[GroupScore]:
-        """The latest scores of a metric in a time and a group.
-
-        Args:
-            metric: The metric.
-            scope: Since and until when; nothing else of it counts.
-            by: What groups are cut by: `judge`, `tag` or the name of a metadata field; empty for no group.
-            value: The group.
-            limit: At most so many.
-        """
+        """The latest scores of a metric in a time and in a group, cut as a `Side` says."""
         where, join, named = "true", "", ""
         if by == "judge":
             where = "s.judge = :value"

@@ -86,7 +86,6 @@ class TurnRow:
     """One turn in the list."""
 
     record_id: str
-    """The record's id."""
     happened_at: float
     """Unix time at which the turn began."""
     question: str = field(repr=False)
@@ -98,7 +97,6 @@ class TurnRow:
     cause: str | None = None
     """What it suffers from, or `fine`; None if it was not diagnosed."""
     session: str | None = None
-    """Its session."""
     cost: float | None = None
     """US dollars that judging it cost, where prices are known."""
     duration: float = 0.0
@@ -133,7 +131,6 @@ class Facets:
     every: int = 1
     """Counts are exact at 1; otherwise each counted turn stands for so many, of a part taken evenly."""
     metrics: tuple[str, ...] = ()
-    """The metrics of these turns, most frequent first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,9 +154,7 @@ class Scope:
     until: float | None = None
     """Only turns evaluated before this Unix time."""
     metric: str | None = None
-    """Only this metric."""
     tag: str | None = None
-    """Only turns with this tag."""
     evidence: str | None = None
     """Only turns whose passages are known in this way: one of `EVIDENCE`."""
 
@@ -169,7 +164,6 @@ class Totals:
     """All turns of a scope together."""
 
     turns: int = 0
-    """Evaluated turns."""
     with_content: int = 0
     """Of those, stored with question and answer."""
     evidence: Mapping[str, int] = field(default_factory=dict)
@@ -177,13 +171,9 @@ class Totals:
     first: float | None = None
     """When the first was evaluated, as Unix time."""
     last: float | None = None
-    """When the last was evaluated."""
     requests: int = 0
-    """Judge and embedding requests."""
     prompt_tokens: int = 0
-    """Tokens sent to the judge."""
     completion_tokens: int = 0
-    """Tokens received from it."""
     cost: float | None = None
     """US dollars, where prices are known."""
     priced: int = 0
@@ -201,15 +191,12 @@ class Missing:
     """Scores without a value, of one cause."""
 
     metric: str
-    """The metric's name."""
     status: Outcome
     """`not_applicable` or `failed`."""
     cause: str
     """The stable word for why."""
     explanation: str
-    """One of the explanations."""
     count: int
-    """How many."""
     weight: float
     """How many turns of the application they stand for: the sum of 1 / inclusion probability."""
 
@@ -230,11 +217,9 @@ class Funnel:
     last: float
     """When counts were last stored."""
     seen: int
-    """Turns handed to them."""
     skipped: Mapping[str, int]
     """Not judged, by reason: `sampled_out`, `throttled`, `over_budget` ..., most frequent first."""
     accepted: int
-    """Not skipped."""
     evaluated: int
     """Judged, or seen by a screen alone."""
     by_judge: int
@@ -256,7 +241,6 @@ class StoredCanaries:
     """What probes with a known answer said of a Monitor's judge; see `steelyard.online.CanaryReading`."""
 
     judge: str
-    """The judge."""
     state: str
     """`learning`, `watching`, `changed` or `unusable`."""
     probes: int
@@ -268,7 +252,6 @@ class StoredCanaries:
     low: float
     """Lower end of the 95 % confidence sequence for the share that is right."""
     high: float
-    """Its upper end."""
     changed_at: float | None
     """When a change was noticed, as Unix time; None if there was none."""
 
@@ -278,17 +261,12 @@ class StoredRun:
     """One Monitor from its start on, as it last stored its counts."""
 
     run: str
-    """Names it."""
     host: str
-    """The machine it runs on."""
     pid: int
-    """Its process."""
     started_at: float
     """When it began, as Unix time."""
     updated_at: float
-    """When counts were last stored."""
     counts: Funnel
-    """What it did with every turn."""
     canaries: StoredCanaries | None = None
     """What its canaries said; None without any."""
 
@@ -298,15 +276,12 @@ class Made:
     """One way in which scores were made."""
 
     judge: str
-    """The judge's name."""
     embedder: str
     """The embedder's name, or empty."""
     prompt_version: str
-    """Version of the judge's wording."""
     calibrated: bool
     """Whether its probabilities were calibrated against people."""
     scores: int
-    """How many scores were made so."""
     missing: int
     """How many of them have no value, though the turn has all that the metric needs."""
 
@@ -322,13 +297,11 @@ class SampledScore:
     happened_at: float
     """Unix time at which the turn began."""
     question: str = field(repr=False)
-    """The question, or empty."""
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Tags, tenant, framework and the user's metadata, as texts."""
     unit: str | None = None
     """Its user, or else its session; None where neither is known."""
     record_id: str = ""
-    """The record's id."""
     diagnosis: str | None = None
     """What the turn suffers from, or `fine`; None if it was not diagnosed."""
     judged: bool = True
@@ -354,7 +327,6 @@ class MetricScores:
     threshold: float | None
     """The threshold last used."""
     direction: Direction
-    """Which way is better."""
     every: int = 1
     """How many scores each of these stands for, where only a part of them was read."""
 
@@ -374,7 +346,6 @@ class ScreenedTurns:
     units: npt.NDArray[np.object_] = field(repr=False)
     """The user of each, or else its session; None where neither is known."""
     records: npt.NDArray[np.object_] = field(repr=False)
-    """The id of each record."""
     judges: npt.NDArray[np.object_]
     """The judge's name; empty where none saw it."""
     judged: npt.NDArray[np.float64]

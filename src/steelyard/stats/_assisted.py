@@ -64,7 +64,6 @@ class AssistedSample(Sample):
     """The probability that the metric applies, by what the screen said."""
 
     def part(self, where: _Mask | npt.NDArray[np.intp]) -> AssistedSample:
-        """Some of the turns."""
         units = None if self.units is None else self.units[where]
         return _assisted(
             self.judged[where], self.applies[where], self.dear[where], self.weights[where],
@@ -78,7 +77,6 @@ class AssistedSample(Sample):
 
     @cached_property
     def alone(self) -> Sample:
-        """The turns that the judge gave a value, by themselves."""
         seen = self.counted > 0
         units = None if self.units is None else self.units[seen]
         return Sample(values=self.judged[seen], weights=self.dear[seen], units=units)

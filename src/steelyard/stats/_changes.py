@@ -282,7 +282,6 @@ class Deploy:
     value: str
     """Its version since then."""
     before: str
-    """The version it had before."""
     since: float
     """Unix time of the first turn with it."""
 
@@ -300,14 +299,7 @@ def find_deploys(
     beside the old one, is told from others. The splits are held against that by the best moment of all: those
     belong to the 90 % confidence set of the change whose likelihood ratio lacks at most 5.94 (Hansen,
     Econometrica 68, 2000, with sessions as the units that vary). Of several, nothing tells which it was; if
-    there is none, no version changed then.
-
-    Args:
-        sample: The turns in which something changed, in order of time.
-        times: Unix time of each.
-        versions: For each component its version on each turn; fields of which no value takes the place of
-            another are left out.
-        grown: Whether the mean grew.
+    there is none, no version changed then. Fields of which no value takes the place of another are left out.
     """
     if len(sample) < 2 * _LEAST:
         return []

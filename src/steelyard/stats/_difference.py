@@ -279,11 +279,6 @@ def within_kinds(
     Each later turn is weighted by how much more frequent its kind was before; kinds that one of the two lacks
     are left out of both (Kitagawa, JASA 50, 1955: what is left of the difference is the mix's). None if they
     have no kind in common.
-
-    Args:
-        before: The earlier turns.
-        after: The later ones.
-        kinds: The kind of each earlier turn and of each later one.
     """
     earlier, later = (np.array(list(one), dtype=object) for one in kinds)
     both = np.array(sorted(set(earlier.tolist()) & set(later.tolist())), dtype=object)

@@ -41,10 +41,6 @@ def t_two_sided_p(t: float, freedom: float) -> float:
 def t_quantile(probability: float, freedom: float) -> float:
     """The upper quantile of Student's t; exact to a thousandth from two degrees of freedom on.
 
-    Args:
-        probability: At least 1/2, below 1.
-        freedom: Degrees of freedom, whole or not, at least 1.
-
     Source: closed forms at 1 and 2 degrees; else Hill, Algorithm 396, Communications of the ACM 13, 1970.
     """
     two_sided = 2 * (1 - probability)
@@ -151,7 +147,6 @@ class Weighed:
     """What the interval of a weighted mean is made of."""
 
     n: int
-    """Turns."""
     weight: float
     """Sum of the weights w = 1 / inclusion."""
     square: float
@@ -180,7 +175,6 @@ class Weighed:
     """The smallest inclusion probability among them."""
 
     def estimate(self, *, level: float = 0.95, floor: float | None = None) -> Estimate:
-        """The mean with its interval; see `weighted_mean`."""
         variance = self._variance()
         low, high = self._interval(variance, (1 + level) / 2)
         if floor is not None and self.least > _FAR * floor:

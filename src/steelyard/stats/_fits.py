@@ -21,12 +21,8 @@ _SMALL = 1e-9  # keeps the curvature invertible where the labels are separated
 def fit_logistic(values: npt.ArrayLike, targets: npt.ArrayLike) -> tuple[float, float]:
     """Slope and offset of the most likely curve 1 / (1 + exp(-(slope value + offset))), by Newton's method.
 
-    Targets may be shares: the likelihood is then Papke & Wooldridge's (Journal of Applied Econometrics 11,
-    1996). A curve that would fall is flat instead: slope 0, at the targets' mean.
-
-    Args:
-        values: Any finite numbers.
-        targets: What the curve should say of each, in 0..1; their mean must be in (0, 1).
+    Targets may be shares, with a mean in (0, 1): the likelihood is then Papke & Wooldridge's (Journal of
+    Applied Econometrics 11, 1996). A curve that would fall is flat instead: slope 0, at the targets' mean.
     """
     given, wanted = np.asarray(values, float), np.asarray(targets, float)
     share = float(wanted.mean())
@@ -45,13 +41,9 @@ def fit_logistic(values: npt.ArrayLike, targets: npt.ArrayLike) -> tuple[float, 
 
 
 def smoothed_targets(labels: npt.ArrayLike, doubt: float = 1.0) -> _Array:
-    """Platt's targets (1999): (n+ + 1) / (n+ + 2) for good and 1 / (n- + 2) for bad ones.
+    """Platt's targets (1999): (n+ + 1) / (n+ + 2) for good and 1 / (n- + 2) for bad ones, with `doubt` for 1.
 
     They keep the curve finite where the two kinds do not overlap.
-
-    Args:
-        labels: 1 for good and 0 for bad, or in between.
-        doubt: How much is added in place of 1.
     """
     given = np.asarray(labels, float)
     good = float(given.sum())
@@ -63,12 +55,9 @@ def smoothed_targets(labels: npt.ArrayLike, doubt: float = 1.0) -> _Array:
 def fit_ridge(
     table: _Array, target: _Array, weights: _Array, ridge: float | _Array
 ) -> tuple[_Array, _Array, float]:
-    """A weighted least-squares map whose columns are each held back as by `ridge` turns that tell nothing.
+    """Columns' means, slopes and mean of a least-squares map, each held back as by `ridge` empty turns.
 
     Source: Hoerl & Kennard, Technometrics 12, 1970, with columns of equal spread.
-
-    Returns:
-        The columns' means, the slopes, and the target's mean.
     """
     weights = weights / weights.mean()
     centre, level = weights @ table / weights.sum(), float(weights @ target / weights.sum())
@@ -95,15 +84,8 @@ def slow_widening(
     How much a mean of many turns varies shows in the slowest waves that a model leaves of the means of pieces
     of time: the cosine estimator of the long-run variance, with Student's quantile of as many degrees of
     freedom as there are waves, less one for each step beyond the first, which was put where it takes most
-    (Lazarus, Lewis, Stock & Watson, JBES 36, 2018). Beyond all use if none is left.
-
-    Args:
-        season: Columns of the model, a row for each piece.
-        steps: Those of what is looked for.
-        means: Of the pieces.
-        weights: Of the pieces; 0 for one without a turn.
-        variance: Of a weighted turn, as it is for the interval.
-        level: Of the interval.
+    (Lazarus, Lewis, Stock & Watson, JBES 36, 2018). Beyond all use if none is left. `season` has the columns
+    of the model, and `variance` is that of a weighted turn, as it is for the interval.
     """
     roots, count = np.sqrt(weights), len(means)
     waves = np.cos(np.pi * np.outer(np.arange(count) + 0.5, np.arange(1, count)) / count)

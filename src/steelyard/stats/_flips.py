@@ -27,15 +27,6 @@ def flip_probability(*, wrong: int, answers: int, wrong_before: int, before: int
     Fisher's exact test (1935), with half of the probability of just as many (mid-p; Lancaster, Journal of the
     American Statistical Association 56, 1961), which makes its level nearly what it says. It needs no guess
     of how often a judge wavers by chance: what it did before is the other half of the table.
-
-    Args:
-        wrong: Wrong ones of the answers that were asked for now.
-        answers: How many those are.
-        wrong_before: Wrong ones of the answers before.
-        before: How many those are.
-
-    Raises:
-        ValueError: If there are more wrong answers than answers.
     """
     if not (0 <= wrong <= answers and 0 <= wrong_before <= before):
         raise ValueError(f"wrong={wrong!r} of {answers!r} or {wrong_before!r} of {before!r} is out of range")

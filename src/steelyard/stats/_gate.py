@@ -103,7 +103,6 @@ class GateTest:
         self._sums: dict[Hashable, list[float]] = {}
 
     def add(self, case: Hashable, value: float) -> None:
-        """Take a measurement of a case into account."""
         self.calls += 1
         sums = self._sums.setdefault(case, [0.0, 0.0, 0.0, 0.0])
         for power in range(4):
@@ -111,7 +110,6 @@ class GateTest:
 
     @property
     def cases(self) -> int:
-        """How many cases have been measured."""
         return len(self._sums)
 
     @property

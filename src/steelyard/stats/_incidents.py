@@ -39,7 +39,6 @@ class Incident:
     earliest: float
     """The first moment that explains as much, at 95 %."""
     latest: float
-    """The last one."""
     difference: Difference
     """The slice after - the slice before."""
     against: float

@@ -52,11 +52,8 @@ class Neighbours:
     """
 
     weight: float = 0.0
-    """Sum of the weights."""
     value: float = 0.0
-    """Of weight times value."""
     turns: int = 0
-    """How many there were."""
     latest: list[float] = field(default_factory=list)
     """Deviations of the last turns, the latest first."""
     products: list[float] = field(default_factory=lambda: [0.0] * _LAGS)
@@ -75,7 +72,6 @@ class Neighbours:
     """How many times the variance of a mean is what it would be if turns were independent; from 1 on."""
 
     def add(self, value: float, inclusion: float = 1.0) -> None:
-        """Take a value into account."""
         weight = 1 / inclusion
         self.turns += 1
         self.weight = self.weight * _KEPT + weight
@@ -151,7 +147,6 @@ class Moments:
     least: float = 1.0
 
     def add(self, value: float, inclusion: float = 1.0) -> None:
-        """Take a value into account."""
         weight = 1 / inclusion
         self.n += 1
         self.ends += value <= 0 or value >= 1
@@ -166,7 +161,6 @@ class Moments:
         self.least = min(self.least, inclusion)
 
     def merge(self, other: Moments) -> None:
-        """Take the values of other sums into account."""
         least = min(self.least, other.least)
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -180,13 +174,7 @@ class Moments:
     def estimate(
         self, *, level: float = 0.95, floor: float | None = None, design_effect: float = 1.0
     ) -> Estimate | None:
-        """The Hajek mean with its interval; None of nothing. See `weighted_mean`.
-
-        Args:
-            level: Nominal coverage.
-            floor: The lowest probability with which any turn could have been picked.
-            design_effect: How many times the variance is what it would be if turns were independent.
-        """
+        """The Hajek mean with its interval; None of nothing. See `weighted_mean`."""
         if not self.n:
             return None
         mean = min(max(self.value / self.weight, 0.0), 1.0)
@@ -244,14 +232,12 @@ class OpenSums:
     """
 
     turns: Moments = field(default_factory=Moments)
-    """Of all turns."""
     open: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     """By session: its turns, the sum of their weights 1 / inclusion, and of weight times value."""
     pairs: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Over pairs of turns of one session: sums of w w', of w w' (x + x') / 2 and of w w' x x'."""
 
     def add(self, value: float, inclusion: float = 1.0, *, session: Hashable = None) -> None:
-        """Take a value into account."""
         self.turns.add(value, inclusion)
         key = unit_key(session)
         if key is None:

@@ -201,14 +201,9 @@ def alike_by(
 ) -> tuple[Alike, Sequence[Hashable] | None]:
     """What turns are alike by, and the unit of each: known sessions, or else blocks of neighbours.
 
-    Blocks tell nothing of sessions whose turns come far apart.
-
-    Args:
-        sessions: The session of each turn, None if nobody knows it.
-        values: In order of time.
-        inclusion: The probability with which each was picked.
-        times: Unix time of each, if changes are looked for: values then count less the mean of their day, or
-            the fall that is looked for would itself make neighbours alike.
+    Blocks tell nothing of sessions whose turns come far apart. Times are given if changes are looked for:
+    values then count less the mean of their day, or the fall that is looked for would itself make neighbours
+    alike.
     """
     if any(session is not None for session in sessions):
         return "sessions", sessions

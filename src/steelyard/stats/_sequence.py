@@ -289,16 +289,7 @@ def _kept(n: int) -> float:
 def ewma(
     values: Iterable[float], inclusion: Iterable[float] | None = None, *, half_life: float = 50.0
 ) -> npt.NDArray[np.float64]:
-    """The exponentially weighted moving average (Roberts, Technometrics 1, 1959), for the eye.
-
-    Args:
-        values: In order of time.
-        inclusion: The probability with which each was picked; 1 where None.
-        half_life: After how many values a value counts half.
-
-    Returns:
-        One average for each value.
-    """
+    """Roberts' average (Technometrics 1, 1959), for the eye: after `half_life` values a value counts half."""
     data = np.fromiter(values, float)
     weights = np.ones_like(data) if inclusion is None else 1 / np.fromiter(inclusion, float)
     decay = 0.5 ** (1 / half_life)

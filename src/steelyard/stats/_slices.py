@@ -30,7 +30,6 @@ class Slice:
     value: str
     """Its value in this slice."""
     n: int
-    """Turns in the slice."""
     share: float
     """Weight of the slice among all turns, 0..1."""
     difference: Difference
@@ -189,10 +188,6 @@ def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
     from vectors far from those chosen before (after Gonzalez 1985), in an order that depends on the vectors
     alone. The number of clusters is the one with the largest mean simplified silhouette (Hruschka, de Castro
     & Campello 2004).
-
-    Args:
-        vectors: One row for each text.
-        largest: At most so many clusters.
     """
     rows = np.asarray(vectors, np.float32)
     if len(rows) < 4:
@@ -269,10 +264,6 @@ def name_clusters(texts: Sequence[str], labels: Sequence[int]) -> list[str]:
 
     A word's weight is its share of the cluster's texts times log(1 + how much larger that is than its share
     of all texts) (class-based TF-IDF, Grootendorst 2022, eq. 1).
-
-    Args:
-        texts: All texts.
-        labels: The cluster of each.
     """
     sets = [set(_WORD.findall(text.lower())) for text in texts]
     everywhere = Counter(word for found in sets for word in found)

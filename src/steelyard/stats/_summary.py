@@ -16,19 +16,14 @@ class MetricSummary:
     """One metric over many records. Scores without a value are counted, never averaged in."""
 
     metric: str
-    """The instance name."""
     direction: Direction
-    """Which way is better."""
     threshold: float | None
-    """The bar, if there is one."""
     mean: float | None
     """Mean of the values, each weighted by 1 / its inclusion probability; None where nothing was scored."""
     estimate: Estimate | None
-    """The mean again, with its interval."""
     pass_rate: Estimate | None
     """The share of turns on the right side of the threshold, weighted as the mean is; None without one."""
     scored: int
-    """Scores with a value."""
     passed: int
     """Of those, on the right side of the threshold."""
     below: int
@@ -103,14 +98,12 @@ class Summarizer:
     """Adds up Evaluations one by one, in bounded memory; turns of one user, or session, count together."""
 
     def __init__(self, *, worst: int = 5) -> None:
-        """Args: worst: how many of the worst records to remember per metric."""
         self._keep = worst
         self._tallies: dict[str, _Tally] = {}
         self.usage = Usage()
         self.records = 0
 
     def add(self, evaluation: Evaluation) -> None:
-        """Take one Evaluation into account."""
         self.records += 1
         self.usage += evaluation.usage
         for score in evaluation.scores:
@@ -124,5 +117,4 @@ class Summarizer:
         return self
 
     def metrics(self) -> tuple[MetricSummary, ...]:
-        """One summary per metric, in the order they were first seen."""
         return tuple(tally.summary() for tally in self._tallies.values())

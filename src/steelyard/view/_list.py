@@ -122,7 +122,6 @@ class Column:
 
     @property
     def metric(self) -> str:
-        """The metric, if it is one."""
         return self.name.removeprefix("metric:") if self.name.startswith("metric:") else ""
 
 

@@ -36,7 +36,6 @@ class LiveLook:
     """Looks at a Monitor in this process and at a spool file, and at the ledgers beside the results."""
 
     def __init__(self, *, monitor: ObservedMonitor | None, spool: Path | None) -> None:
-        """Name them."""
         self._monitor, self._path = monitor, spool
         if spool is not None:
             if not spool.is_file():

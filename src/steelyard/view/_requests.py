@@ -147,7 +147,6 @@ class Guard:
     """Middleware that answers itself what must not reach a page, and sets the security headers."""
 
     def __init__(self, inner: ASGIApp, *, token: str | None, hosts: Collection[str], csrf: str) -> None:
-        """Wrap an application."""
         # A short token is found by trying.
         if token is not None and len(token) < _SHORTEST_TOKEN:
             raise ConfigurationError(f"the token must have at least {_SHORTEST_TOKEN} characters")
@@ -159,7 +158,6 @@ class Guard:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass, or answer it."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return

@@ -76,10 +76,8 @@ def turning_point(passed: Sequence[bool | None]) -> int | None:
     """The place from which on most turns did not pass, None if there is none.
 
     It is the cut that leaves the least squares around the shares that passed on both sides (Bai, Journal of
-    Time Series Analysis 15, 1994). No probability is given: a conversation has few turns.
-
-    Args:
-        passed: Of each turn whether all its scores passed; None if it has no score with a threshold.
+    Time Series Analysis 15, 1994). No probability is given: a conversation has few turns. A turn without a
+    score that has a threshold is None.
     """
     known = [(place, good) for place, good in enumerate(passed) if good is not None]
     best, least = None, float("inf")

@@ -64,13 +64,9 @@ class Closer:
     """What a closer look at the latest scores of a scope finds."""
 
     metrics: tuple[MetricFigure, ...] = ()
-    """The metrics that were looked at."""
     findings: tuple[FindingFigure, ...] = ()
-    """What changed."""
     slices: tuple[SliceFigure, ...] = ()
-    """What stands out."""
     people: tuple[PeopleFigure, ...] = ()
-    """What people's labels say."""
     at: float
     """When it was looked for, as Unix time."""
     problem: str = ""
@@ -85,7 +81,6 @@ class CloserLooks:
     """
 
     def __init__(self, address: str) -> None:
-        """Name the database."""
         self._address = address
         self._lock, self._one_at_a_time = threading.Lock(), threading.Lock()
         self._found: BoundedDict[Hashable, Closer] = BoundedDict(max_items=_KEPT)
@@ -152,7 +147,6 @@ class Site:
         trace_url: str = "",
         settings: Settings | None = None,
     ) -> None:
-        """Name the database, and what is looked at beside it."""
         # New with each start: pages of an earlier one say that they are out of date.
         self.csrf = secrets.token_urlsafe(32)
         self.name, self.read_only, self.asks_token = name, read_only, asks_token
@@ -167,12 +161,10 @@ class Site:
         return closing(open_results(self.address))
 
     def evaluation(self, record_id: str) -> Evaluation | None:
-        """One turn; None where there is none of this id."""
         with self.open() as results:
             return results.evaluation(record_id)
 
     def render(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
-        """A page of a template."""
         root = request.scope.get("root_path", "")
         shared = {
             "root": root,
@@ -186,5 +178,4 @@ class Site:
         return HTMLResponse(page.render(**shared, **values), status_code=status)
 
     def say(self, request: Request, what: str, status: int) -> Response:
-        """A page with one sentence."""
         return self.render(request, "message.html", status, message=what)

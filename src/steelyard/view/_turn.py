@@ -156,13 +156,11 @@ class LabelledClaim:
     index: int
     """Its place among the metric's verdicts."""
     claim: ClaimView
-    """The verdict in words."""
     probability: float | None
     """The judge's probability of yes."""
     words: tuple[str, str]
     """What a person may say of it: for it, and against it."""
     labels: tuple[Label, ...]
-    """What people said."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,11 +168,9 @@ class ScoreView:
     """One metric's score with its claims."""
 
     score: Score
-    """The score."""
     claims: tuple[LabelledClaim, ...]
     """The first 60 verdicts."""
     more: int
-    """How many verdicts are not shown."""
 
 
 def turn_page(

@@ -201,20 +201,10 @@ class TurnsToLabel:
     turns: list[tuple[Judged, float]]
     """The turns, the most useful first, each with the probability with which it was drawn."""
     labelled: int
-    """How many turns have a label already."""
 
 
 def turns_to_label(db: str, *, metric: str | None = None, limit: int = 20) -> TurnsToLabel:
-    """The turns whose labels would tell the most; what `steelyard label` asks about.
-
-    Args:
-        db: The results: a file, or the address of a database.
-        metric: Label the claims of this metric; whole turns without.
-        limit: The most turns to draw.
-
-    Raises:
-        ConfigurationError: If there are no judged turns.
-    """
+    """At most `limit` turns whose labels would tell the most; of one metric's claims, or of whole turns."""
     said = [label for label in open_labels(db) if label.metric == metric]
     with closing(open_results(db)) as results:
         counts = results.scored()

@@ -176,11 +176,7 @@ def _line(name: str, part: Part) -> str:
 
 
 class _Looker:
-    """A target of turns that judges nothing, stores nothing and sends nothing: it prints them.
-
-    Args:
-        turns: After so many it shows no more, and `done` is set.
-    """
+    """A target that only prints turns; after `turns` of them it shows no more, and sets `done`."""
 
     def __init__(self, turns: int) -> None:
         self._most = turns

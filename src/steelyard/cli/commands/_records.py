@@ -57,13 +57,11 @@ class TracesRead:
     without: frozenset[str]
     """The traces that are part of no record."""
     problems: list[str] = field(default_factory=list)
-    """Lines that could not be read, and files without a span."""
     repeated: int = 0
     """Spans that came more than once."""
 
     @property
     def traces(self) -> int:
-        """How many traces there are."""
         return len(self.where)
 
 

@@ -133,10 +133,8 @@ def _numbered(documents: list[Document]) -> str:
 def quote(question: str, given: Sequence[str]) -> str:
     """The sentence that holds most of what a question asks about, and another of that passage as good.
 
-    Args:
-        question: What is asked.
-        given: Passages, each with its heading on a line of its own. A word in the rest of a passage counts
-            for half. If less than two fifths of a question are met, nothing fits.
+    Each passage has its heading on a line of its own. A word in the rest of a passage counts for half; if
+    less than two fifths of the question are met, nothing fits.
     """
     found = [
         (at, sentence.text, _words(sentence.text), _words(passage))

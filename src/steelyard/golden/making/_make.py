@@ -243,7 +243,6 @@ class _GenerationRun:
     last_error: JudgeError | None = None
 
     async def run(self, name: str) -> GenerationResult:
-        """Round after round."""
         try:
             while jobs := self.queue.next_jobs(self._missing()):
                 found = await asyncio.gather(*map(self._batch, _batches(jobs)))

@@ -248,14 +248,10 @@ def _one_of(group: Sequence[StoredTurn], rng: np.random.Generator) -> tuple[Stor
 
 
 def inclusion_probabilities(sizes: npt.ArrayLike, number: int) -> npt.NDArray[np.float64]:
-    """Probabilities in proportion to sizes that add up to `number`; none above 1.
+    """Probabilities in proportion to sizes (above 0) that add up to `number`; none above 1.
 
-    What would exceed 1 is taken for certain, and the rest shared out anew (Sarndal, Swensson & Wretman,
-    Model Assisted Survey Sampling, 1992, section 3.6).
-
-    Args:
-        sizes: Above 0, one for each member.
-        number: How many members to draw; all of them where there are no more.
+    What would exceed 1 is taken for certain, and the rest shared out anew (Sarndal, Swensson & Wretman, Model
+    Assisted Survey Sampling, 1992, section 3.6).
 
     >>> inclusion_probabilities([1.0, 1.0, 2.0, 12.0], 2)
     array([0.25, 0.25, 0.5 , 1.  ])
