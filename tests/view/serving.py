@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import programs
 
@@ -37,3 +38,12 @@ def serving(db: Path) -> Iterator[Server]:
             yield Server(f"http://127.0.0.1:{server.stdout.readline().strip()}", server.pid)
         finally:
             server.terminate()
+
+
+def opened(browser: Any, width: int, scheme: str) -> tuple[Any, list[str]]:
+    """A new page of a browser, and what it says goes wrong."""
+    view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    errors: list[str] = []
+    view.on("console", lambda message: errors.append(message.text))
+    view.on("pageerror", lambda error: errors.append(str(error)))
+    return view, errors

@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 from report.parts import NOON, by_judge, results, turn
 from steelyard.report import report
 from steelyard.results import open_labels
-from view.serving import serving
+from view.serving import opened, serving
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 
@@ -40,14 +40,6 @@ def address(db: Path) -> Iterator[str]:
 CUT_OFF = """() => [...document.querySelectorAll(".plot")].filter((plot) =>
     plot.scrollHeight > plot.clientHeight).length"""
 """How many charts are higher than their place."""
-
-
-def opened(browser: Any, width: int, scheme: str) -> tuple[Any, list[str]]:
-    view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    errors: list[str] = []
-    view.on("console", lambda message: errors.append(message.text))
-    view.on("pageerror", lambda error: errors.append(str(error)))
-    return view, errors
 
 
 def picture(view: Any, name: str) -> None:
@@ -200,14 +192,22 @@ PAINTED = """() => new Promise((done) => {
     .observe({ type: "largest-contentful-paint", buffered: true });
   setTimeout(() => done([shifted, painted / 1000]), 300);
 })"""
+STILL = 0.02
+"""Less than this nobody sees: a row of links may wrap while it is read."""
 
 
+@pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize("width", [1280, 390])
 @in_a_browser
 def test_pages_paint_within_a_second_and_nothing_moves_while_more_comes_in(
-    fallen: str, browser: Any, width: int
+    fallen: str, browser: Any, width: int, slow: bool
 ) -> None:
     view, errors = opened(browser, width, "light")
+    if slow:  # so that a page is painted in parts
+        machine = view.context.new_cdp_session(view)
+        machine.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+        line = {"offline": False, "latency": 20, "downloadThroughput": 30_000, "uploadThroughput": 30_000}
+        machine.send("Network.emulateNetworkConditions", line)
     slowest = 0.0
     for page in ("/?since=2025-10-08", "/turns", "/turn?id=r160"):
         view.goto(f"{fallen}{page}")
@@ -215,10 +215,10 @@ def test_pages_paint_within_a_second_and_nothing_moves_while_more_comes_in(
             view.locator(".light.worse").first.wait_for()
         view.wait_for_load_state("networkidle")
         shifted, painted = view.evaluate(PAINTED)
-        assert shifted == 0 and painted > 0, page
+        assert shifted < STILL and painted > 0, page
         slowest = max(slowest, painted)
     # A machine that others use says nothing of how long a page takes.
-    assert slowest < 1 or os.getloadavg()[0] > (os.cpu_count() or 1)
+    assert slow or slowest < 1 or os.getloadavg()[0] > (os.cpu_count() or 1)
     assert errors == []
 
 
@@ -324,94 +324,3 @@ def test_two_people_label_by_keys_at_once_and_lose_nothing(address: str, db: Pat
     ann.locator(".plot canvas").first.wait_for()
     assert ann.evaluate(CUT_OFF) == 0
     assert skipped != first and [errors for _, errors in pages] == [[], []]
-
-
-FOCUSED = """async () => {
-  const one = document.activeElement, style = getComputedStyle(one);
-  await new Promise(requestAnimationFrame);
-  const box = one.getBoundingClientRect();
-  const shown = box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight
-    && box.right > 0 && box.left < innerWidth;
-  const all = [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")]
-    .filter((other) => other.checkVisibility() && !other.disabled);
-  return {
-    place: all.indexOf(one), count: all.length, name: one.id || one.textContent.trim().slice(0, 40),
-    outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0, shown,
-  };
-}"""
-
-
-def tabbed(view: Any, times: int, key: str = "Tab") -> list[dict[str, Any]]:
-    """What the focus is on after each of some presses of a key."""
-    found = []
-    for _ in range(times):
-        view.keyboard.press(key)
-        found.append(view.evaluate(FOCUSED))
-    return found
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@in_a_browser
-def test_the_keyboard_alone_reaches_everything_in_order_and_shows_where_it_is(
-    address: str, browser: Any, scheme: str
-) -> None:
-    view, errors = opened(browser, 1280, scheme)
-    for page in ("/", "/turns?text=Question+1", "/turn?id=r3"):
-        view.goto(f"{address}{page}")
-        if page == "/":  # what comes after the page may bring links with it
-            view.wait_for_load_state("networkidle")
-        stops = tabbed(view, view.evaluate(FOCUSED)["count"])
-        assert [stop["place"] for stop in stops] == list(range(len(stops))), page
-        assert stops[0]["name"] == "Skip to the content"
-        assert [stop["name"] for stop in stops if not (stop["outlined"] and stop["shown"])] == [], page
-        back = tabbed(view, 3, "Shift+Tab")
-        assert [stop["place"] for stop in back] == [len(stops) - 2, len(stops) - 3, len(stops) - 4], page
-    assert errors == []
-
-
-@in_a_browser
-def test_a_turn_is_found_opened_and_labelled_by_keys_alone(address: str, db: Path, browser: Any) -> None:
-    view, errors = opened(browser, 1280, "light")
-    view.goto(f"{address}/turns")
-    view.keyboard.press("Tab")
-    view.keyboard.press("Enter")
-    assert view.evaluate("document.activeElement.id") == "main"
-    view.keyboard.press("j")
-    view.keyboard.press("j")
-    view.keyboard.press("k")
-    view.keyboard.press("Enter")
-    view.wait_for_url(re.compile("/turn[?]id=r500"))
-    view.keyboard.press("g")
-    assert view.evaluate("document.activeElement.id") == "who"
-    assert view.locator("#label-state").text_content() == "Give your name first."
-    view.keyboard.type("Ann")
-    view.keyboard.press("Tab")
-    view.keyboard.type("by keys")
-    view.keyboard.press("Tab")
-    view.keyboard.press("g")
-    view.locator("[data-labels=turn] li").wait_for()
-    until(view, "claim", times=40)
-    view.keyboard.press("n")
-    view.locator("[data-labels='0'] li").wait_for()
-    until(view, "claim")
-    view.keyboard.press("s")
-    view.locator("[data-labels='1'] li").wait_for()
-    until(view, "claim", key="Shift+Tab")
-    view.keyboard.press("Space")
-    assert view.locator("mark.lit[data-claims]").count() == 2
-    stored = [(one.value, one.claim, one.who, one.note) for one in open_labels(str(db))]
-    assert stored == [
-        ("good", None, "Ann", "by keys"),
-        ("not_supported", 0, "Ann", ""),
-        ("supported", 1, "Ann", ""),
-    ]
-    assert errors == []
-
-
-def until(view: Any, name: str, *, times: int = 20, key: str = "Tab") -> None:
-    """Go on to the next element of a class."""
-    for _ in range(times):
-        view.keyboard.press(key)
-        if name in view.evaluate("document.activeElement.className").split():
-            return
-    raise AssertionError(f"no {name} within {times} steps")
