@@ -37,6 +37,7 @@ CONTENT: Axes = {
         *("plain", "short", "heading", "blank_lines", "tags", "code", "task", "dialogue", "template", "json"),
         *("table", "bullets", "labels", "instruction", "quotes", "rules", "row"),
     ),
+    "overlap": ("no", "no", "windows"),
     "typing": ("plain", "lines", "tag", "template", "json", "order", "heading", "quoted", "paste"),
     "language": ("en", "de", "fr", "es", "zh"),
     "follow_up": ("whole", "short"),

@@ -104,10 +104,11 @@ def _turn(writer: Writer, hops: int, tenant: int, number: int, before: list[Turn
 def _passages(writer: Writer) -> tuple[str, ...]:
     if writer.choices["evidence"] == "nothing":
         return ()
-    return tuple(
-        writer.passage(writer.choices["style"] if at % 2 == 0 else "plain")
-        for at in range(writer.choices.number("passages"))
-    )
+    count = writer.choices.number("passages")
+    if writer.choices["overlap"] == "windows":  # a sentence that was searched for, with those beside it
+        lines = [writer.line("sentences") for _ in range(count + 2)]
+        return tuple(" ".join(lines[at : at + 3]) for at in range(count))
+    return tuple(writer.passage(writer.choices["style"] if at % 2 == 0 else "plain") for at in range(count))
 
 
 def _shown(evidence: str, found: list[str], chance: Random) -> tuple[str, ...]:

@@ -259,7 +259,7 @@ def test_what_a_later_call_makes_of_an_engines_reply_is_an_answer_too(
         (QUESTION, [PARIS], ANSWER)
     ] * names
     assert first.answer == REPLY
-    assert any(note.startswith("answer: a model was sent what such a run replied") for note in first.notes)
+    assert _noted(receiver)[0]
 
 
 def test_a_reply_in_a_conversation_is_not_made_into_another(receiver: Receiver) -> None:
@@ -268,6 +268,45 @@ def test_a_reply_in_a_conversation_is_not_made_into_another(receiver: Receiver) 
     Scripted().chat([said, ChatMessage(role="user", content="Thanks!")])
     Scripted().complete(f"User: {QUESTION}\nAssistant: {said.content}\nUser: Thanks!")
     assert not receiver.record.notes
+
+
+NOTED = "answer: such a run's reply was sent on or asked for again"
+
+
+def _query(question: str = QUESTION, reply: str = REPLY) -> str:
+    return str(RetrieverQueryEngine.from_args(Fixed("d1"), llm=Scripted(say=lambda _: reply)).query(question))
+
+
+def _noted(receiver: Receiver) -> list[bool]:
+    return [any(note.startswith(NOTED) for note in turn.notes) for turn in receiver.records]
+
+
+def test_two_engines_that_are_asked_the_same_may_have_answered_together(receiver: Receiver) -> None:
+    _query("When was the tower built?")
+    _query()
+    _query()
+    assert _noted(receiver) == [True] * 3, "records that are built later know of it"
+    for at in range(12):
+        _query(f"What is in room {at} of the tower?")
+    assert not _noted(receiver)[-1], "it did not come again for long"
+
+
+def test_what_an_evaluator_is_sent_was_no_step_to_an_answer(receiver: Receiver) -> None:
+    judge = Scripted(say=lambda _: "4.0\nIt is right.")
+    CorrectnessEvaluator(llm=judge).evaluate(query=QUESTION, response=_query(), reference=REPLY)
+    assert _noted(receiver) == [False]
+
+
+@pytest.mark.parametrize(
+    ("reply", "words", "is_noted"),
+    [(REPLY, 10, True), (REPLY, 20_000, False), ("In Paris.", 10, False)],
+    ids=["short", "too-long", "by-chance"],
+)
+def test_a_reply_is_looked_for_in_prompts_that_are_not_too_long(
+    receiver: Receiver, reply: str, words: int, is_noted: bool
+) -> None:
+    Scripted().complete(f"Shorten this: {_query(reply=reply)} {'and so on ' * words}")
+    assert _noted(receiver)[0] is is_noted
 
 
 @pytest.mark.parametrize("asked", ["Ciao!", "e poi?"])

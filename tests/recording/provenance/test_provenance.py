@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from recording.provenance.passages import KILN, PRESS, TIDE, found
 from steelyard.record import Context
 from steelyard.recording.provenance import NOTES, ModelCall, is_turn, trace_provenance
 
@@ -177,3 +178,10 @@ def test_a_form_with_a_route_is_not_a_turn_although_its_label_is_what_the_root_r
     assert not is_turn([routed], answer="harbour_pages")
     answered = ModelCall(prompts=(ask,), arguments=('{"answer": "From the pier.", "datasource": "pages"}',))
     assert is_turn([answered], answer="From the pier.")
+
+
+def test_a_window_is_not_shown_by_those_beside_it() -> None:
+    said = [*TIDE.split(". ")[:2], *KILN.split(". ")[:2], PRESS.split(". ")[0]]
+    windows = [". ".join(said[at : at + 3]) for at in range(3)]
+    assert found(windows, f"{windows[0]}.\n\n{windows[2]}.") == [True, False, True]
+    assert found(windows, f"{windows[1]}.\n\n{windows[2]}.") == [False, True, True]

@@ -86,8 +86,8 @@ ELSEWHERE = "the prompt holds replies of runs in other threads, whose passages a
 FORM = "answer: a form that a model filled in; code may show a part of it, or other words; set turn.answer"
 """Note of an answer whose form names none of its parts as the answer."""
 
-RETOLD = "answer: a model was sent what such a run replied, and may have said what was shown; set turn.answer"
-"""Note of a run of a class whose reply went into another prompt, be it this one's or an earlier one's."""
+RETOLD = "answer: such a run's reply was sent on or asked for again; the user may see more; set turn.answer"
+"""Note of a run of a class whose reply was a step to an answer or a part of it, this time or another."""
 
 LAST_REPLY = "answer: the result tells none; the last reply of a model is taken; set turn.answer in record()"
 """Note of a workflow that wrote its answer to its events."""

@@ -167,7 +167,7 @@ def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
     files, of chapters, of indexes. What these replied differs: one refusal may stand in every prompt.
     """
     told = [one for one in turn.predecessors if _joins(turn) and _is_told(one, turn, read)]
-    said = {(asked_in(span.asked), plain(reply_of(one.reply)[0])) for one in told for span in one.found}
+    said = {(asked_in(span.asked), plain(one.reply[0])) for one in told for span in one.found}
     counts = Counter(query for query, _ in said)
     able = (query for query, count in counts.items() if count > 1 and read.holds(query))
     asked = next(able, "") or _named_of(told, turn)
@@ -187,14 +187,13 @@ def _named_of(told: Iterable[Predecessor], turn: Turn) -> str:
 
 
 def _is_told(run: Predecessor, turn: Turn, read: Nodes) -> bool:
-    reply = reply_of(run.reply)[0]
-    return 0 < run.ended <= turn.root.began and is_telling(reply) and read.holds(reply)
+    return 0 < run.ended <= turn.root.began and is_telling(run.reply[0]) and read.holds(run.reply[0])
 
 
 def _part(run: Predecessor, asked: str) -> Iterator[Step]:
     read = Nodes(run.prompts)
     yield from (_retrieval(span, read) for span in run.found if asked_in(span.asked) == asked)
-    call = ModelCall(prompts=run.prompts, reply=reply_of(run.reply)[0], started=run.ended)
+    call = ModelCall(prompts=run.prompts, reply=run.reply[0], started=run.ended)
     yield Step(kind="model", call=call, at=run.ended, ended=run.ended)
 
 
@@ -222,7 +221,7 @@ def _replied_elsewhere(turn: Turn, read: Nodes) -> Iterator[ModelCall]:
     for run in turn.replied:
         if not run.prompts or run.ended <= turn.root.began:
             continue
-        reply, arguments = reply_of(run.reply)
+        reply, arguments = run.reply
         if is_telling(reply) and read.holds(reply):
             yield ModelCall(prompts=(), reply=reply, arguments=arguments, started=run.ended)
 
@@ -352,8 +351,7 @@ def _ended(span: LiveStep) -> float | None:
 def earlier_calls(turn: Turn) -> list[ModelCall]:
     """What earlier runs of the same task or thread asked a model last."""
     return [
-        ModelCall(prompts=one.prompts, reply=reply, arguments=arguments)
+        ModelCall(prompts=one.prompts, reply=one.reply[0], arguments=one.reply[1])
         for one in turn.predecessors
         if one.prompts and one.ended < turn.root.began
-        for reply, arguments in (reply_of(one.reply),)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -14,7 +14,7 @@ from steelyard.record import Status
 from steelyard.recording import RunSpan
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import holds_replies
-from steelyard.recording.reading import messages_in
+from steelyard.recording.reading import asked_in, messages_in
 from steelyard_llamaindex._extract import reply_of, texts_of
 from steelyard_llamaindex._kinds import Kind
 
@@ -81,7 +81,9 @@ class Sessions:
 _MOST_FOLLOWED = 12
 _MOST_CALLS = 1000
 _MOST_PROMPT = 50_000
-"""Characters of a prompt that is kept for as long as its thread or task lives."""
+"""Characters of a prompt that is kept for as long as its thread or task lives, or searched for replies."""
+_NEAR = 1_000
+"""Characters before a reply in a prompt in which a label says that a model said it."""
 
 
 Passed = tuple[float, Any, bool]
@@ -139,14 +141,18 @@ class Predecessor:
 
     name: str = ""
     """The class of what was called; empty of a model that nothing holds."""
+    asked: str = ""
+    """What was asked of an engine."""
     prompts: tuple[str, ...] = ()
     """What it asked a model last; empty until it ends, and of prompts too large to be kept."""
-    reply: Any = None
-    """What the model replied."""
+    reply: tuple[str, tuple[str, ...]] = ("", ())
+    """What the model replied, as `reply_of` reads it."""
     ended: float = 0.0
     """When it ended, by the performance counter."""
     found: tuple[LiveStep, ...] = ()
     """What it looked up; of a call that no run holds what it used, once that is known."""
+    retold: bool = False
+    """Whether a call that no run holds was sent its reply, or another run was asked the same."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -156,7 +162,7 @@ class Learnt:
     searching: set[str] = field(default_factory=set)
     """The workflows that looked something up: a run of theirs that did not is a turn, too."""
     retold: set[str] = field(default_factory=set)
-    """The engines and other runs whose reply a call that no run holds was sent: a step to an answer."""
+    """The engines and other runs whose reply is a step to an answer, or a part of it: see `Predecessor`."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -271,19 +277,44 @@ def follow_latest(turn: Turn, mark: object) -> None:
     owner, latest = latest_runs.get()
     # A tuple, never a list: a child task takes over what came before it, and no sibling sees its own.
     before = latest[1 - _MOST_FOLLOWED :] if owner is mark else ()
-    turn.predecessors = (*before, Predecessor("" if turn.root.kind == "llm" else turn.root.name))
+    own = Predecessor("" if turn.root.kind == "llm" else turn.root.name)
+    if turn.root.kind == "query":
+        own.asked = asked_in(turn.root.asked)
+        _learn(turn.learnt, own, before)
+    turn.predecessors = (*before, own)
     latest_runs.set((mark, turn.predecessors))
+
+
+def _learn(learnt: Learnt, own: Predecessor, before: Sequence[Predecessor]) -> None:
+    """Note two engines that are asked the same in a row, and forget what did not come again for long."""
+    last = next((one for one in reversed(before) if one.name), None)
+    if last is not None and last.asked == own.asked:
+        last.retold = own.retold = True
+        learnt.retold.update((last.name, own.name))
+    elif len(before) == _MOST_FOLLOWED - 1 and not any(one.retold for one in before):
+        learnt.retold.discard(own.name)
 
 
 def send(turn: Turn, step: LiveStep, prompt: Any, before: Iterable[Predecessor]) -> None:
     """Keep what a language model was sent, and note the runs before whose reply a call by itself was sent."""
     if len(turn.calls) < _MOST_CALLS:
         turn.calls.append(Call(prompt, perf_counter(), step))
-    texts = texts_of(prompt) if step is turn.root else ()
-    for run in before if texts else ():
-        reply = reply_of(run.reply)[0] if run.name else ""
-        if is_telling(reply) and any(reply in text for text in texts) and not in_conversation(prompt):
+    texts = texts_of(prompt) if step is turn.root and not turn.checks else ()
+    # On the host's thread, what is too large to be kept is not searched either.
+    for run in before if sum(map(len, texts)) <= _MOST_PROMPT else ():
+        if run.name and _is_retold(run.reply[0], prompt, texts):
+            run.retold = True
             turn.learnt.retold.add(run.name)
+
+
+def _is_retold(reply: str, prompt: Any, texts: Iterable[str]) -> bool:
+    """Whether a prompt holds a reply outside of a conversation."""
+    held = next((text for text in texts if reply and reply in text), None)
+    messages = prompt if isinstance(prompt, (list, tuple)) else ()
+    if held is None or any(getattr(one, "role", None) == "assistant" for one in messages):
+        return False
+    at = held.index(reply)
+    return is_telling(reply) and not holds_replies(held[max(0, at - _NEAR) : at])
 
 
 def in_conversation(asked: Any) -> bool:
@@ -303,5 +334,5 @@ def precede(turn: Turn) -> None:
     prompts = texts_of(last.asked)
     if reply is not None and sum(map(len, prompts)) <= _MOST_PROMPT:
         own = turn.predecessors[-1]
-        own.prompts, own.reply, own.ended = prompts, reply, perf_counter()
+        own.prompts, own.reply, own.ended = prompts, reply_of(reply), perf_counter()
         own.found = tuple(step for step in turn.steps if step.kind == "retrieve")

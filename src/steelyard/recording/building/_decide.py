@@ -31,6 +31,7 @@ from steelyard.recording.provenance import (
     has_empty_place,
     is_history,
     is_intermediate_output,
+    json_strings,
     may_find_nothing,
     numbered_parts,
     plain,
@@ -133,10 +134,15 @@ def _say_nothing(shown: Sequence[Context], turn: Steps, sources: Sources) -> boo
 def _without_statements(origin: Origin, turn: Steps) -> Origin:
     """The same without texts that no retriever brought and that may only say that nothing was found."""
     brought = {one.text for step in turn.retrievals for one in step.contexts or ()}
-    left = [one for one in origin.contexts if one.text in brought or not may_find_nothing(one.text)]
+    left = [one for one in origin.contexts if one.text in brought or not _may_state_nothing(one.text)]
     if len(left) == len(origin.contexts):
         return origin
     return replace(origin, contexts=tuple(left), notes=(*origin.notes, STATED))
+
+
+def _may_state_nothing(text: str) -> bool:
+    whole, *parts = json_strings(text)
+    return may_find_nothing(parts[0] if len(parts) == 1 else whole)
 
 
 def _is_filled_beside(origin: Origin, turn: Steps, question: str) -> bool:

@@ -4,9 +4,9 @@ One pass over the prompts notes where each shingle of a passage first stands, so
 lengths. Words are compared as Python's strings, whose hashes nobody outside of the process can foresee.
 
 Sharing text with the prompt is not enough to have been there: passages of a store overlap, share headers, and
-repeat the question. So passages explain the prompt in order, wholly seen ones first, then by how much was
-seen, and each is judged only by shingles which no passage before it, nor the question, accounts for. What is
-left of an absent passage then is chance.
+repeat the question. So passages explain the prompt in order, those that stand there in a row first, then by
+how much was seen, and each is judged only by shingles which no passage before it, nor the question, accounts
+for. What is left of an absent passage then is chance.
 """
 
 from __future__ import annotations
@@ -152,13 +152,14 @@ class _Passage:
         self.places = prompt.places(row)
         self.matched = len(self.places) - self.places.count(None)
         self.share = self.matched / len(self.places) if self.places else 0.0
+        self.is_in_a_row = self.share == 1.0 and self._matches(prompt.words, self._begins(prompt)) == len(row)
         # Its middle word tells its script: the first and the last are often a number or a Latin name.
         self.is_spaceless = bool(row) and is_spaceless(row[len(row) // 2])
         self.sighting = UNDECIDED
 
     @property
-    def order(self) -> tuple[bool, int, float]:
-        return self.share >= _WHOLE, self.matched, self.share
+    def order(self) -> tuple[bool, bool, int, float]:
+        return self.share >= _WHOLE, self.is_in_a_row, self.matched, self.share
 
     def settle(self, found: bool | None, prompt: _Prompt) -> None:
         self.sighting = PassageMatch(
