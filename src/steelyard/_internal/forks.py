@@ -57,9 +57,9 @@ def identity_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
 
 
 _log = SafeLogger("steelyard")
-_PATIENCE: Final = 10.0
-"""Seconds that all locks together may hold up a fork: twice as long as SQLite waits for a locked file, since
-the child of a fork that did not wait can never use that file."""
+_PATIENCE: Final = 30.0
+"""Seconds that all locks and imports together may hold up a fork. A first write takes ten on a very
+busy machine, and the child of a fork that did not wait can never use that file, or that module."""
 _BRIEFLY: Final = 0.05
 """Seconds that a fork which holds some of the locks waits for another one."""
 _locks: WeakValueDictionary[int, ForkLock] = WeakValueDictionary()
@@ -198,10 +198,11 @@ def _importing() -> bool:
     """
     locks = (reference() for reference in list(_module_locks.values()))
     owners = {getattr(lock, "owner", None) for lock in locks} - {threading.get_ident()}
-    return any(_is_ours(frame) for thread, frame in sys._current_frames().items() if thread in owners)
+    return any(is_ours(frame) for thread, frame in sys._current_frames().items() if thread in owners)
 
 
-def _is_ours(frame: FrameType | None) -> bool:
+def is_ours(frame: FrameType | None) -> bool:
+    """Whether code of this package is being executed in a frame, or waits for it."""
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith("steelyard"):
             return True

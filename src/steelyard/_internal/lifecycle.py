@@ -10,12 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from steelyard._internal.forks import in_children
+from steelyard._internal.forks import in_children, is_ours
 
 
 class _Closes(Protocol):
@@ -30,6 +31,18 @@ class _Forks(Protocol):
     def after_fork(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class _Closing:
+    """The end by a signal, under way: the thread that closes all, and how long it may take."""
+
+    thread: threading.Thread
+    ends: float
+
+    @property
+    def rest(self) -> float:
+        return max(0.0, self.ends - time.monotonic())
+
+
 # Re-entrant: a finalizer that closes a Monitor may run while this very thread holds it.
 _lock = threading.RLock()
 # Of the one second that `_close_all` allows; the rest is for threads that end a little late.
@@ -41,6 +54,11 @@ _forking: WeakSet[_Forks] = WeakSet()
 _handled_before: Any = None
 """What was done about SIGTERM before `_on_sigterm`."""
 _HAS_MASK = hasattr(signal, "pthread_sigmask")
+_closing: _Closing | None = None
+_HINDERED = 0.1
+"""Seconds that a handler waits for the end at a time, in a thread that may hinder it."""
+_MOMENT = 0.001
+"""Seconds for which such a thread goes on."""
 _ALSO_END = [signal.Signals[name] for name in ("SIGHUP", "SIGQUIT") if hasattr(signal, name)]
 """End a program as SIGTERM does, where nobody handles them: a terminal that is closed, Ctrl-\\."""
 
@@ -145,10 +163,10 @@ def attend(monitor: _Forks) -> None:
             signal.signal(number, _on_another)
 
 
-def _on_another(number: int, _: FrameType | None) -> None:
+def _on_another(number: int, frame: FrameType | None) -> None:
     # A handler that was set since may call the one before it, and need not mean the end.
     if signal.getsignal(number) is _on_another:
-        _end_by(number)
+        _end_by(number, frame)
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
@@ -163,31 +181,53 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
             atexit.register(_close_all)
             signal.pthread_sigmask(signal.SIG_BLOCK, {number})
         return
-    _end_by(number)
+    _end_by(number, frame)
 
 
-def _end_by(number: int) -> None:
-    # In a thread: the frame that was interrupted may hold what closing waits for.
-    closing = threading.Thread(target=_close_all, name="steelyard-end", daemon=True)
+def _end_by(number: int, frame: FrameType | None) -> None:
+    goes_on = False
     try:
-        closing.start()
-        closing.join(max((monitor.exit_timeout for monitor in list(_running)), default=0.0) + 1)
-    except RuntimeError:
+        goes_on = _closes_later(number, frame)
+    except RuntimeError:  # no thread can be started
         _close_all()
     finally:
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
-        # The first process of a container does not die of a signal.
-        os._exit(128 + number)
+        if not goes_on:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+            # The first process of a container does not die of a signal.
+            os._exit(128 + number)
+
+
+def _closes_later(number: int, frame: FrameType | None) -> bool:
+    """Close all in another thread; says whether the program goes on until the signal comes again.
+
+    It does so where code of ours was interrupted: it may hold a lock that closing needs, or a thread that
+    judges, and lets it go within a moment.
+    """
+    global _closing
+    if _closing is None:
+        longest = max((monitor.exit_timeout for monitor in list(_running)), default=0.0)
+        thread = threading.Thread(target=_close_all, name="steelyard-end", daemon=True)
+        _closing = _Closing(thread, time.monotonic() + longest + 1)
+        thread.start()
+    hinders = _HAS_MASK and is_ours(frame)
+    _closing.thread.join(min(_closing.rest, _HINDERED) if hinders else _closing.rest)
+    if not (hinders and _closing.rest and _closing.thread.is_alive()):
+        return False
+    again = threading.Timer(_MOMENT, signal.pthread_kill, (threading.get_ident(), number))
+    again.daemon = True
+    again.start()
+    return True
 
 
 def _after_fork() -> None:
-    global _lock, _registered
+    global _lock, _registered, _closing
     # A thread of the parent may have held it at the fork, and is not here to let it go.
     _lock = threading.RLock()
     _running.clear()
     # Again, since some that fork forget the exit functions.
     _registered = False
+    _closing = None
     for monitor in list(_forking):
         monitor.after_fork()
 

@@ -261,6 +261,32 @@ time.sleep(100)
     assert len(written.read_text().splitlines()) == 1
 
 
+def test_a_signal_within_a_call_of_ours_holds_up_nobody_and_loses_no_turn(tmp_path: Path) -> None:
+    written = tmp_path / "scores.jsonl"
+    status, output, seconds = run(f"""
+    from steelyard.sinks import JSONLSink
+    class Slow(JSONLSink):
+        async def write(self, evaluations):
+            await asyncio.sleep(0.5)
+            await super().write(evaluations)
+    class Strikes:
+        id, trace, build = "x", None, lambda self: None
+        @property
+        def size(self):
+            # Turns are weighed by whoever holds the lock of the queue.
+            if threading.current_thread() is threading.main_thread():
+                os.kill(os.getpid(), signal.SIGTERM)
+            return 1
+    monitor = Monitor(metrics=[], sinks=[Slow("{written}")], exit_timeout=60)
+    for _ in range(20): monitor.submit(Record(question="Why?", answer="Because."))
+    while True:
+        monitor.submit(Strikes())
+        monitor.stats()
+    """)
+    assert status == -signal.SIGTERM and seconds < 60, output
+    assert len(written.read_text().splitlines()) == 20
+
+
 def test_five_monitors_that_hang_leave_together() -> None:
     code, output, seconds = run("""
     from steelyard.testing import ScriptedJudge
