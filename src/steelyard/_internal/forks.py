@@ -89,7 +89,6 @@ class ForkLock:
     """A lock that no fork leaves held: the child's is free, and what it guards is whole."""
 
     def __init__(self) -> None:
-        """It is free."""
         self._lock = threading.Lock()
         self.acquire, self.release, self.locked = self._lock.acquire, self._lock.release, self._lock.locked
         _locks[id(self)] = self
@@ -144,7 +143,6 @@ class FileConnection(ForkLock):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection."""
         return self._connection is not None
 
     @property

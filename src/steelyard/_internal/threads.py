@@ -250,7 +250,6 @@ class LoopThread:
 
     @property
     def ended(self) -> bool:
-        """Whether the thread has come to its end."""
         return self._ended is not None and self._ended.done()
 
     def call(self, function: Callable[[], object]) -> None:

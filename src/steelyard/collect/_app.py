@@ -204,13 +204,11 @@ class _Endpoint:
         return Response(json.dumps(asdict(self.collector.counts)), media_type=_JSON)
 
     def hold(self, size: int) -> None:
-        """Count bytes that are in memory."""
         if self.held + size > self.max_requests * self.max_body:
             raise _Refused("busy", 429, "too many bytes at once")
         self.held += size
 
     def release(self, size: int) -> None:
-        """They are not any more."""
         self.held -= size
 
     async def _take(self, request: Request, signal: Signal, *, is_json: bool) -> Response:
@@ -300,7 +298,6 @@ class _Bodies:
             yield piece
 
     def let_go(self) -> None:
-        """The request is answered."""
         self._endpoint.release(self._size)
 
 

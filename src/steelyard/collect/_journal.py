@@ -97,7 +97,6 @@ class SpanJournal:
         return int(count)
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._db.close()
 

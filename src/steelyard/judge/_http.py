@@ -62,7 +62,6 @@ class HTTPSender:
         )
 
     async def exchange(self, path: str, body: Mapping[str, Any]) -> HTTPReply:
-        """Post a JSON object."""
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         url = URL(f"{self._address}{path}{self._query}", encoded=True)
         most = _MOST_BYTES_OF_VECTORS if path == "/embeddings" else _MOST_BYTES
@@ -82,7 +81,6 @@ class HTTPSender:
             return HTTPReply(reply.status, reply.headers, await _content(reply, most))
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._connections.close()
 
 

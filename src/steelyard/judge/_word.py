@@ -72,7 +72,6 @@ class WordLists(NamedTuple):
 
 @cache
 def lists() -> WordLists:
-    """All lists."""
     file = resources.files("steelyard.judge").joinpath("words", "words.toml")
     read: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     small, tens, ordinals = (read[name].split() for name in ("small", "tens", "ordinals"))

@@ -236,7 +236,6 @@ class _Decisions:
         self._endpoint = endpoint
 
     async def answer(self, request: Request) -> Reply:
-        """Ask, and hold each answer against its question by name."""
         started = time.perf_counter()
         material, text = _material(request)
         questions = [{"name": key, **_put(q, material)} for key, q in request.questions.items()]
@@ -248,7 +247,6 @@ class _Decisions:
         return Reply(answers=_read(request.questions, body["answers"]), usage=usage)
 
     async def aclose(self) -> None:
-        """Close the running loop's connections."""
         await self._endpoint.aclose()
 
 

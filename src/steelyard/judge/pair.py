@@ -235,7 +235,6 @@ class _PairModel:
         return [text[offsets[at][0] : offsets[min(at + room, len(offsets)) - 1][1]] for at in starts]
 
     def shares(self, pairs: Sequence[tuple[str, str]]) -> _Shares:
-        """A share for each label, for each pair of text and claim."""
         with self._lock:
             if self._pid != os.getpid():  # a session's threads do not survive a fork
                 self._session = open_session(self.path, threads=self._threads, extra="onnx")

@@ -199,7 +199,6 @@ class RateWindow:
         return 1.0 if need <= self.left else max(0.0, self.left / need)
 
     def reserve(self, amount: float) -> None:
-        """Set something aside for a turn under way."""
         self._reserved += amount
 
     def correct(self, reserved: float, used: float) -> None:
@@ -216,7 +215,6 @@ class Arrivals:
         self._first = self._last = self._count = 0.0
 
     def add(self, now: float) -> None:
-        """One has come."""
         if not self._count:
             self._first = self._last = now
         # Aged when the next one comes, so that nothing has to tick while none come.

@@ -181,7 +181,6 @@ class CanaryWatch:
 
     @property
     def reading(self) -> CanaryReading:
-        """What the canaries say now; from any thread."""
         return CanaryReading(
             judge=self._judge.name,
             state=self._state,
@@ -376,7 +375,6 @@ class CanaryWatch:
 
 
 def canaries_of(options: MonitorOptions) -> CanaryWatch | None:
-    """The watch that a Monitor's options ask for."""
     if options.canaries is None or options.judge is None:
         return None
     return CanaryWatch(options.canaries, options.judge, options.fuse)

@@ -131,7 +131,6 @@ class Decisions:
         self._warn = WarnOnce(_log)
 
     def subscribe(self, callback: DecisionCallback) -> Callable[[], None]:
-        """Add a callback; returns the function that removes it."""
         self._callbacks = (*self._callbacks, callback)
 
         def unsubscribe() -> None:
@@ -175,12 +174,10 @@ class Delivery:
 
     @property
     def sinks(self) -> dict[str, SinkCounts]:
-        """What became of the Evaluations, by sink."""
         return {writer.key: writer.counts for writer in self.writers}
 
     @property
     def restarts(self) -> int:
-        """How often a sink would have ended its thread."""
         return sum(writer.restarts for writer in self.writers)
 
     def start(self) -> None:

@@ -79,7 +79,6 @@ class Intake:
         self._masker.start()
 
     async def run(self) -> None:
-        """Work until cancelled."""
         try:
             await asyncio.gather(*(self._work() for _ in range(self._lanes)))
         finally:
@@ -188,7 +187,6 @@ class Intake:
         return stored
 
     def _account(self, turns: list[Selected], stored: list[Stored], *, durable: bool) -> None:
-        """Enter what became of turns into the ledger and the budget."""
         for turn, outcome in zip(turns, stored, strict=True):
             if outcome != "new":
                 state, reason = _REFUSED[outcome]

@@ -65,11 +65,6 @@ class Canaries:
     """Probability of a false alarm within 1,000 probes."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work.
-
-        Raises:
-            ConfigurationError: Naming the entry.
-        """
         for name in ("share", "alpha"):
             value: object = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
@@ -116,11 +111,6 @@ class MonitorOptions(PlainOptions):
     """How bad turns are answered again, to see what they suffer from."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work.
-
-        Raises:
-            ConfigurationError: Naming the option.
-        """
         super().__post_init__()
         check_function("mask", self.mask)
         self._check_kinds()
@@ -312,7 +302,6 @@ def _selection(settings: Settings, sample_rate: float | None, selection: Selecti
 
 
 def _budget(settings: Settings) -> Budget | None:
-    """The budget that settings describe."""
     entries = dict(settings.budget)
     match entries.get("price"):
         case str(model):
@@ -345,7 +334,6 @@ def spool_settings(given: str | Path | None = None) -> SpoolSettings | None:
 
 
 def _calibration(settings: Settings, given: str | Path | Calibration | None) -> Calibration | None:
-    """The calibration that code or settings name."""
     if isinstance(given, Calibration):
         return given
     if given is not None and not isinstance(given, str | Path):
@@ -355,7 +343,6 @@ def _calibration(settings: Settings, given: str | Path | Calibration | None) -> 
 
 
 def _canaries(settings: Settings, given: Canaries | float | None) -> Canaries | None:
-    """The canaries that code brought, or those that settings describe."""
     if given is not None:
         return given if isinstance(given, Canaries) else Canaries(share=given)
     return _made(Canaries, settings.canaries, "canaries") if settings.canaries else None

@@ -82,7 +82,6 @@ class Masker:
         return None
 
     def close(self) -> None:
-        """Let the threads go."""
         if self._executor is not None:
             self._executor.shutdown()
             self._executor = None

@@ -222,7 +222,6 @@ class Stats(Counts):
 
 
 def breakers_of(judges: Iterable[Judge]) -> dict[str, CircuitState]:
-    """The states of the breakers that are around some judges."""
     found: dict[str, CircuitState] = {}
     for breaker in (
         layer for judge in judges for layer in layers(judge) if isinstance(layer, CircuitBreaker)

@@ -39,7 +39,6 @@ class School:
     """
 
     def __init__(self, options: MonitorOptions) -> None:
-        """Read the file, if there is one."""
         assert options.screen is not None and options.judge is not None
         self._path = options.screen_file
         self._screen = (options.screen.name, options.screen.prompt_version)
@@ -235,7 +234,6 @@ class Screening:
 
     @property
     def reading(self) -> ScreenReading:
-        """What it has done so far."""
         return self._reading
 
     async def look(self, turn: Selected) -> Evaluation:
@@ -288,7 +286,6 @@ class Screening:
         return Seen(evaluation=evaluation, rate=rate)
 
     def learn(self, evaluation: Evaluation) -> None:
-        """The judge has scored a turn that the screen saw."""
         self._reading = replace(self._reading, judged=self._reading.judged + 1)
         if self._school is not None:
             self._school.learn(evaluation)

@@ -68,7 +68,6 @@ def key_of(turn: Record | Draft) -> str:
 
 
 def checked_rate(value: object, name: str) -> float:
-    """A rate in 0..1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ConfigurationError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)
@@ -285,7 +284,6 @@ class Selection:
         return {name: share for name, share in shares.items() if position < share}
 
     def _chosen(self, record: Record) -> Decision | None:
-        """What the user's own function says."""
         if self.choose is None:
             return None
         try:
@@ -306,7 +304,6 @@ class Selection:
             return None
 
     def _ruled(self, record: Record) -> Decision:
-        """What the first rule that matches says, else the base rate."""
         for rule in self.rules:
             if rule.matches(record):
                 skip: SkipReason | None = "never" if rule.never else None

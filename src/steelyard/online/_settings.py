@@ -104,11 +104,6 @@ class PlainOptions:
         return max(self.screen_floor, _LEAST_SHARE)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work.
-
-        Raises:
-            ConfigurationError: Naming the option.
-        """
         for name in _WHOLE:
             value = getattr(self, name)
             # True is a whole number to Python, and never meant as one.

@@ -142,7 +142,6 @@ def bill(db: sqlite3.Connection, leased: Leased, used: Mapping[str, float] | Non
 
 
 def standings(db: sqlite3.Connection, now: float) -> list[Standing]:
-    """All windows."""
     rows = db.execute(
         "SELECT kind, seconds, started, used, typical,"
         " (SELECT COALESCE(SUM(amount), 0) FROM reserved WHERE reserved.kind = budget.kind) FROM budget"

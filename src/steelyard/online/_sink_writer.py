@@ -125,7 +125,6 @@ class SinkWriter:
 
     @property
     def counts(self) -> SinkCounts:
-        """What became of it all."""
         with self._counting:
             found, handed = dict(self._counts), self._handed
         by_cause: dict[str, dict[str, int]] = {"written": {}, "kept": {}, "refused": {}, "lost": {}}
@@ -160,7 +159,6 @@ class SinkWriter:
 
     @property
     def restarts(self) -> int:
-        """How often the sink would have ended its thread."""
         return self._thread.thread.restarts if self._thread is not None else 0
 
     @property

@@ -94,7 +94,6 @@ class Worker:
 
     @property
     def replays(self) -> int:
-        """How often experiments have called the application."""
         return self.laboratory.replays if self.laboratory is not None else 0
 
     @property
@@ -216,7 +215,6 @@ class Worker:
     async def _dead_letter(
         self, queue: TurnQueue, leased: Leased | Undelivered, error: BaseException
     ) -> None:
-        """End a turn that cannot be evaluated."""
         kind = type(error).__name__
         self._warn(kind, "a turn could not be evaluated: %s", error_place(error))
         if isinstance(leased, Leased):
@@ -250,7 +248,6 @@ class Worker:
         return await self._finish(queue, leased, self._joined(evaluation, seen))
 
     async def _tried(self, turn: Selected, evaluation: Evaluation) -> Evaluation:
-        """A bad turn after experiments, with what judging them cost."""
         if self.laboratory is None:
             return evaluation
 
@@ -262,7 +259,6 @@ class Worker:
         return await experiment(evaluation, self.laboratory, score)
 
     def _joined(self, evaluation: Evaluation, seen: Seen | None) -> Evaluation:
-        """What the judge said, beside what the screen said."""
         if seen is None:
             return evaluation
         both = joined(seen.evaluation, evaluation)

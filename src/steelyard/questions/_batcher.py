@@ -128,7 +128,6 @@ class _Pending:
 
 
 async def _advanced(cases: Sequence[_Pending], known: Mapping[Question, Answer]) -> list[Question] | None:
-    """What is to be asked; None if a metric pauses."""
     # Each once, in the order in which metrics were given: the same record makes the same requests.
     found: dict[Question, None] = {}
     for case in cases:
@@ -175,7 +174,6 @@ class QuestionBatcher:
     _tenant: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse an unknown fuse mode."""
         if self.fuse not in get_args(Fuse):
             words = ", ".join(map(repr, get_args(Fuse)))
             raise ConfigurationError(f"fuse={self.fuse!r} is not one of {words}")

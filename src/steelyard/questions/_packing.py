@@ -40,13 +40,11 @@ _Stretch = tuple[int, int]
 
 
 def size_of(view: View) -> int:
-    """Characters of material in a view."""
     passages = (*(view.contexts or ()), *(view.reference_contexts or ()))
     return _size_beside(view) + sum(len(passage.text) for passage in passages)
 
 
 def _size_beside(view: View) -> int:
-    """Characters of a view without its passages."""
     return sum(len(text) for text in (view.question, view.answer, view.reference) if text)
 
 

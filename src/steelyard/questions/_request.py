@@ -47,14 +47,12 @@ class View:
 
 
 def has(record: Record, part: Part) -> bool:
-    """Whether a part of a record has something in it."""
     value = record.asked if part == "question" else getattr(record, part)
     texts = (context.text for context in value) if isinstance(value, tuple) else (value,)
     return any(text and text.strip() for text in texts)
 
 
 def present(record: Record) -> frozenset[Part]:
-    """The parts of a record that have something in them."""
     return frozenset(part for part in PARTS if has(record, part))
 
 

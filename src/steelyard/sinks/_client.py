@@ -173,7 +173,6 @@ class HTTPClient:
 
 
 def basic(user: str, password: str) -> dict[str, str]:
-    """The header of Basic authentication."""
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 

@@ -233,7 +233,6 @@ def given_or_env(value: str | None, *variables: str, what: str, default: str | N
 
 
 def timestamp(seconds: float) -> str:
-    """Unix time as ISO 8601 in UTC."""
     return (
         datetime.fromtimestamp(written_time(seconds), UTC)
         .isoformat(timespec="milliseconds")

@@ -223,7 +223,6 @@ def _is_placeholder(provider: metrics.MeterProvider) -> bool:
 
 
 def _number(name: str) -> _Read:
-    """A number of the statistics as it is."""
     return lambda stats: [Observation(getattr(stats, name))]
 
 

@@ -136,7 +136,6 @@ class Completions:
         self._features = replace(self._features, spelled=True)
 
     async def _send(self, options: dict[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """The first choice of the reply, and all of the reply."""
         body = await self._endpoint.post("/chat/completions", options)
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -146,7 +145,6 @@ class Completions:
     def _options(
         self, features: ServerFeatures, prompt: Prompt, schema: Mapping[str, Any], lowest: float
     ) -> dict[str, Any]:
-        """The request's body."""
         user = prompt.spelled(schema) if features.spells else prompt.user
         options: dict[str, Any] = {
             "model": self._model,
@@ -167,7 +165,6 @@ class Completions:
         return options
 
     async def aclose(self) -> None:
-        """Close the running loop's connections."""
         await self._endpoint.aclose()
 
 
@@ -264,7 +261,6 @@ class _Chat:
         self._obedience = Obedience()
 
     async def answer(self, request: Request) -> Reply:
-        """Ask the model."""
         repeated = any(q.sample > 1 and not isinstance(q, Rating) for q in request.questions.values())
         made = asked(request)
         completion = await self._completions.ask(
@@ -289,5 +285,4 @@ class _Chat:
         return self._obedience.judged(answers, made.request)
 
     async def aclose(self) -> None:
-        """Close the running loop's connections."""
         await self._completions.aclose()

@@ -75,7 +75,6 @@ class RepliedValue:
 
     @property
     def reason(self) -> str:
-        """The model's reason, where it gave one."""
         reason = self.value.get("reason") if isinstance(self.value, dict) else None
         return reason.strip() if isinstance(reason, str) else ""
 

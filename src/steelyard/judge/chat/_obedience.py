@@ -59,7 +59,6 @@ class PreparedRequest:
     """What every key of the reply ends in."""
 
     def on_the_wire(self) -> Request:
-        """The request with the keys of the reply, for its schema."""
         named = {f"{key}{self.nonce}": question for key, question in self.request.questions.items()}
         return replace(self.request, questions=named)
 

@@ -313,7 +313,6 @@ def _no_constant(name: str) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which every key has one value."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found and found[key] != value:

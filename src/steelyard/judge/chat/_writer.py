@@ -89,5 +89,4 @@ class ChatWriter:
         return data
 
     async def aclose(self) -> None:
-        """Close the running loop's connections."""
         await self._completions.aclose()

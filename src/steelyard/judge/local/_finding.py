@@ -121,7 +121,6 @@ class Finding:
 
     @property
     def notes(self) -> dict[str, object]:
-        """Everything, for the evidence of a verdict."""
         names = ("missing_numbers", "missing_names", "negation_flip")
         rounded = {name: round(value, 3) for name, value in asdict(self.signals).items()}
         return {**{name: getattr(self, name) for name in names}, "signals": rounded}

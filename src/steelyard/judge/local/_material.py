@@ -72,7 +72,6 @@ class Line:
 
     @property
     def clause_stems(self) -> tuple[frozenset[str], ...]:
-        """The stems of each of its clauses."""
         if self._clause_stems is None:
             self._clause_stems = tuple(frozenset([word.stem for word in part]) for part in self.clauses)
         return self._clause_stems
@@ -92,7 +91,6 @@ class Line:
 
     @property
     def vectors(self) -> Matrix:
-        """Unit vector of each word."""
         if self._vectors is None:
             self._vectors = self._source.words([word.surface for word in self.words])
         return self._vectors

@@ -217,7 +217,6 @@ class Inbox:
         return left
 
     def counts(self) -> Counts:
-        """The ledger now."""
         with self._lock:
             wake_worker = self._enter()
             counts = self._ledger.counts()
@@ -226,7 +225,6 @@ class Inbox:
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many turns wait, and roughly how many bytes they keep alive."""
         return len(self._items), self._bytes
 
     def _catch_up(self, *, wake_worker: bool, most: int = maxsize) -> None:

@@ -26,7 +26,6 @@ class Fallback:
         self._broker = broker
 
     async def serve(self) -> None:
-        """Move what is in the file until the file fails."""
         try:
             with contextlib.suppress(QueueFailed):
                 while self.file.works:

@@ -258,7 +258,6 @@ class MemoryQueue:
         """Nothing to open."""
 
     async def failed(self) -> None:
-        """Never."""
         await asyncio.get_running_loop().create_future()
 
     async def room(self, most: int) -> int:
@@ -321,12 +320,10 @@ class MemoryQueue:
         self._changed.set()
 
     async def park(self, results: Sequence[Parking]) -> list[Parking]:
-        """Nothing is kept for a sink: it has counted what it lost."""
         await self.delivered([result for result, _ in results])
         return []
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
-        """Nothing is kept for a sink."""
         return []
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:

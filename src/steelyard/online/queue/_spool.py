@@ -198,7 +198,6 @@ class Spool:
                     add(db, "accepted", count=-1)
 
     def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
-        """End a turn that cannot be evaluated; False where the lease was lost."""
         with self._transaction() as db:
             held = self._held(db, leased)
             if held:
@@ -211,7 +210,6 @@ class Spool:
             return self._give_back(db, leased, due=self._clock() + min(seconds, _MAX_WAIT))
 
     def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give turns and results back, because this process stops."""
         with self._transaction() as db:
             for one in held:
                 if isinstance(one, Leased):
@@ -227,7 +225,6 @@ class Spool:
             return _spool_file.lease_results(db, sink, most, now=now, until=until, before=before)
 
     def park(self, results: Sequence[Parking]) -> None:
-        """Keep results for the sinks that do not have them, and give up their leases."""
         with self._transaction() as db:
             _spool_file.park_results(db, results)
 
@@ -237,7 +234,6 @@ class Spool:
             return _spool_file.move_results(db, sink, to)
 
     def delivered(self, results: Sequence[Undelivered]) -> None:
-        """The sinks have these results; of a parked one, its sink has it."""
         with self._transaction() as db:
             _spool_file.forget_delivered(db, results)
 
@@ -311,7 +307,6 @@ class Spool:
             _shared_budget.bill(db, leased, used, now=self._wall_clock())
 
     def close(self) -> None:
-        """Close the file."""
         self._reader.close()
         self._writer.close()
 

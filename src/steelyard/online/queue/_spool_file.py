@@ -190,7 +190,6 @@ def _has_column(connection: sqlite3.Connection, table: str, column: str) -> bool
 
 
 def add(db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1) -> None:
-    """Add to a total."""
     db.execute(
         "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
         (state, reason, count),
@@ -300,7 +299,6 @@ def lease_results(
 
 
 def renew_results(db: sqlite3.Connection, results: Sequence[Leased | Undelivered], *, until: float) -> None:
-    """Hold on to leases."""
     db.executemany(
         "UPDATE parked SET lease_until = ? WHERE sink = ? AND seq = ? AND lease = ?",
         [(until, getattr(one, "sink", ""), one.seq, one.lease) for one in results],
@@ -325,14 +323,12 @@ def park_results(db: sqlite3.Connection, results: Sequence[Parking]) -> None:
 
 
 def forget_delivered(db: sqlite3.Connection, results: Sequence[Undelivered]) -> None:
-    """The sinks have these results; of a parked one, its sink has it."""
     for result in results:
         if _end(db, result):
             _forget(db, result.seq)
 
 
 def move_results(db: sqlite3.Connection, sink: str, to: str) -> int:
-    """Have what waits for a sink wait for another, or for none; returns how much that was."""
     seqs = db.execute("DELETE FROM parked WHERE sink = ? RETURNING seq", (sink,)).fetchall()
     for (seq,) in seqs:
         if to:

@@ -81,7 +81,6 @@ class SQLiteQueue:
         return self._settings.lease_seconds
 
     def start(self) -> None:
-        """Start the thread that calls SQLite."""
         self._executor.start()
 
     async def open(self) -> None:

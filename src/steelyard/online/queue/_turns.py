@@ -68,12 +68,10 @@ class Ledger:
         self._dead: Counter[str] = Counter()
 
     def accept(self) -> None:
-        """A turn was seen and is now pending."""
         self.seen += 1
         self.pending += 1
 
     def skip(self, reason: str) -> None:
-        """A turn was seen and is not judged."""
         self.seen += 1
         self._skipped[reason] += 1
 
@@ -105,7 +103,6 @@ class Ledger:
         self.pending += 1
 
     def counts(self) -> Counts:
-        """The ledger now."""
         return Counts(
             seen=self.seen,
             accepted=self.pending + sum(self._plain.values()) + self._dead.total(),
@@ -349,7 +346,6 @@ def seen_from_dict(data: Mapping[str, Any], record: Record) -> Seen:
 
 
 def result_to_json(evaluation: Evaluation) -> bytes:
-    """An Evaluation as one line of JSON."""
     return _encoded(evaluation_to_dict(evaluation))
 
 

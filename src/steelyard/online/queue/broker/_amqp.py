@@ -271,7 +271,6 @@ class AmqpBroker:
         return {sink: count for sink, count in found.items() if count}
 
     async def _results_of(self, sink: str) -> AbstractQueue:
-        """The queue `NAME.results.SINK`."""
         if sink not in self._results:
             made = await self._connection.declare(f"results.{sink}", self._connection.refusing)
             self._results[sink] = made

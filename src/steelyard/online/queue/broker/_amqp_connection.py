@@ -37,7 +37,6 @@ class AmqpConnection:
         """For those that take no more then."""
 
     async def connect(self) -> None:
-        """Connect, or connect anew; to be called within `translated`."""
         self._connection = await aio_pika.connect(self._address.servers[0], timeout=ANSWER)
         self._channel = await self._connection.channel()
 
@@ -72,7 +71,6 @@ class AmqpConnection:
         return await channel.declare_queue(full, durable=True, arguments=dict(wanted))
 
     async def ready(self, name: str) -> int:
-        """How many messages a queue has that nobody holds."""
         queue = await self.channel.declare_queue(name, passive=True, timeout=ANSWER)
         return queue.declaration_result.message_count or 0
 
@@ -102,7 +100,6 @@ class AmqpConnection:
         key: str | None = None,
         headers: Mapping[str, str | int] | None = None,
     ) -> None:
-        """Publish into a queue, and wait for the confirmation."""
         message = aio_pika.Message(
             body, message_id=key, headers=dict(headers or {}), delivery_mode=aio_pika.DeliveryMode.PERSISTENT
         )

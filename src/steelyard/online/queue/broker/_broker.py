@@ -69,7 +69,6 @@ class BrokerAddress:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """Take an address apart."""
         shown = redacted_url(url)
         try:
             parts = urlsplit(url)

@@ -39,7 +39,6 @@ class BrokerLedger:
         return token
 
     async def ask(self) -> None:
-        """Have the broker count."""
         entered, self._asked = self._entered, time.monotonic()
         counts = await self._broker.totals()
         waiting = {self.names.get(token, token): count for token, count in counts.waiting.items()}

@@ -103,20 +103,17 @@ class NatsConnection:
 
     @property
     def client(self) -> Client:
-        """The client."""
         self.check()
         assert self._client is not None
         return self._client
 
     @property
     def jetstream(self) -> JetStreamContext:
-        """The client's own interface to the streams."""
         self.check()
         assert self._jetstream is not None
         return self._jetstream
 
     def check(self) -> None:
-        """See that there is a connection."""
         if self._client is None or self._client.is_closed:
             raise Unreachable("the connection has ended")
 
@@ -176,7 +173,6 @@ class NatsConnection:
             raise answer
 
     def ask(self, subject: str, body: bytes) -> asyncio.Future[Msg]:
-        """A request on its way."""
         return asyncio.ensure_future(self.client.request(subject, body, timeout=ANSWER))
 
     async def fetch(self, subscription: JetStreamContext.PullSubscription, most: int) -> list[Msg]:

@@ -67,7 +67,6 @@ class Streams:
         self._lease_seconds = lease_seconds
 
     def waiting_for(self, sink: str) -> str:
-        """The subject of results that wait for a sink."""
         return f"{self.name}.undelivered.{sink}"
 
     async def ensure(self, jetstream: JetStreamContext) -> tuple[float, int]:
@@ -243,7 +242,6 @@ class RestartMemory:
         self._highest = max(self._highest, seq)
 
     def through(self, seqs: Iterable[int]) -> None:
-        """These turns are acknowledged."""
         for seq in seqs:
             self._through[seq] = None
 
