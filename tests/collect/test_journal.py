@@ -14,14 +14,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
-from collect.parts import (
-    ANSWER,
-    QUESTION,
-    plain_spans,
-    protobuf,
-    trace_of,
-    turn_spans,
-)
+from collect.parts import ANSWER, QUESTION, plain_spans, protobuf, trace_of, turn_spans
 from collect.running import Running
 from steelyard import Context, Monitor, Record
 from steelyard.collect import Collector, SpanJournal

@@ -20,14 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from collect.parts import (
-    JSON,
-    PROTOBUF,
-    otlp_json,
-    protobuf,
-    stored,
-    turn_spans,
-)
+from collect.parts import JSON, PROTOBUF, otlp_json, protobuf, stored, turn_spans
 from collect.running import HERE, Running
 from steelyard.collect import app
 from steelyard.errors import ConfigurationError

@@ -18,17 +18,7 @@ from steelyard.judge import ChatJudge, DecisionsJudge
 from steelyard.judge.chat._parse import find, read
 from steelyard.judge.chat._prompts import render
 from steelyard.metrics import Faithfulness, Hallucination, Metric, RubricScore
-from steelyard.questions import (
-    Answer,
-    Judge,
-    Relevant,
-    Request,
-    Same,
-    Supported,
-    Unanswered,
-    View,
-    YesNo,
-)
+from steelyard.questions import Answer, Judge, Relevant, Request, Same, Supported, Unanswered, View, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Score
 

@@ -20,14 +20,7 @@ from online.helpers import FAITHFUL, finish, kind_judge, turn
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Metric
-from steelyard.online import (
-    Monitor,
-    MonitorOptions,
-    Settings,
-    SpoolSettings,
-    load_settings,
-    settings_file,
-)
+from steelyard.online import Monitor, MonitorOptions, Settings, SpoolSettings, load_settings, settings_file
 from steelyard.online._settings import PlainOptions, meanings
 from steelyard.sinks import Sink, read_evaluations
 

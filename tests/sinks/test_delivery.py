@@ -22,13 +22,7 @@ from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import TraceRef
 from steelyard.results.counts import ScoreCounts
 from steelyard.scores import Evaluation
-from steelyard.sinks import (
-    DatadogSink,
-    LangfuseSink,
-    LangSmithSink,
-    MLflowSink,
-    PhoenixSink,
-)
+from steelyard.sinks import DatadogSink, LangfuseSink, LangSmithSink, MLflowSink, PhoenixSink
 from steelyard.sinks._client import _parsed
 from writing import write
 

@@ -7,14 +7,7 @@ from typing import Any
 
 from judge_server import JudgeServer
 from steelyard.judge import ChatJudge
-from steelyard.questions import (
-    Question,
-    Rating,
-    Reply,
-    Request,
-    Supported,
-    View,
-)
+from steelyard.questions import Question, Rating, Reply, Request, Supported, View
 from steelyard.record import Context
 
 VIEW = View(

@@ -11,17 +11,9 @@ import pytest
 
 from judge.chat.asking import ONE, RATING, ask, request
 from judge_server import Fault, JudgeServer, Received
-from steelyard.errors import (
-    JudgeRejected,
-)
+from steelyard.errors import JudgeRejected
 from steelyard.judge import ChatJudge
-from steelyard.questions import (
-    Level,
-    Noncommittal,
-    Supported,
-    Unanswered,
-    YesNo,
-)
+from steelyard.questions import Level, Noncommittal, Supported, Unanswered, YesNo
 
 
 def test_a_server_without_schemas_is_asked_in_json_mode_from_then_on() -> None:

@@ -16,17 +16,7 @@ from typing import get_args
 
 from judge.chat.test_kinds import ONE_OF_EACH
 from steelyard.judge.chat._prompts import PROMPT_VERSION, Reasoning, render, schema
-from steelyard.questions import (
-    Contradicted,
-    Part,
-    Question,
-    Rating,
-    Request,
-    Same,
-    Supported,
-    Useful,
-    View,
-)
+from steelyard.questions import Contradicted, Part, Question, Rating, Request, Same, Supported, Useful, View
 from steelyard.record import Context
 
 KEPT = Path(__file__).with_name("same_prompts.txt")

@@ -20,16 +20,7 @@ from steelyard.metrics import Faithfulness, Hallucination, default_metrics
 from steelyard.questions import Relevant, Request, Supported, View, YesNo
 from steelyard.record import Context, Record
 from steelyard.testing import ScriptedJudge
-from steelyard.text import (
-    affirms,
-    asserted,
-    evades,
-    is_polar,
-    sentences,
-    statements,
-    states,
-    unhedged,
-)
+from steelyard.text import affirms, asserted, evades, is_polar, sentences, statements, states, unhedged
 
 LARGE = 100_000
 SLOW = pytest.mark.slow

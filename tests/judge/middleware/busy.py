@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from steelyard.errors import (
-    Cause,
-    JudgeError,
-    JudgeUnavailable,
-)
-from steelyard.questions import (
-    Judge,
-    Reply,
-    Request,
-    Supported,
-    View,
-    YesNo,
-)
+from steelyard.errors import Cause, JudgeError, JudgeUnavailable
+from steelyard.questions import Judge, Reply, Request, Supported, View, YesNo
 from steelyard.record import Context
 from steelyard.scores import Usage
 from steelyard.testing import ScriptedJudge

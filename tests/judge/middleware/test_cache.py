@@ -13,14 +13,9 @@ import pytest
 
 from judge.middleware.busy import ONE, Busy, ask, down
 from judge_server import JudgeServer
-from steelyard.errors import (
-    ConfigurationError,
-    JudgeUnavailable,
-)
+from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge import ChatJudge
-from steelyard.judge.middleware import (
-    Cache,
-)
+from steelyard.judge.middleware import Cache
 from steelyard.metrics import Faithfulness, score_record
 from steelyard.questions import (
     Answer,

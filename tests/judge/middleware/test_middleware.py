@@ -32,13 +32,7 @@ from steelyard.judge.middleware import (
     RetryPolicy,
 )
 from steelyard.metrics import Faithfulness, score_record
-from steelyard.questions import (
-    Judge,
-    Reply,
-    Request,
-    View,
-    YesNo,
-)
+from steelyard.questions import Judge, Reply, Request, View, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Usage
 

@@ -9,14 +9,7 @@ from sinks.making import TRACE, failed, make_evaluation, make_score
 from sinks.vendor_server import Answer, Request
 from steelyard.record import TraceRef
 from steelyard.scores import Evaluation
-from steelyard.sinks import (
-    DatadogSink,
-    LangfuseSink,
-    LangSmithSink,
-    MLflowSink,
-    PhoenixSink,
-    Sink,
-)
+from steelyard.sinks import DatadogSink, LangfuseSink, LangSmithSink, MLflowSink, PhoenixSink, Sink
 
 KEYS: dict[str, Any] = {"public_key": "pk-public", "secret_key": "sk-secret"}
 

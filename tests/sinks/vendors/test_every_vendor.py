@@ -17,13 +17,7 @@ from steelyard import Monitor, Record
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import TraceRef
 from steelyard.scores import Score
-from steelyard.sinks import (
-    DatadogSink,
-    LangfuseSink,
-    LangSmithSink,
-    MLflowSink,
-    PhoenixSink,
-)
+from steelyard.sinks import DatadogSink, LangfuseSink, LangSmithSink, MLflowSink, PhoenixSink
 from steelyard.testing import MemorySink
 from writing import write
 

@@ -19,13 +19,7 @@ from steelyard.questions import YesNo
 from steelyard.record import Context, TraceRef
 from steelyard.results.counts import ScoreCounts
 from steelyard.scores import Verdict
-from steelyard.sinks import (
-    DatadogSink,
-    LangfuseSink,
-    LangSmithSink,
-    MLflowSink,
-    PhoenixSink,
-)
+from steelyard.sinks import DatadogSink, LangfuseSink, LangSmithSink, MLflowSink, PhoenixSink
 from steelyard.testing import ScriptedJudge
 from waiting import until
 from writing import write

@@ -17,14 +17,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.text import redacted_url
 from steelyard.errors import ConfigurationError, SteelyardError
-from steelyard.online.queue._protocol import (
-    DeadLetter,
-    Decide,
-    QueueCounts,
-    QueueFailed,
-    Stored,
-    broken_off,
-)
+from steelyard.online.queue._protocol import DeadLetter, Decide, QueueCounts, QueueFailed, Stored, broken_off
 from steelyard.online.queue._turns import Selected, result_to_json, seen_to_dict, turn_from_json
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json
