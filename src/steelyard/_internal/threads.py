@@ -15,7 +15,7 @@ import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -218,10 +218,8 @@ class LoopThread:
         self._name = name
         # Made here and not in the thread, so that `call` can reach it before the thread has begun.
         self._loop = asyncio.SelectorEventLoop()
-        self._thread = DaemonExecutor(1, name=name)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._helpers = DaemonExecutor(0, name=f"{name}-io", spares=_HELPERS)
-        self._ended: Future[None] | None = None
-        self._running: threading.Thread | None = None
         self._task: asyncio.Future[None] | None = None
         # Not `asyncio.all_tasks`: that walks through the tasks of all loops, once for each loop that ends.
         self._tasks: _Tasks = weakref.WeakSet()
@@ -238,7 +236,7 @@ class LoopThread:
             RuntimeError: If the interpreter refuses new threads.
         """
         try:
-            self._ended = self._thread.submit(self._run)
+            self._thread.start()
         except RuntimeError:
             self._loop.close()
             raise
@@ -246,11 +244,12 @@ class LoopThread:
     @property
     def current(self) -> bool:
         """Whether the caller runs in this thread."""
-        return threading.current_thread() is self._running
+        return threading.current_thread() is self._thread
 
     @property
     def ended(self) -> bool:
-        return self._ended is not None and self._ended.done()
+        """Whether the thread has begun and come to its end."""
+        return self._thread.ident is not None and not self._thread.is_alive()
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, soon; nothing happens where the loop has already closed."""
@@ -266,12 +265,10 @@ class LoopThread:
     def join(self, timeout: float) -> bool:
         """Cancel the coroutine and wait for the thread to end; False where it does not within the time."""
         self.stop()
-        if self._ended is None:
-            return True
-        # A thread that joined itself would wait for ever.
-        if not self.current and wait([self._ended], timeout).done and self._running is not None:
-            self._running.join(timeout)
-        return self._ended.done()
+        # A thread cannot join itself, nor be joined before it has begun.
+        if self._thread.ident is not None and not self.current:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def _cancel(self) -> None:
         # The loop may hear of this before the coroutine has begun.
@@ -279,7 +276,6 @@ class LoopThread:
             self._task.cancel()
 
     def _run(self) -> None:
-        self._running = threading.current_thread()
         asyncio.set_event_loop(self._loop)
         self._loop.set_default_executor(self._helpers)
         try:
@@ -288,7 +284,6 @@ class LoopThread:
             _log.error("the thread %s has ended: %s", self._name, type(error).__name__)
         finally:
             self._helpers.shutdown()
-            self._thread.shutdown()
             with contextlib.suppress(BaseException):
                 self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()

@@ -203,38 +203,32 @@ class _Endpoint:
             return self._refuse(refused, is_json=True)
         return Response(json.dumps(asdict(self.collector.counts)), media_type=_JSON)
 
-    def hold(self, size: int) -> None:
-        if self.held + size > self.max_requests * self.max_body:
-            raise _Refused("busy", 429, "too many bytes at once")
-        self.held += size
-
-    def release(self, size: int) -> None:
-        self.held -= size
-
     async def _take(self, request: Request, signal: Signal, *, is_json: bool) -> Response:
         peer = request.client.host if request.client else ""
         most = self.max_requests * _CONNECTIONS
         if self.under_way.total() >= most or self.under_way[peer] >= max(most // 2, 1):
             raise _Refused("busy", 429, "too many requests at once")
         self.under_way[peer] += 1
-        held = _Bodies(self)
+        sizes: list[int] = []
         try:
-            export = await self._stored(request, signal, held, is_json=is_json)
+            export = await self._stored(request, signal, sizes, is_json=is_json)
         finally:
-            held.let_go()
+            self.held -= sum(sizes)
             self.under_way[peer] -= 1
             self.under_way += Counter()  # forgets addresses of which nothing is left
         return _response(200, self.collector.reader.success(export, is_json=is_json), is_json=is_json)
 
-    async def _stored(self, request: Request, signal: Signal, held: _Bodies, *, is_json: bool) -> ReadExport:
-        """Read a request that is let in, and have it stored."""
+    async def _stored(
+        self, request: Request, signal: Signal, sizes: list[int], *, is_json: bool
+    ) -> ReadExport:
+        """Read a request that is let in, and have it stored; `sizes` are its bytes that are in memory."""
         if int(request.headers.get("content-length") or 0) > self.max_body:
             raise _too_large(self.max_body)
         encoding = request.headers.get("content-encoding", "")
         session = request.headers.get(_SESSION, "").strip()
         try:
             async with asyncio.timeout(_SECONDS_FOR_A_BODY):
-                pieces = held.pieces(request.stream())
+                pieces = self._pieces(request.stream(), sizes)
                 body = await _read_body(pieces, encoding=encoding, longest=self.max_body)
             read = partial(self.collector.reader.read, body, is_json=is_json, signal=signal, session=session)
             export: ReadExport = await self._executor.run(read) if len(body) > _IN_LOOP else read()
@@ -249,6 +243,19 @@ class _Endpoint:
             problem = f"the {signal} cannot be stored: {error_words(error)}"
             raise _Refused("not_stored", 503, problem) from None
         return export
+
+    async def _pieces(self, stream: AsyncIterator[bytes], sizes: list[int]) -> AsyncIterator[bytes]:
+        """The pieces of a body, each within seconds of the one before."""
+        while True:
+            async with asyncio.timeout(_SECONDS_FOR_A_PIECE):
+                piece = await anext(stream, None)
+            if piece is None:
+                return
+            if self.held + len(piece) > self.max_requests * self.max_body:
+                raise _Refused("busy", 429, "too many bytes at once")
+            self.held += len(piece)
+            sizes.append(len(piece))
+            yield piece
 
     def _check_sender(self, request: Request) -> None:
         """Refuse who may not send."""
@@ -277,28 +284,6 @@ class _Endpoint:
         if passes:
             made.headers["retry-after"] = str(self.retry_after)
         return made
-
-
-class _Bodies:
-    """The bytes of one request that are in memory."""
-
-    def __init__(self, endpoint: _Endpoint) -> None:
-        self._endpoint = endpoint
-        self._size = 0
-
-    async def pieces(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The pieces of a body, each within seconds of the one before."""
-        while True:
-            async with asyncio.timeout(_SECONDS_FOR_A_PIECE):
-                piece = await anext(stream, None)
-            if piece is None:
-                return
-            self._endpoint.hold(len(piece))
-            self._size += len(piece)
-            yield piece
-
-    def let_go(self) -> None:
-        self._endpoint.release(self._size)
 
 
 def _response(status: int, body: bytes, *, is_json: bool) -> Response:
