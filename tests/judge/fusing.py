@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,18 +77,15 @@ def embeds(record: Record) -> MetricRun:
 def ask(
     server: JudgeServer, metrics: Sequence[Asks], *, fuse: Fuse = "view", **options: Any
 ) -> tuple[dict[str, Score], Usage]:
-    async def main() -> tuple[list[Score], Usage]:
-        judge = ChatJudge("m", base_url=server.url, **options)
-        embedder = OpenAIEmbedder(base_url=server.url)
-        batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse)
-        try:
-            return await batcher.run(RECORD, metrics), batcher.usage
-        finally:
-            await judge.aclose()
-            await embedder.aclose()
+    judge = ChatJudge("m", base_url=server.url, **options)
+    embedder = OpenAIEmbedder(base_url=server.url)
+    batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse)
 
-    scores, usage = asyncio.run(main())
-    return {score.metric: score for score in scores}, usage
+    async def main() -> list[Score]:
+        async with aclosing(judge), aclosing(embedder):
+            return await batcher.run(RECORD, metrics)
+
+    return {score.metric: score for score in asyncio.run(main())}, batcher.usage
 
 
 def three(record: Record) -> MetricRun:

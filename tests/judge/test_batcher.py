@@ -6,11 +6,13 @@ import asyncio
 import re
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from judge.asked import closing
 from judge.fusing import RECORD, Asks, ask, deep, embeds, scored, shallow, three
 from judge_server import Fault, JudgeServer, Received, filled
 from steelyard.errors import ConfigurationError
@@ -36,7 +38,7 @@ from steelyard.questions import (
     require,
 )
 from steelyard.record import Context, Record
-from steelyard.scores import Score, Usage
+from steelyard.scores import Usage
 from steelyard.testing import ScriptedJudge
 
 
@@ -233,35 +235,23 @@ def test_what_the_judge_cannot_answer_is_not_applicable_and_not_sent() -> None:
     assert judge.requests == []
 
 
-def test_the_deadline_ends_everything() -> None:
-    async def main() -> tuple[list[Score], float]:
-        with JudgeServer(latency=120) as server:
-            judge = ChatJudge("m", base_url=server.url)
-            batcher = QuestionBatcher(judge=judge, deadline=time.monotonic() + 0.2)
+async def test_the_deadline_ends_everything() -> None:
+    with JudgeServer(latency=120) as server:
+        async with aclosing(ChatJudge("m", base_url=server.url)) as judge:
             started = time.monotonic()
-            scores = await batcher.run(RECORD, [Asks("deep", deep)])
-            took = time.monotonic() - started
-            await judge.aclose()
-            return scores, took
-
-    (score,), took = asyncio.run(main())
+            batcher = QuestionBatcher(judge=judge, deadline=started + 0.2)
+            (score,) = await batcher.run(RECORD, [Asks("deep", deep)])
+            assert time.monotonic() - started < 60
     assert [score.status, score.cause] == ["failed", "deadline"]
-    assert took < 60
 
 
 def test_a_long_retry_after_is_handed_up() -> None:
-    async def main(server: JudgeServer) -> QuestionBatcher:
-        judge = ChatJudge("m", base_url=server.url)
-        batcher = QuestionBatcher(judge=judge)
-        (score,) = await batcher.run(RECORD, [Asks("three", three)])
-        assert [score.status, score.cause] == ["failed", "rate_limited"]
-        await judge.aclose()
-        return batcher
-
     with JudgeServer() as server:
         server.faults.append(Fault(status=429, headers={"retry-after": "600"}))
-        batcher = asyncio.run(main(server))
+        batcher = QuestionBatcher(judge=(judge := ChatJudge("m", base_url=server.url)))
+        (score,) = closing(judge, batcher.run(RECORD, [Asks("three", three)]))
         assert len(server.received) == 1
+    assert [score.status, score.cause] == ["failed", "rate_limited"]
     assert batcher.retry_after == 600
 
 
@@ -307,16 +297,9 @@ def test_long_contexts_are_cut_by_what_bears_on_the_questions() -> None:
     filler = "The weather was mild and nothing else was noted on that day. " * 60
     text = f"{filler}Einstein was born in Ulm in 1879. {filler}"
     record = replace(RECORD, contexts=(Context(text=text), Context(text=filler)))
-
-    async def main(url: str) -> list[Score]:
-        judge = ChatJudge("m", base_url=url, max_characters=4000)
-        try:
-            return await QuestionBatcher(judge=judge).run(record, [Asks("three", three)])
-        finally:
-            await judge.aclose()
-
     with JudgeServer() as server:
-        (score,) = asyncio.run(main(server.url))
+        judge = ChatJudge("m", base_url=server.url, max_characters=4000)
+        (score,) = closing(judge, QuestionBatcher(judge=judge).run(record, [Asks("three", three)]))
         (got,) = server.received
     assert score.value == 1.0
     assert "Einstein was born in Ulm in 1879." in got.text

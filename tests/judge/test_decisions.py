@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
+from judge.asked import answered as ask
+from judge.asked import closing
 from judge_server import Fault, JudgeServer
 from steelyard.errors import ConfigurationError, JudgeUnavailable, MalformedReply
 from steelyard.judge import ChatJudge, DecisionsJudge
@@ -18,7 +19,6 @@ from steelyard.questions import (
     Contradicted,
     Entities,
     GeneratedQuestions,
-    Judge,
     Level,
     Noncommittal,
     Predicate,
@@ -26,7 +26,6 @@ from steelyard.questions import (
     QuestionBatcher,
     Rating,
     Relevant,
-    Reply,
     Request,
     Same,
     Supported,
@@ -48,16 +47,6 @@ def request(*questions: Question) -> Request:
 
 
 TWO = request(Supported(claim="A."), Supported(claim="B."))
-
-
-def ask(judge: Judge, what: Request) -> Reply:
-    async def main() -> Reply:
-        try:
-            return await judge.answer(what)
-        finally:
-            await judge.aclose()
-
-    return asyncio.run(main())
 
 
 def test_every_kind_of_decision() -> None:
@@ -157,15 +146,9 @@ def test_a_probability_outside_of_its_range_fails_by_name(probability: float) ->
 
     record = Record(contexts=(Context(text="c"),), answer="An answer.")
     with JudgeServer(decide=decide) as server:
-        score = asyncio.run(scored(DecisionsJudge(base_url=server.url), record))
+        judge = DecisionsJudge(base_url=server.url)
+        score = closing(judge, Faithfulness().score(record, judge=judge))
     assert [score.status, score.cause] == ["failed", "malformed_answer"]
-
-
-async def scored(judge: Judge, record: Record) -> Any:
-    try:
-        return await Faithfulness().score(record, judge=judge)
-    finally:
-        await judge.aclose()
 
 
 def test_without_an_extractor_claims_are_sentences() -> None:
@@ -192,15 +175,11 @@ def test_an_extractor_extracts() -> None:
 
 def test_independent_ratings_share_a_request() -> None:
     record = Record(question="Where?", contexts=(Context(text="In Ulm."),), answer="In Ulm.")
-
-    async def main(judge: Judge) -> list[Any]:
-        batcher = QuestionBatcher(judge=judge, fuse="record")
-        scores = await batcher.run(record, [Faithfulness(), ContextRelevance(), ResponseGroundedness()])
-        await judge.aclose()
-        return scores
-
     with JudgeServer() as server:
-        scores = asyncio.run(main(DecisionsJudge(base_url=server.url)))
+        judge = DecisionsJudge(base_url=server.url)
+        batcher = QuestionBatcher(judge=judge, fuse="record")
+        metrics = [Faithfulness(), ContextRelevance(), ResponseGroundedness()]
+        scores = closing(judge, batcher.run(record, metrics))
     assert [score.hard_value for score in scores] == [1.0, 1.0, 1.0]
     # A yes with a probability of .9 counts as .9; all probability of the ratings is on the highest level.
     assert [score.value for score in scores] == [0.9, 1.0, 1.0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from judge.asked import closing
 from judge_server import Fault, JudgeServer, Received, filled
 from steelyard.judge import ChatJudge, DecisionsJudge
 from steelyard.judge.chat._parse import find, read
@@ -58,13 +58,10 @@ def request(text: str) -> Request:
 
 
 def send(judge: Judge, *requests: Request) -> list[dict[str, Answer]]:
-    async def main() -> list[dict[str, Answer]]:
-        try:
-            return [dict((await judge.answer(request)).answers) for request in requests]
-        finally:
-            await judge.aclose()
+    async def all_of_them() -> list[dict[str, Answer]]:
+        return [dict((await judge.answer(request)).answers) for request in requests]
 
-    return asyncio.run(main())
+    return closing(judge, all_of_them())
 
 
 def open_text(got: Received) -> tuple[str, list[str]]:
@@ -228,17 +225,11 @@ def test_a_statement_asked_about_twice_stands_once() -> None:
 def test_a_nonce_that_a_text_holds_is_not_taken() -> None:
     def ask(answer: str, passage: str = "The tower is high.") -> tuple[str, Answer]:
         """The nonce of a request with this answer, and what was understood of the reply."""
-
-        async def main() -> Answer:
-            judge = ChatJudge("m", base_url=server.url)
-            view = View(contexts=(Context(text=passage),), answer=answer)
-            reply = await judge.answer(Request(view=view, questions={"q1": Relevant(text=answer)}))
-            await judge.aclose()
-            return reply.answers["q1"]
-
-        found = asyncio.run(main())
+        view = View(contexts=(Context(text=passage),), answer=answer)
+        asked = Request(view=view, questions={"q1": Relevant(text=answer)})
+        [found] = send(ChatJudge("m", base_url=server.url), asked)
         [said] = re.findall(r"Answer every key, with (\w+) behind it", server.prompts[-1])
-        return said.strip("_"), found
+        return said.strip("_"), found["q1"]
 
     with JudgeServer() as server:
         nonce, _ = ask("It is high.")
@@ -285,18 +276,14 @@ SAID = {
 
 def scored(server: JudgeServer, said: str, metric: Metric | None = None, *, before: int = 0) -> Score:
     """The score of an answer that says something to the judge, after so many plain ones."""
-    chosen = metric or Faithfulness(claims="whole")
+    chosen, judge = metric or Faithfulness(claims="whole"), ChatJudge("m", base_url=server.url)
 
     async def score() -> Score:
-        judge = ChatJudge("m", base_url=server.url)
-        try:
-            for number in range(before):
-                await chosen.score(_record(f"It has {number} plain windows."), judge=judge)
-            return await chosen.score(_record(said), judge=judge)
-        finally:
-            await judge.aclose()
+        for number in range(before):
+            await chosen.score(_record(f"It has {number} plain windows."), judge=judge)
+        return await chosen.score(_record(said), judge=judge)
 
-    return asyncio.run(score())
+    return closing(judge, score())
 
 
 def _record(said: str) -> Record:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gzip
 import json
@@ -15,6 +14,7 @@ from typing import Any
 import aiohttp  # noqa: F401 - under tracemalloc this would take half a minute
 import pytest
 
+from judge.asked import answered, closing
 from judge_server import Fault, JudgeServer
 from steelyard.errors import ConfigurationError, JudgeError, MalformedReply
 from steelyard.judge import ChatJudge, DecisionsJudge, OpenAIEmbedder
@@ -31,13 +31,7 @@ REPLY: dict[str, Any] = {"choices": [{"message": {"content": '{"q1": {"context":
 
 
 def ask(judge: Judge, request: Request = ASKED) -> Reply:
-    async def main() -> Reply:
-        try:
-            return await judge.answer(request)
-        finally:
-            await judge.aclose()
-
-    return asyncio.run(main())
+    return answered(judge, request)
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
@@ -170,17 +164,10 @@ def test_an_odd_decision_takes_no_other_along(odd: dict[str, object]) -> None:
 
 
 def test_vectors_are_read_up_to_a_limit() -> None:
-    async def main(url: str) -> None:
-        embedder = OpenAIEmbedder(base_url=url, retries=0)
-        try:
-            await embedder.embed(["a"])
-        finally:
-            await embedder.aclose()
-
     with JudgeServer() as server:
         server.faults.append(Fault(raw=b" " * 20_000_000))
         with pytest.raises(MalformedReply, match="more than 16 MB"):
-            asyncio.run(main(server.url))
+            closing(embedder := OpenAIEmbedder(base_url=server.url, retries=0), embedder.embed(["a"]))
 
 
 def test_a_redirect_gets_neither_key_nor_content() -> None:

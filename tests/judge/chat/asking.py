@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
+from judge.asked import closing
 from judge_server import JudgeServer
 from steelyard.judge import ChatJudge
 from steelyard.questions import Question, Rating, Reply, Request, Supported, View
@@ -30,14 +30,11 @@ ONE = request(Supported(claim="Einstein was born in Ulm."))
 
 def ask(server: JudgeServer | str, what: Request = ONE, *, times: int = 1, **options: Any) -> Reply:
     """The last of so many replies by one judge."""
-    url = server if isinstance(server, str) else server.url
+    judge = ChatJudge("m", base_url=server if isinstance(server, str) else server.url, **options)
 
-    async def main(judge: ChatJudge) -> Reply:
-        try:
-            for _ in range(times - 1):
-                await judge.answer(what)
-            return await judge.answer(what)
-        finally:
-            await judge.aclose()
+    async def last() -> Reply:
+        for _ in range(times - 1):
+            await judge.answer(what)
+        return await judge.answer(what)
 
-    return asyncio.run(main(ChatJudge("m", base_url=url, **options)))
+    return closing(judge, last())

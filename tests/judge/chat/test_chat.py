@@ -7,13 +7,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from judge.asked import answered, closing
 from judge.chat.asking import NEEDS, ONE, RATING, VIEW, ask, request
 from judge_server import Fault, JudgeServer, Received
 from steelyard.errors import (
@@ -187,18 +187,14 @@ def test_repeats_in_the_same_words_are_drawn_not_copied() -> None:
     assert [r.body["temperature"] for r in server.received] == [0, 0.7]
 
 
-def crowd(server: JudgeServer, count: int, **options: Any) -> None:
-    async def main() -> None:
-        judge = ChatJudge("m", base_url=server.url, **options)
-        await asyncio.gather(*(judge.answer(ONE) for _ in range(count)))
-        await judge.aclose()
-
-    asyncio.run(main())
+async def crowd(judge: ChatJudge, count: int) -> list[Reply]:
+    return await asyncio.gather(*(judge.answer(ONE) for _ in range(count)))
 
 
 def test_requests_in_flight_and_connections_are_limited() -> None:
     with JudgeServer(latency=0.02) as server:
-        crowd(server, 40, concurrency=4)
+        judge = ChatJudge("m", base_url=server.url, concurrency=4)
+        closing(judge, crowd(judge, 40))
     assert server.peak == 4
     assert server.connections <= 4
 
@@ -206,19 +202,12 @@ def test_requests_in_flight_and_connections_are_limited() -> None:
 def test_one_judge_in_several_loops_one_after_the_other() -> None:
     with JudgeServer() as server:
         judge = ChatJudge("m", base_url=server.url)
-
-        async def once() -> Reply:
-            try:
-                return await judge.answer(ONE)
-            finally:
-                await judge.aclose()
-
         for _ in range(3):
-            assert isinstance(asyncio.run(once()).answers["q1"], YesNo)
+            assert isinstance(answered(judge, ONE).answers["q1"], YesNo)
 
 
-def test_a_cancelled_request_leaves_nothing_behind() -> None:
-    async def main(server: JudgeServer) -> None:
+async def test_a_cancelled_request_leaves_nothing_behind() -> None:
+    with JudgeServer() as server:
         judge = ChatJudge("m", base_url=server.url, concurrency=1)
         server.faults.append(Fault(hang=5))
         first = asyncio.ensure_future(judge.answer(ONE))
@@ -228,9 +217,6 @@ def test_a_cancelled_request_leaves_nothing_behind() -> None:
             await first
         assert isinstance((await judge.answer(ONE)).answers["q1"], YesNo)
         await judge.aclose()
-
-    with JudgeServer() as server:
-        asyncio.run(main(server))
 
 
 class TestKeys:
@@ -251,28 +237,21 @@ class TestKeys:
     def test_a_key_that_was_given_is(self) -> None:
         assert self.sent(api_key="sk-given").headers["authorization"] == "Bearer sk-given"
 
-    def test_judges_of_one_server_send_each_its_own_key(self) -> None:
-        async def main(url: str) -> None:
-            judges = [ChatJudge("m", base_url=url, api_key=key) for key in ("sk-one", "sk-other")]
+    async def test_judges_of_one_server_send_each_its_own_key(self) -> None:
+        with JudgeServer() as server:
+            judges = [ChatJudge("m", base_url=server.url, api_key=key) for key in ("sk-one", "sk-other")]
             for judge in judges:
                 await judge.answer(ONE)
             for judge in judges:
                 await judge.aclose()
-
-        with JudgeServer() as server:
-            asyncio.run(main(server.url))
         sent = [received.headers["authorization"] for received in server.received]
         assert sent == ["Bearer sk-one", "Bearer sk-other"]
 
     def test_the_environment_as_a_whole_names_a_server(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        async def main(judge: ChatJudge) -> None:
-            await judge.answer(ONE)
-            await judge.aclose()
-
         with JudgeServer() as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.url)
             monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
-            asyncio.run(main(ChatJudge("m")))
+            answered(ChatJudge("m"), ONE)
         assert server.received[0].headers["authorization"] == "Bearer sk-env"
 
     def test_no_key_is_found_out_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,15 +264,8 @@ class TestKeys:
         judge = ChatJudge("m", base_url="http://127.0.0.1:9/v1", api_key="sk-secret")
         assert "secret" not in f"{judge!r} {judge.name} {judge.__dict__!r}"
         with pytest.raises(JudgeUnavailable) as caught:
-            asyncio.run(closing(judge, judge.answer(ONE)))
+            answered(judge, ONE)
         assert "secret" not in str(caught.value)
-
-
-async def closing(judge: ChatJudge, doing: Awaitable[Reply]) -> Reply:
-    try:
-        return await doing
-    finally:
-        await judge.aclose()
 
 
 @pytest.mark.parametrize(
@@ -313,13 +285,7 @@ def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
 
 def test_one_judge_in_many_threads_at_once() -> None:
     def work(judge: ChatJudge) -> list[Reply]:
-        async def main() -> list[Reply]:
-            try:
-                return list(await asyncio.gather(*(judge.answer(ONE) for _ in range(5))))
-            finally:
-                await judge.aclose()
-
-        return [reply for _ in range(3) for reply in asyncio.run(main())]
+        return [reply for _ in range(3) for reply in closing(judge, crowd(judge, 5))]
 
     with JudgeServer() as server, ThreadPoolExecutor(8) as threads:
         judge = ChatJudge("m", base_url=server.url, concurrency=2)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from typing import Any
 
 import pytest
 
+from judge.asked import answered
 from judge.chat.asking import ONE, RATING, ask, request
 from judge_server import Fault, JudgeServer, Received
 from steelyard.errors import JudgeRejected
@@ -52,18 +52,13 @@ def test_a_request_that_is_bad_in_any_form_teaches_nothing() -> None:
         with pytest.raises(JudgeRejected) as caught:
             ask(server)
         assert len(server.received) == caught.value.requests == 3
-
-    async def main(server: JudgeServer) -> None:
+    with JudgeServer() as server:
         judge = ChatJudge("m", base_url=server.url)
         server.faults += [Fault(status=400)] * 3
         with pytest.raises(JudgeRejected):
-            await judge.answer(ONE)
-        await judge.answer(ONE)
-        await judge.aclose()
+            answered(judge, ONE)
+        answered(judge, ONE)
         assert "json_schema" in server.received[-1].body["response_format"]
-
-    with JudgeServer() as server:
-        asyncio.run(main(server))
 
 
 def test_a_full_context_window_is_no_matter_of_form() -> None:

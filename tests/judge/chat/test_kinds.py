@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 
 import pytest
 
+from judge.asked import closing
 from judge_server import JudgeServer, filled
 from steelyard.judge import ChatJudge, DecisionsJudge, LocalJudge
 from steelyard.judge.chat import ModelJudge
@@ -101,16 +101,9 @@ def put(judge: Judge, question: Question) -> tuple[Answer, Usage]:
             answers.extend((yield [question]))
             return Score(metric="asks", status="scored", value=1.0)
 
-    async def main() -> Usage:
-        batcher = QuestionBatcher(judge=judge)
-        try:
-            await batcher.run(RECORD, [Asks()])
-        finally:
-            await judge.aclose()
-        return batcher.usage
-
-    usage = asyncio.run(main())
-    return answers[0], usage
+    batcher = QuestionBatcher(judge=judge)
+    closing(judge, batcher.run(RECORD, [Asks()]))
+    return answers[0], batcher.usage
 
 
 def test_there_is_a_sample_of_every_kind() -> None:

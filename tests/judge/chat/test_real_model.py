@@ -5,13 +5,13 @@ Off by default. It needs `--slow` and `pip install xllamacpp gemma3-270m-q4-k-m-
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judge.asked import answered
 from steelyard.judge import ChatJudge
 from steelyard.questions import Claims, Level, Rating, Reply, Request, Supported, Texts, View, YesNo
 from steelyard.record import Context
@@ -42,14 +42,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def ask(url: str, request: Request, **options: Any) -> Reply:
-    async def main() -> Reply:
-        judge = ChatJudge("gemma", base_url=url, timeout=400, retries=5, **options)
-        try:
-            return await judge.answer(request)
-        finally:
-            await judge.aclose()
-
-    return asyncio.run(main())
+    return answered(ChatJudge("gemma", base_url=url, timeout=400, retries=5, **options), request)
 
 
 def test_verdicts_and_ratings_fit_the_schema_and_have_probabilities(url: str) -> None:

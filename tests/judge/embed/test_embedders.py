@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from judge.asked import closing
 from judge_server import Fault, JudgeServer
 from steelyard.errors import ConfigurationError, MalformedReply
 from steelyard.judge import MiniLMEmbedder, OpenAIEmbedder, _minilm
 from steelyard.metrics import AnswerSimilarity
-from steelyard.questions import Embedder
 from steelyard.record import Record
 from steelyard.scores import Usage
 from steelyard.testing import ScriptedJudge
@@ -77,13 +77,8 @@ def test_numbers_below_one_are_refused() -> None:
 def embedded(
     server: JudgeServer, texts: list[str], **options: Any
 ) -> tuple[Sequence[Sequence[float]], Usage]:
-    async def main(embedder: Embedder) -> tuple[Sequence[Sequence[float]], Usage]:
-        try:
-            return await embedder.embed(texts)
-        finally:
-            await embedder.aclose()
-
-    return asyncio.run(main(OpenAIEmbedder(base_url=server.url, **options)))
+    embedder = OpenAIEmbedder(base_url=server.url, **options)
+    return closing(embedder, embedder.embed(texts))
 
 
 def as_lists(body: dict[str, Any]) -> None:

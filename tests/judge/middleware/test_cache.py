@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 import stat
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 
 import pytest
@@ -186,21 +186,14 @@ class TestCache:
             assert judge.misses >= 1
             asyncio.run(judge.aclose())
 
-    def test_a_duplicate_record_is_judged_once(self) -> None:
+    async def test_a_duplicate_record_is_judged_once(self) -> None:
         record = Record(id="1", question="Q?", contexts=(Context(text="c"),), answer="One. Two.")
-
-        async def main(server: JudgeServer) -> list[float | None]:
-            judge = Cache(ChatJudge("m", base_url=server.url))
-            values = []
-            for id_ in ("1", "2"):
-                made = await score_record(record.replace(id=id_), [Faithfulness()], judge=judge)
-                values.append(made.scores[0].value)
-            assert made.usage.requests == 0
-            await judge.aclose()
-            return values
-
         with JudgeServer() as server:
-            assert asyncio.run(main(server)) == [1.0, 1.0]
+            async with aclosing(Cache(ChatJudge("m", base_url=server.url))) as judge:
+                for id_ in ("1", "2"):
+                    made = await score_record(record.replace(id=id_), [Faithfulness()], judge=judge)
+                    assert made.scores[0].value == 1.0
+            assert made.usage.requests == 0
             assert len(server.received) == 2
 
     def test_a_cache_needs_room(self) -> None:
@@ -208,17 +201,12 @@ class TestCache:
             Cache(Busy(), entries=0)
 
 
-def test_tenants_share_nothing_that_was_kept() -> None:
+async def test_tenants_share_nothing_that_was_kept() -> None:
     record = Record(question="Q?", contexts=(Context(text="c"),), answer="One. Two.")
-
-    async def main(server: JudgeServer) -> list[int]:
-        judge = Cache(ChatJudge("m", base_url=server.url))
-        asked = []
-        for tenant in ("acme", "bolt", None, "acme"):
-            await score_record(record.replace(tenant=tenant), [Faithfulness()], judge=judge)
-            asked.append(len(server.received))
-        await judge.aclose()
-        return asked
-
+    asked = []
     with JudgeServer() as server:
-        assert asyncio.run(main(server)) == [2, 4, 6, 6]
+        async with aclosing(Cache(ChatJudge("m", base_url=server.url))) as judge:
+            for tenant in ("acme", "bolt", None, "acme"):
+                await score_record(record.replace(tenant=tenant), [Faithfulness()], judge=judge)
+                asked.append(len(server.received))
+    assert asked == [2, 4, 6, 6]

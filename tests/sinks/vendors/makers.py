@@ -9,7 +9,7 @@ from sinks.making import TRACE, failed, make_evaluation, make_score
 from sinks.vendor_server import Answer, Request
 from steelyard.record import TraceRef
 from steelyard.scores import Evaluation
-from steelyard.sinks import DatadogSink, LangfuseSink, LangSmithSink, MLflowSink, PhoenixSink, Sink
+from steelyard.sinks import DatadogSink, LangfuseSink, LangSmithSink, MLflowSink, PhoenixSink
 
 KEYS: dict[str, Any] = {"public_key": "pk-public", "secret_key": "sk-secret"}
 
@@ -21,7 +21,7 @@ def _patient(more: Mapping[str, Any]) -> dict[str, Any]:
     return {"timeout": 60.0, **more}
 
 
-MAKERS: dict[str, Callable[..., Sink]] = {
+MAKERS: dict[str, Callable[..., Any]] = {
     "phoenix": lambda url, **more: PhoenixSink(url, api_key="px-secret", **_patient(more)),
     "langfuse": lambda url, **more: LangfuseSink(url, **KEYS, **_patient(more)),
     "mlflow": lambda url, **more: MLflowSink(url, token="ml-secret", patience=0.2, **_patient(more)),

@@ -72,9 +72,9 @@ def test_phoenix_document_annotations() -> None:
     with VendorServer() as server:
         write(PhoenixSink(server.url), make_evaluation("r1", score, make_score(), record=record))
     documents = server.requests[1]
-    assert documents.path == "/v1/document_annotations?sync=false"
-    assert "authorization" not in documents.headers
-    shown = [{key: item for key, item in one.items() if key != "metadata"} for one in documents.body["data"]]
+    assert (
+        documents.path == "/v1/document_annotations?sync=false" and "authorization" not in documents.headers
+    )
     metadata = [one["metadata"] for one in documents.body["data"]]
     assert metadata == [
         IsPartialDict({"steelyard.verdict.probability": 0.9, "steelyard.judge.name": "local-lexical"}),
@@ -82,18 +82,10 @@ def test_phoenix_document_annotations() -> None:
     ]
     assert "steelyard.verdict.probability" not in metadata[1]
     about = {"span_id": "00f067aa0ba902b7", "name": "context_utilization", "annotator_kind": "LLM"}
-    assert shown == [
-        {
-            **about,
-            "document_position": 2,
-            "result": {"score": 1, "label": "useful", "explanation": "says it"},
-        },
-        {
-            **about,
-            "document_position": 1,
-            "result": {"score": 0, "label": "not useful", "explanation": None},
-        },
-    ]
+    expected = ((2, 1, "useful", "says it"), (1, 0, "not useful", None))
+    for one, (place, value, label, words) in zip(documents.body["data"], expected, strict=True):
+        result = {"score": value, "label": label, "explanation": words}
+        assert one == {**about, "document_position": place, "result": result, "metadata": one["metadata"]}
 
 
 def test_phoenix_is_sent_no_documents_of_a_score_that_it_refused() -> None:
@@ -240,10 +232,8 @@ def test_mlflow_is_not_told_twice() -> None:
 def test_mlflow_traces_that_arrive_later() -> None:
     fake = FakeMLflow(arrives_after=2)
     with VendorServer(fake) as server:
-        sink = MLflowSink(server.url, patience=5)
-        write(sink, traced())
-    assert len(fake.kept) == 2
-    assert sink.counts == ScoreCounts(written=2)
+        write(sink := MLflowSink(server.url, patience=5), traced())
+    assert len(fake.kept) == 2 and sink.counts == ScoreCounts(written=2)
 
 
 def test_mlflow_feedback_whose_reply_was_lost_is_not_sent_again() -> None:
@@ -330,7 +320,7 @@ def test_traces_that_never_arrive_are_counted(name: str) -> None:
     with VendorServer(lambda request: (404, {})) as server:
         sink = MAKERS[name](server.url)
         write(sink, make_evaluation("a", make_score(), trace=traced().trace))
-    assert sink.counts == ScoreCounts(refused={"trace_not_found": 1})  # type: ignore[attr-defined]
+    assert sink.counts == ScoreCounts(refused={"trace_not_found": 1})
 
 
 def test_langsmith_feedback() -> None:
