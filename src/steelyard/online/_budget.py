@@ -272,16 +272,21 @@ class BudgetControl:
 
     def reserve(self, turn_id: str, *, forced: bool = False) -> SkipReason | None:
         """Set aside what a turn typically uses; or the reason why it cannot be judged."""
-        now = self._clock()
-        for window in self._windows:
-            window.roll(now)
-            # As long as it is not known what a turn uses, any room at all is enough for one.
-            if not forced and window.left < self._typical.get(window.kind, 1e-12):
-                return window.reason
+        lacking = self._lacking(self._windows)
+        if lacking is not None and not forced:
+            return lacking.reason
         if self._windows:
             self.release(turn_id)
             self._set_aside(turn_id, self._windows)
         return None
+
+    def _lacking(self, windows: Sequence[RateWindow]) -> RateWindow | None:
+        """The first limit that has no room for what a turn typically uses."""
+        now = self._clock()
+        for window in windows:
+            window.roll(now)
+        # As long as it is not known what a turn uses, any room at all is enough for one.
+        return next((one for one in windows if one.left < self._typical.get(one.kind, 1e-12)), None)
 
     def _set_aside(self, turn_id: str, windows: Sequence[RateWindow]) -> None:
         amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in windows}
@@ -305,11 +310,8 @@ class BudgetControl:
             return 0.0
         if isinstance(queue, SharesBudget):
             return await self._ask_all(queue, leased, windows)
-        now = self._clock()
-        for window in windows:
-            window.roll(now)
-            if window.left < self._typical.get(window.kind, 1e-12):
-                return window.remaining(now)
+        if (lacking := self._lacking(windows)) is not None:
+            return lacking.remaining(self._clock())
         self._set_aside(turn_id, windows)
         return 0.0
 

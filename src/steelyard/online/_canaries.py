@@ -200,14 +200,10 @@ class CanaryWatch:
     def turn_judged(self) -> None:
         """A turn was judged: perhaps it is time for a canary."""
         if self._random.random() < self._options.share:
-            self.add(1)
+            self.expect(1)
+            self.wake()
         elif self._state == "learning":
             self.wake()
-
-    def add(self, count: int) -> None:
-        """Ask so many canaries as soon as possible."""
-        self.expect(count)
-        self.wake()
 
     def expect(self, count: int, *, ask: bool = False) -> None:
         """So many canaries are to be asked; from any thread, and `wake` in the loop thereafter."""

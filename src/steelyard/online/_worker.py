@@ -93,10 +93,6 @@ class Worker:
         return there + (beside.pending if beside else 0) or int(not self._judged.settled)
 
     @property
-    def replays(self) -> int:
-        return self.laboratory.replays if self.laboratory is not None else 0
-
-    @property
     def left_behind(self) -> int:
         """What this process would have to do in a spool that has failed; nobody need wait for it."""
         return 0 if self._judged is None or self._judged.works else self._judged.left_behind

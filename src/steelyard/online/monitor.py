@@ -249,7 +249,7 @@ class Monitor:
             cache_hits=cache_hits_of(self._judges()),
             canaries=run.worker.canaries.reading if run.worker.canaries else None,
             screen=run.worker.screening.reading if run.worker.screening else None,
-            replays=run.worker.replays,
+            replays=run.worker.laboratory.replays if run.worker.laboratory else 0,
         )
 
     def ask_canaries(self, count: int = 100) -> None:

@@ -27,7 +27,6 @@ from steelyard.online.queue.broker._nats_connection import (
 from steelyard.online.queue.broker._nats_streams import (
     CONSUMER,
     RestartMemory,
-    StreamCounts,
     Streams,
     walk_dead_letters,
 )
@@ -57,7 +56,6 @@ class NatsBroker:
         self.lease_seconds = lease_seconds
         self._connection = NatsConnection(address)
         self._turns: JetStreamContext.PullSubscription | None = None
-        self._counts = StreamCounts(self._streams)
         # By sink, for results that wait for it.
         self._waiting: dict[str, JetStreamContext.PullSubscription] = {}
         self._held: set[int] = set()
@@ -216,7 +214,7 @@ class NatsBroker:
         async with self._connection.translated():
             if self._unheard:
                 await self._acknowledge_doubtful(list(self._unheard.values()))
-            return await self._counts.totals(self._connection.jetstream)
+            return await self._streams.totals(self._connection.jetstream)
 
     async def close(self) -> None:
         await self._connection.disconnect()

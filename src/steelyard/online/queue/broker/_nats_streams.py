@@ -48,7 +48,7 @@ _BEYOND = 100
 
 
 class Streams:
-    """Names of streams, and what they are created with.
+    """Names of streams, what they are created with, and what they count.
 
     Args:
         name: The queue's name.
@@ -65,6 +65,7 @@ class Streams:
         self._max_bytes = max_bytes
         self._replicas = replicas
         self._lease_seconds = lease_seconds
+        self._last_result = 0
 
     def waiting_for(self, sink: str) -> str:
         return f"{self.name}.undelivered.{sink}"
@@ -114,6 +115,44 @@ class Streams:
             )
         return config.ack_wait or self._lease_seconds
 
+    async def totals(self, jetstream: JetStreamContext) -> QueueCounts:
+        """The ledger now.
+
+        What has left the stream of turns without a result or a dead letter was removed by somebody else; it
+        counts as dead (`removed`).
+        """
+        # Turns first: what ends before the others are read then counts as ended, and never as removed.
+        turns = (await jetstream.stream_info(self.turns)).state
+        results = (await jetstream.stream_info(self.results)).state
+        dead = (await jetstream.stream_info(self.dead, subjects_filter=">")).state
+        # Last: a result that is kept for its sinks meanwhile is counted twice for a moment, and not never.
+        parked = (await jetstream.stream_info(self.undelivered, subjects_filter=">")).state
+        waiting = {subject.rpartition(".")[2]: count for subject, count in (parked.subjects or {}).items()}
+        if results.messages and not turns.messages and self._last_result:
+            # Left by processes that ended between acknowledging a turn and deleting its result.
+            await jetstream.purge_stream(self.results, seq=self._last_result + 1)
+        self._last_result = results.last_seq
+        causes = {subject.rpartition(".")[2]: count for subject, count in (dead.subjects or {}).items()}
+        if forgotten := dead.last_seq - sum(causes.values()):
+            causes["forgotten"] = forgotten
+        undelivered = min(results.messages, turns.messages)
+        pending = turns.messages - undelivered
+        ended = max(0, turns.last_seq - pending - dead.last_seq)
+        # A turn whose worker came back after its lease had ended may have got a second result.
+        evaluated = min(results.last_seq, ended)
+        if removed := ended - evaluated:
+            causes["removed"] = removed
+        return QueueCounts(
+            accepted=pending + evaluated + sum(causes.values()),
+            pending=pending,
+            evaluated=evaluated,
+            dead=causes,
+            # Counted once for each sink: what several wait for is one result.
+            undelivered=undelivered + max(waiting.values(), default=0),
+            bytes=turns.bytes,
+            waiting=waiting,
+        )
+
     def _configs(self) -> list[StreamConfig]:
         small = max(self._max_bytes // 10, 1024 * 1024)
         # A work queue refuses what does not fit and forgets nothing.
@@ -157,52 +196,6 @@ def _check(found: StreamConfig, wanted: StreamConfig) -> None:
 
 def _word(value: object) -> str:
     return str(getattr(value, "value", value))
-
-
-class StreamCounts:
-    """Counts of one queue."""
-
-    def __init__(self, streams: Streams) -> None:
-        self._streams = streams
-        self._last_result = 0
-
-    async def totals(self, jetstream: JetStreamContext) -> QueueCounts:
-        """The ledger now.
-
-        What has left the stream of turns without a result or a dead letter was removed by somebody else; it
-        counts as dead (`removed`).
-        """
-        # Turns first: what ends before the others are read then counts as ended, and never as removed.
-        turns = (await jetstream.stream_info(self._streams.turns)).state
-        results = (await jetstream.stream_info(self._streams.results)).state
-        dead = (await jetstream.stream_info(self._streams.dead, subjects_filter=">")).state
-        # Last: a result that is kept for its sinks meanwhile is counted twice for a moment, and not never.
-        parked = (await jetstream.stream_info(self._streams.undelivered, subjects_filter=">")).state
-        waiting = {subject.rpartition(".")[2]: count for subject, count in (parked.subjects or {}).items()}
-        if results.messages and not turns.messages and self._last_result:
-            # Left by processes that ended between acknowledging a turn and deleting its result.
-            await jetstream.purge_stream(self._streams.results, seq=self._last_result + 1)
-        self._last_result = results.last_seq
-        causes = {subject.rpartition(".")[2]: count for subject, count in (dead.subjects or {}).items()}
-        if forgotten := dead.last_seq - sum(causes.values()):
-            causes["forgotten"] = forgotten
-        undelivered = min(results.messages, turns.messages)
-        pending = turns.messages - undelivered
-        ended = max(0, turns.last_seq - pending - dead.last_seq)
-        # A turn whose worker came back after its lease had ended may have got a second result.
-        evaluated = min(results.last_seq, ended)
-        if removed := ended - evaluated:
-            causes["removed"] = removed
-        return QueueCounts(
-            accepted=pending + evaluated + sum(causes.values()),
-            pending=pending,
-            evaluated=evaluated,
-            dead=causes,
-            # Counted once for each sink: what several wait for is one result.
-            undelivered=undelivered + max(waiting.values(), default=0),
-            bytes=turns.bytes,
-            waiting=waiting,
-        )
 
 
 class RestartMemory:
