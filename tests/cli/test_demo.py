@@ -12,12 +12,7 @@ import pytest
 
 import programs
 from cli.running import Steelyard
-from steelyard.cli.demo._chain import (
-    INVENTED,
-    UNANSWERABLE,
-    build_chain,
-    passages,
-)
+from steelyard.cli.demo._chain import INVENTED, UNANSWERABLE, build_chain, passages
 from steelyard.scores import Evaluation
 from steelyard.sinks import read_evaluations
 

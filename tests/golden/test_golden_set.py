@@ -13,15 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InvalidGoldenSet
-from steelyard.golden import (
-    Case,
-    GoldenSet,
-    Message,
-    Run,
-    diff,
-    golden_from,
-    golden_to,
-)
+from steelyard.golden import Case, GoldenSet, Message, Run, diff, golden_from, golden_to
 
 LAMP = Case(question="Who lit the lamp?", reference="Ada.", reference_contexts=("Ada lit the lamp.",))
 FOLLOW_UP = Case(

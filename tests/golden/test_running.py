@@ -261,7 +261,7 @@ def test_repeating_the_application_asks_it_again() -> None:
     assert len(asked) == run.gates[0].calls > 4
 
 
-def test_a_run_that_is_interrupted_leaves_no_call_under_way() -> None:
+async def test_a_run_that_is_interrupted_leaves_no_call_under_way() -> None:
     began, free = threading.Event(), threading.Event()
 
     def app(question: str) -> str:
@@ -269,17 +269,14 @@ def test_a_run_that_is_interrupted_leaves_no_call_under_way() -> None:
         free.wait(60)
         return "At Pompeii."
 
-    async def interrupted() -> None:
-        run = asyncio.create_task(arun_golden(WEIGHING, app, metrics=[]))
-        await asyncio.to_thread(began.wait, 60)
-        run.cancel()
-        await asyncio.wait([run])
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-        free.set()
-
-    asyncio.run(interrupted())
+    run = asyncio.create_task(arun_golden(WEIGHING, app, metrics=[]))
+    await asyncio.to_thread(began.wait, 60)
+    run.cancel()
+    await asyncio.wait([run])
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    free.set()
 
 
 def test_a_remote_judge_over_the_wire() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -143,14 +142,11 @@ def test_a_thread_is_cut_at_the_users_last_words(receiver: Receiver, config: Any
     assert first.tags == ()
 
 
-def test_streamed_agent(receiver: Receiver, config: Any) -> None:
+async def test_streamed_agent(receiver: Receiver, config: Any) -> None:
     agent = create_agent(searching(), [retriever_tool("content")])
 
-    async def consume() -> None:
-        async for _ in agent.astream(user(), config, stream_mode="messages"):
-            pass
-
-    asyncio.run(consume())
+    async for _ in agent.astream(user(), config, stream_mode="messages"):
+        pass
     assert (receiver.record.question, receiver.record.answer) == (ASKED, ANSWER)
     assert len(receiver.record.contexts) == 3
 

@@ -142,7 +142,7 @@ def test_block_that_raises(receiver: Receiver) -> None:
     assert (made.status, made.error, made.question) == ("error", "KeyError: 'lost'", QUESTION)
 
 
-def test_async_blocks_do_not_mix(receiver: Receiver) -> None:
+async def test_async_blocks_do_not_mix(receiver: Receiver) -> None:
     async def one(n: int) -> None:
         async with record(receiver, question=f"Question {n}?") as turn:
             await Shelf().ainvoke(f"query {n}")
@@ -150,10 +150,7 @@ def test_async_blocks_do_not_mix(receiver: Receiver) -> None:
             reply = await says(f"Answer {n}.").ainvoke(f"{PARIS.page_content} {n}")
             turn.answer = str(reply.content)
 
-    async def all_of_them() -> None:
-        await asyncio.gather(*(one(n) for n in range(20)))
-
-    asyncio.run(all_of_them())
+    await asyncio.gather(*(one(n) for n in range(20)))
     assert {r.question: r.answer for r in receiver.records} == {
         f"Question {n}?": f"Answer {n}." for n in range(20)
     }
@@ -192,23 +189,20 @@ def test_a_block_closed_in_another_context(receiver: Receiver) -> None:
     assert receiver.record.answer == "Paris."
 
 
-def test_a_task_that_outlives_its_block_is_on_its_own(receiver: Receiver) -> None:
+async def test_a_task_that_outlives_its_block_is_on_its_own(receiver: Receiver) -> None:
     attach(receiver)
 
-    async def outliving() -> None:
-        async with record(receiver, question="the block"):
-            ended = asyncio.Event()
+    async with record(receiver, question="the block"):
+        ended = asyncio.Event()
 
-            async def later() -> None:
-                await ended.wait()
-                await lcel().ainvoke("later")
+        async def later() -> None:
+            await ended.wait()
+            await lcel().ainvoke("later")
 
-            task = asyncio.create_task(later())
-            await says("Paris.").ainvoke(QUESTION)
-        ended.set()
-        await task
-
-    asyncio.run(outliving())
+        task = asyncio.create_task(later())
+        await says("Paris.").ainvoke(QUESTION)
+    ended.set()
+    await task
     assert [made.question for made in receiver.records] == ["the block", "later"]
 
 

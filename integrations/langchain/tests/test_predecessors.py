@@ -262,16 +262,13 @@ def test_runs_that_owe_each_other_nothing_are_not_noted(
     assert receiver.records
 
 
-def test_other_tasks_and_threads_are_not_looked_at(receiver: Receiver) -> None:
+async def test_other_tasks_and_threads_are_not_looked_at(receiver: Receiver) -> None:
     thread = threading.Thread(target=lambda: writer(PEOPLE).invoke({"question": WHOLE}))
     thread.start()
     thread.join()
 
-    async def aside() -> None:
-        await asyncio.create_task(writer(RIVER).ainvoke({"question": WHOLE}))
-        await answering("Two million.").ainvoke({"question": RIVER, "pairs": ""})
-
-    asyncio.run(aside())
+    await asyncio.create_task(writer(RIVER).ainvoke({"question": WHOLE}))
+    await answering("Two million.").ainvoke({"question": RIVER, "pairs": ""})
     answering("Two million.").invoke({"question": PEOPLE, "pairs": ""})
     assert names(receiver) == [[], []]
 

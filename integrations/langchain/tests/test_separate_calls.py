@@ -268,14 +268,11 @@ def test_a_chain_is_told_where_its_joined_context_came_from(receiver: Receiver) 
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_a_chain_that_only_searches_is_kept_for_the_call_after_it(receiver: Receiver, way: str) -> None:
+async def test_a_chain_that_only_searches_is_kept_for_the_call_after_it(receiver: Receiver, way: str) -> None:
     chain: Any = Shelf(documents=[PARIS]) | (lambda found: found[0].page_content)
 
-    async def run() -> None:
-        text = await chain.ainvoke("capital") if way == "ainvoke" else chain.invoke("capital")
-        await says("Paris.").ainvoke(f"{text}\nQuestion: {QUESTION}")
-
-    asyncio.run(run())
+    text = await chain.ainvoke("capital") if way == "ainvoke" else chain.invoke("capital")
+    await says("Paris.").ainvoke(f"{text}\nQuestion: {QUESTION}")
     assert (receiver.record.question, texts(receiver.record.contexts)) == (QUESTION, [PARIS.page_content])
 
 

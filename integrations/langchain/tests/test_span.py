@@ -144,18 +144,15 @@ def test_a_tracer_s_own_map_tells_the_span(
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_model_that_is_called_by_itself_has_its_own_span(first: bool, receiver: Receiver) -> None:
+async def test_a_model_that_is_called_by_itself_has_its_own_span(first: bool, receiver: Receiver) -> None:
     theirs = Tracing()
     callbacks = [theirs, CallbackHandler(receiver)]
     config: Config = {"callbacks": callbacks if first else callbacks[::-1]}
 
-    async def ask() -> None:
-        found = Shelf().invoke(QUESTION, config)
-        await Scripted(replies=["Paris."]).ainvoke(
-            f"Context: {found[0].page_content}\n\nQuestion: {QUESTION}", config
-        )
-
-    asyncio.run(ask())
+    found = Shelf().invoke(QUESTION, config)
+    await Scripted(replies=["Paris."]).ainvoke(
+        f"Context: {found[0].page_content}\n\nQuestion: {QUESTION}", config
+    )
     assert placed(receiver) == place(theirs.roots[-1])
 
 

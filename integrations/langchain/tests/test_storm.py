@@ -77,7 +77,7 @@ def test_64_threads(receiver: Receiver, handler: CallbackHandler) -> None:
     check(receiver.records, 192)
 
 
-def test_256_tasks_a_quarter_of_them_cancelled(receiver: Receiver, handler: CallbackHandler) -> None:
+async def test_256_tasks_a_quarter_of_them_cancelled(receiver: Receiver, handler: CallbackHandler) -> None:
     rag = chain()
     chance = random.Random(7)
 
@@ -91,10 +91,7 @@ def test_256_tasks_a_quarter_of_them_cancelled(receiver: Receiver, handler: Call
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    async def everybody() -> None:
-        await asyncio.gather(*(one(n) for n in range(256)))
-
-    asyncio.run(everybody())
+    await asyncio.gather(*(one(n) for n in range(256)))
     # A task that was cancelled before it retrieved anything is no turn yet.
     drafts = len(receiver.drafts)
     assert drafts + handler.stats()["not_a_turn"] <= 256
@@ -102,7 +99,7 @@ def test_256_tasks_a_quarter_of_them_cancelled(receiver: Receiver, handler: Call
     check(receiver.records, drafts)
 
 
-def test_nothing_is_left_after_ends_of_every_kind(handler: CallbackHandler, config: Any) -> None:
+async def test_nothing_is_left_after_ends_of_every_kind(handler: CallbackHandler, config: Any) -> None:
     rag = chain()
     for n in range(50):
         rag.invoke(f"question {n}", config)
@@ -110,14 +107,11 @@ def test_nothing_is_left_after_ends_of_every_kind(handler: CallbackHandler, conf
         next(broken)
         broken.close()  # type: ignore[attr-defined]
 
-    async def cancelled() -> None:
-        for n in range(50):
-            task = asyncio.create_task(rag.ainvoke(f"cancelled {n}", config))
-            await asyncio.sleep(0.002)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-        await asyncio.sleep(0.02)
-
-    asyncio.run(cancelled())
+    for n in range(50):
+        task = asyncio.create_task(rag.ainvoke(f"cancelled {n}", config))
+        await asyncio.sleep(0.002)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    await asyncio.sleep(0.02)
     stats = handler.stats()
     assert (stats["open"], stats["runs"], stats["expired"], stats["unreadable_event"]) == (0, 0, 0, 0)

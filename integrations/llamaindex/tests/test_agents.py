@@ -175,30 +175,24 @@ def test_model_that_fails(receiver: Receiver) -> None:
     assert "429" in (record.error or "")
 
 
-def test_two_turns_of_one_conversation(receiver: Receiver) -> None:
-    async def main() -> None:
-        agent = FunctionAgent(
-            tools=[query_tool("docs", "d1")],
-            llm=Caller(script=[("docs", {"input": "capital"}), ANSWER, "You are welcome."]),
-        )
-        memory = ChatMemoryBuffer.from_defaults(token_limit=4000)
-        await agent.run(user_msg=QUESTION, memory=memory)
-        await agent.run(user_msg="Thank you!", memory=memory)
-
-    asyncio.run(main())
+async def test_two_turns_of_one_conversation(receiver: Receiver) -> None:
+    agent = FunctionAgent(
+        tools=[query_tool("docs", "d1")],
+        llm=Caller(script=[("docs", {"input": "capital"}), ANSWER, "You are welcome."]),
+    )
+    memory = ChatMemoryBuffer.from_defaults(token_limit=4000)
+    await agent.run(user_msg=QUESTION, memory=memory)
+    await agent.run(user_msg="Thank you!", memory=memory)
     first, second = receiver.records
     assert (texts(first), first.answer) == ([PARIS], ANSWER)
     assert (second.question, texts(second), second.answer) == ("Thank you!", [], "You are welcome.")
 
 
-def test_agents_side_by_side(receiver: Receiver) -> None:
-    async def main() -> None:
-        agent = FunctionAgent(
-            tools=[query_tool("docs", "d1")], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER])
-        )
-        await asyncio.gather(*(agent.run(user_msg=f"Question {number}?") for number in range(10)))
-
-    asyncio.run(main())
+async def test_agents_side_by_side(receiver: Receiver) -> None:
+    agent = FunctionAgent(
+        tools=[query_tool("docs", "d1")], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER])
+    )
+    await asyncio.gather(*(agent.run(user_msg=f"Question {number}?") for number in range(10)))
     records = receiver.records
     assert sorted(record.question for record in records) == [f"Question {number}?" for number in range(10)]
     assert all(texts(record) == [PARIS] and record.answer == ANSWER for record in records)
@@ -226,7 +220,7 @@ def test_cancelled_run(receiver: Receiver) -> None:
     assert texts(receiver.record) == [PARIS]
 
 
-def test_a_tool_that_waits_for_a_person_did_not_fail(receiver: Receiver) -> None:
+async def test_a_tool_that_waits_for_a_person_did_not_fail(receiver: Receiver) -> None:
     async def approve(ctx: Context) -> str:
         """Asks whoever runs it."""
         told = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent(**asks))
@@ -237,12 +231,9 @@ def test_a_tool_that_waits_for_a_person_did_not_fail(receiver: Receiver) -> None
     said: dict[str, Any] = {"response": "yes"}
     asks: dict[str, Any] = {"prefix": "May I?"}
 
-    async def main() -> None:
-        handler = FunctionAgent(tools=[approve], llm=Caller(script=[("approve", {}), ANSWER])).run(QUESTION)
-        async for event in handler.stream_events():
-            if isinstance(event, InputRequiredEvent):
-                handler.ctx.send_event(HumanResponseEvent(**said))
-        await handler
-
-    asyncio.run(main())
+    handler = FunctionAgent(tools=[approve], llm=Caller(script=[("approve", {}), ANSWER])).run(QUESTION)
+    async for event in handler.stream_events():
+        if isinstance(event, InputRequiredEvent):
+            handler.ctx.send_event(HumanResponseEvent(**said))
+    await handler
     assert (receiver.record.answer, receiver.record.notes) == (ANSWER, ())

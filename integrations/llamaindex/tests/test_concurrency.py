@@ -57,12 +57,9 @@ def test_sixty_four_threads(receiver: Receiver) -> None:
     assert all(map(intact, records))
 
 
-def test_gathered_queries(receiver: Receiver) -> None:
-    async def main() -> None:
-        asked = engine(retriever=Echo(), llm=Scripted(say=say, slow=0.01))
-        await asyncio.gather(*(asked.aquery(f"question {number}") for number in range(200)))
-
-    asyncio.run(main())
+async def test_gathered_queries(receiver: Receiver) -> None:
+    asked = engine(retriever=Echo(), llm=Scripted(say=say, slow=0.01))
+    await asyncio.gather(*(asked.aquery(f"question {number}") for number in range(200)))
     records = receiver.records
     assert len({record.question for record in records}) == len(records) == 200
     assert all(map(intact, records))

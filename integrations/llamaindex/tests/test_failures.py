@@ -80,17 +80,14 @@ def test_errors(receiver: Receiver, where: str, asynchronous: bool) -> None:
     assert texts(record) == ([] if where == "retriever" else [PARIS, FRANCE, BERLIN])
 
 
-def test_cancelled_queries_leave_nothing(receiver: Receiver) -> None:
-    async def main() -> None:
-        asked = engine("d1", mode="simple_summarize", llm=Scripted(slow=30.0))
-        for _ in range(10):
-            tasks = [asyncio.create_task(asked.aquery(QUESTION)) for _ in range(100)]
-            await asyncio.sleep(0.05)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    asyncio.run(main())
+async def test_cancelled_queries_leave_nothing(receiver: Receiver) -> None:
+    asked = engine("d1", mode="simple_summarize", llm=Scripted(slow=30.0))
+    for _ in range(10):
+        tasks = [asyncio.create_task(asked.aquery(QUESTION)) for _ in range(100)]
+        await asyncio.sleep(0.05)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     turns = _attach.active()
     assert turns is not None
     assert turns.left == []
@@ -131,39 +128,33 @@ def test_handler_that_fails_is_said_once(
     assert said.startswith("recording a LlamaIndex turn failed at span_enter (RecursionError")
 
 
-def test_turns_that_never_end_are_given_up() -> None:
+async def test_turns_that_never_end_are_given_up() -> None:
     instrument(receiver := Receiver(), max_open=3)
 
-    async def main() -> None:
-        asked = engine("d1", llm=Scripted(slow=30.0))
-        tasks = [asyncio.create_task(asked.aquery(f"Question {number}?")) for number in range(5)]
-        await asyncio.sleep(0.05)
-        turns = _attach.active()
-        assert turns is not None
-        assert len({each for each in turns.left if ".aquery-" in each}) == 3
-        assert [record.status for record in receiver.records] == ["interrupted"] * 2
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert turns.left == []
-
-    asyncio.run(main())
+    asked = engine("d1", llm=Scripted(slow=30.0))
+    tasks = [asyncio.create_task(asked.aquery(f"Question {number}?")) for number in range(5)]
+    await asyncio.sleep(0.05)
+    turns = _attach.active()
+    assert turns is not None
+    assert len({each for each in turns.left if ".aquery-" in each}) == 3
+    assert [record.status for record in receiver.records] == ["interrupted"] * 2
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert turns.left == []
     uninstrument()
     assert sorted(record.question for record in receiver.records) == [f"Question {n}?" for n in range(5)]
     assert [record.status for record in receiver.records] == ["interrupted"] * 2 + ["cancelled"] * 3
 
 
-def test_turns_too_old_are_given_up() -> None:
+async def test_turns_too_old_are_given_up() -> None:
     instrument(receiver := Receiver(), ttl=0.02)
 
-    async def main() -> None:
-        stuck = asyncio.create_task(engine("d1", llm=Scripted(slow=30.0)).aquery("stuck?"))
-        await asyncio.sleep(0.05)
-        await engine("d1").aquery("next?")
-        stuck.cancel()
-        await asyncio.gather(stuck, return_exceptions=True)
-
-    asyncio.run(main())
+    stuck = asyncio.create_task(engine("d1", llm=Scripted(slow=30.0)).aquery("stuck?"))
+    await asyncio.sleep(0.05)
+    await engine("d1").aquery("next?")
+    stuck.cancel()
+    await asyncio.gather(stuck, return_exceptions=True)
     uninstrument()
     assert [(record.question, record.status) for record in receiver.records] == [
         ("stuck?", "interrupted"),

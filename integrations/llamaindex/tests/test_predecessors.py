@@ -94,14 +94,11 @@ def test_what_a_model_wrote_into_the_passages_at_indexing_does_not_count(receive
     assert signs(receiver) == [[]]
 
 
-def test_other_tasks_and_blocks_are_not_followed(receiver: Receiver) -> None:
+async def test_other_tasks_and_blocks_are_not_followed(receiver: Receiver) -> None:
     async def one(question: str) -> None:
         await engine(say=lambda prompt: SEARCHED).aquery(question)
 
-    async def main() -> None:
-        await asyncio.gather(one(QUESTION), one(SEARCHED))
-
-    asyncio.run(main())
+    await asyncio.gather(one(QUESTION), one(SEARCHED))
     with record(QUESTION):
         written = str(Scripted(say=lambda prompt: SEARCHED).complete(f"Rewrite: {QUESTION}"))
         engine().query(written)

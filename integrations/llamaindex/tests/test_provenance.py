@@ -87,31 +87,22 @@ class Rewrites(Workflow):
         return StopEvent(result=str(said))
 
 
-def test_a_node_is_one_passage_in_whatever_form_a_prompt_shows_it(receiver: Receiver) -> None:
-    async def main() -> None:
-        await Rewrites().run(query=QUESTION)
-
-    asyncio.run(main())
+async def test_a_node_is_one_passage_in_whatever_form_a_prompt_shows_it(receiver: Receiver) -> None:
+    await Rewrites().run(query=QUESTION)
     assert texts(receiver.record) == [LISTED]
     assert receiver.record.retrieved == ()
 
 
-def test_prompts_of_graders_do_not_count(receiver: Receiver) -> None:
-    async def main() -> None:
-        await Graded().run(query=QUESTION)
-
-    asyncio.run(main())
+async def test_prompts_of_graders_do_not_count(receiver: Receiver) -> None:
+    await Graded().run(query=QUESTION)
     turn = receiver.record
     assert (texts(turn), turn.contexts_source) == ([FRANCE], "in_prompt")
     assert [(one.text, one.seen) for one in turn.retrieved] == [(PARIS, 0.0), (FRANCE, 1.0), (BERLIN, 0.0)]
     assert turn.notes == ()
 
 
-def test_an_answer_that_no_model_gave_is_noted(receiver: Receiver) -> None:
-    async def main() -> None:
-        await Wordless().run(query=QUESTION)
-
-    asyncio.run(main())
+async def test_an_answer_that_no_model_gave_is_noted(receiver: Receiver) -> None:
+    await Wordless().run(query=QUESTION)
     turn = receiver.record
     assert (texts(turn), turn.contexts_source) == ([PARIS], "retrieved")
     assert turn.notes == (sentence("answer_call_unknown"), sentence("no_prompt_seen"))
@@ -126,33 +117,27 @@ def test_the_prompt_of_a_stream_that_was_left_counts(receiver: Receiver) -> None
     assert (turn.status, texts(turn), turn.contexts_source) == ("truncated", [PARIS], "in_prompt")
 
 
-def test_the_reply_of_an_agent_that_streams_is_seen(receiver: Receiver) -> None:
+async def test_the_reply_of_an_agent_that_streams_is_seen(receiver: Receiver) -> None:
     def web(query: str) -> list[str]:
         """Searches the web."""
         return [PARIS, FRANCE]
 
     llm = Caller(script=[("web", {"query": "capital"}), ANSWER])
 
-    async def main() -> None:
-        await FunctionAgent(tools=[FunctionTool.from_defaults(web)], llm=llm, streaming=True).run(QUESTION)
-
-    asyncio.run(main())
+    await FunctionAgent(tools=[FunctionTool.from_defaults(web)], llm=llm, streaming=True).run(QUESTION)
     turn = receiver.record
     assert (texts(turn), turn.contexts_source) == ([PARIS, FRANCE], "in_prompt")
     assert turn.notes == ()
 
 
-def test_the_text_of_a_tool_counts_whatever_its_name(receiver: Receiver) -> None:
+async def test_the_text_of_a_tool_counts_whatever_its_name(receiver: Receiver) -> None:
     def web(query: str) -> str:
         """Searches the web."""
         return PARIS
 
     llm = Caller(script=[("web", {"query": "capital"}), ANSWER])
 
-    async def main() -> None:
-        await FunctionAgent(tools=[FunctionTool.from_defaults(web)], llm=llm).run(QUESTION)
-
-    asyncio.run(main())
+    await FunctionAgent(tools=[FunctionTool.from_defaults(web)], llm=llm).run(QUESTION)
     turn = receiver.record
     assert (texts(turn), turn.contexts_source, turn.notes) == ([PARIS], "in_prompt", ())
 
@@ -185,15 +170,12 @@ def test_a_retrieval_belongs_to_the_answer_that_used_it(receiver: Receiver) -> N
     assert [turn.answer for turn in receiver.records] == [ANSWER]
 
 
-def test_calls_of_other_tasks_and_threads_are_not_put_together(receiver: Receiver) -> None:
+async def test_calls_of_other_tasks_and_threads_are_not_put_together(receiver: Receiver) -> None:
     async def retrieve() -> None:
         await Fixed("d1").aretrieve(QUESTION)
 
-    async def main() -> None:
-        await asyncio.create_task(retrieve())
-        await asyncio.create_task(Scripted().acomplete(f"{PARIS}\n\nQuestion: {QUESTION}"))
-
-    asyncio.run(main())
+    await asyncio.create_task(retrieve())
+    await asyncio.create_task(Scripted().acomplete(f"{PARIS}\n\nQuestion: {QUESTION}"))
     with ThreadPoolExecutor() as pool:
         pool.submit(Fixed("d1").retrieve, QUESTION).result()
     Scripted().complete(f"{PARIS}\n\nQuestion: {QUESTION}")
@@ -254,9 +236,6 @@ class Replies(Workflow):
         return StopEvent(result={"reply": str(said), "sources": ["atlas"]})
 
 
-def test_the_reply_among_what_a_workflow_returned_is_the_answer(receiver: Receiver) -> None:
-    async def main() -> None:
-        await Replies().run(question=QUESTION)
-
-    asyncio.run(main())
+async def test_the_reply_among_what_a_workflow_returned_is_the_answer(receiver: Receiver) -> None:
+    await Replies().run(question=QUESTION)
     assert (receiver.record.answer, texts(receiver.record)) == (ANSWER, [PARIS])

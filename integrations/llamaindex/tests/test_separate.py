@@ -96,20 +96,19 @@ def test_separate_streams_that_nobody_reads_leave_nothing(receiver: Receiver) ->
 
 
 @pytest.mark.parametrize("runs", ["engine", "agent", "block"])
-def test_what_was_retrieved_before_a_run_counts_if_its_prompt_holds_it(receiver: Receiver, runs: str) -> None:
-    async def asks() -> None:
-        Fixed("d1").retrieve(QUESTION)
-        Fixed("d3").retrieve("And of Germany?")
-        prompt = f"Context:\n{PARIS}\n\nQuestion: {QUESTION}"
-        if runs == "engine":
-            SimpleChatEngine.from_defaults(llm=Scripted()).chat(prompt)
-        elif runs == "agent":
-            await FunctionAgent(llm=Caller(script=[ANSWER]), system_prompt="Be brief.").run(prompt)
-        else:
-            with record(question=QUESTION):
-                Scripted().complete(prompt)
-
-    asyncio.run(asks())
+async def test_what_was_retrieved_before_a_run_counts_if_its_prompt_holds_it(
+    receiver: Receiver, runs: str
+) -> None:
+    Fixed("d1").retrieve(QUESTION)
+    Fixed("d3").retrieve("And of Germany?")
+    prompt = f"Context:\n{PARIS}\n\nQuestion: {QUESTION}"
+    if runs == "engine":
+        SimpleChatEngine.from_defaults(llm=Scripted()).chat(prompt)
+    elif runs == "agent":
+        await FunctionAgent(llm=Caller(script=[ANSWER]), system_prompt="Be brief.").run(prompt)
+    else:
+        with record(question=QUESTION):
+            Scripted().complete(prompt)
     turn = receiver.record
     assert (turn.question, texts(turn), turn.contexts[0].id) == (QUESTION, [PARIS], "d1")
     assert (turn.evidence, turn.answer) == ("known", ANSWER)
@@ -163,15 +162,14 @@ def test_what_a_thread_found_for_the_event_loop_belongs_to_the_call_that_shows_i
     assert {(turn.evidence, turn.contexts[0].score) for turn in (first, second)} == {("known", None)}
 
 
-def test_nodes_that_a_thread_found_belong_to_the_synthesizer_that_is_given_them(receiver: Receiver) -> None:
+async def test_nodes_that_a_thread_found_belong_to_the_synthesizer_that_is_given_them(
+    receiver: Receiver,
+) -> None:
     found = "The lighthouse of Skarholm was built in 1868 and its lens came from Paris."
 
-    async def answers() -> None:
-        kept = Kept(NodeWithScore(node=TextNode(text=found), score=0.5))
-        nodes = await asyncio.to_thread(kept.retrieve, "lens of the lighthouse")
-        await get_response_synthesizer(llm=Scripted()).asynthesize("Tell me about the lens", nodes=nodes)
-
-    asyncio.run(answers())
+    kept = Kept(NodeWithScore(node=TextNode(text=found), score=0.5))
+    nodes = await asyncio.to_thread(kept.retrieve, "lens of the lighthouse")
+    await get_response_synthesizer(llm=Scripted()).asynthesize("Tell me about the lens", nodes=nodes)
     turn = receiver.record
     assert (turn.question, texts(turn), turn.evidence) == ("Tell me about the lens", [found], "known")
 

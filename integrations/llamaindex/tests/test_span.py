@@ -135,14 +135,11 @@ def test_tags_reach_the_record(receiver: Receiver) -> None:
     assert (plain.reference, plain.tags, plain.metadata) == (None, (), {})
 
 
-def test_tags_reach_an_agent_s_record(receiver: Receiver) -> None:
-    async def main() -> None:
-        tool = QueryEngineTool.from_defaults(engine(), name="docs", description="docs")
-        agent = FunctionAgent(tools=[tool], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER]))
-        with instrument_tags({"user": "u1", "reference": ANSWER}):
-            await agent.run(user_msg=QUESTION)
-
-    asyncio.run(main())
+async def test_tags_reach_an_agent_s_record(receiver: Receiver) -> None:
+    tool = QueryEngineTool.from_defaults(engine(), name="docs", description="docs")
+    agent = FunctionAgent(tools=[tool], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER]))
+    with instrument_tags({"user": "u1", "reference": ANSWER}):
+        await agent.run(user_msg=QUESTION)
     assert receiver.record.reference == ANSWER
     assert receiver.record.metadata == {"user": "u1"}
 

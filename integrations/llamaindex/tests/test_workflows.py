@@ -162,12 +162,9 @@ def test_step_that_fails(receiver: Receiver) -> None:
     assert texts(record) == [PARIS, FRANCE, BERLIN]
 
 
-def test_side_by_side(receiver: Receiver) -> None:
-    async def main() -> None:
-        await asyncio.gather(*(Plain().run(query=f"Question {number}?") for number in range(8)))
-        await engine().aquery("afterwards?")
-
-    asyncio.run(main())
+async def test_side_by_side(receiver: Receiver) -> None:
+    await asyncio.gather(*(Plain().run(query=f"Question {number}?") for number in range(8)))
+    await engine().aquery("afterwards?")
     expected = [*(f"Question {number}?" for number in range(8)), "afterwards?"]
     assert sorted(record.question for record in receiver.records) == sorted(expected)
 
@@ -212,11 +209,8 @@ def test_a_turn_ends_with_the_model_s_own_stream(receiver: Receiver, way: str) -
     assert (texts(record), record.contexts_source) == ([PARIS], "in_prompt")
 
 
-def test_an_answer_that_leaves_as_events_is_the_last_reply(receiver: Receiver) -> None:
-    async def main() -> None:
-        await Raw("events").run(query=QUESTION)
-
-    asyncio.run(main())
+async def test_an_answer_that_leaves_as_events_is_the_last_reply(receiver: Receiver) -> None:
+    await Raw("events").run(query=QUESTION)
     record = receiver.record
     assert (record.answer, texts(record)) == (ANSWER, [PARIS])
     assert any("the last reply of a model is taken" in note for note in record.notes)
@@ -243,11 +237,8 @@ class Planned(Workflow):
         return StopEvent(result=str(await Scripted().acomplete(asked)))
 
 
-def test_a_form_that_a_model_filled_in_is_no_passage(receiver: Receiver) -> None:
-    async def main() -> None:
-        await Planned().run(query=QUESTION)
-
-    asyncio.run(main())
+async def test_a_form_that_a_model_filled_in_is_no_passage(receiver: Receiver) -> None:
+    await Planned().run(query=QUESTION)
     assert texts(receiver.record) == [PARIS]
 
 
@@ -262,11 +253,8 @@ class Refused(Workflow):
         return StopEvent(result={"answer": str(reply)})
 
 
-def test_what_a_prompt_tells_the_model_to_say_is_no_passage(receiver: Receiver) -> None:
-    async def main() -> None:
-        await Refused().run(query=QUESTION)
-
-    asyncio.run(main())
+async def test_what_a_prompt_tells_the_model_to_say_is_no_passage(receiver: Receiver) -> None:
+    await Refused().run(query=QUESTION)
     assert texts(receiver.record) == [PARIS]
 
 

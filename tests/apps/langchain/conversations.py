@@ -18,12 +18,7 @@ from langchain_core.runnables import RunnableBranch, RunnablePassthrough, Runnab
 
 from apps.app import BOTH, Truth, script
 from apps.island import FARES, FERRY, PRICE, PRICE_ANSWER, SUNDAY, SUNDAY_ANSWER
-from apps.langchain.pieces import (
-    joined,
-    model,
-    prompt,
-    shelf,
-)
+from apps.langchain.pieces import joined, model, prompt, shelf
 
 FOLLOW_UP = "And with a dog?"
 THREAD = (

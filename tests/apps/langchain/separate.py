@@ -16,17 +16,7 @@ from pydantic import BaseModel
 
 from apps.app import Truth, script
 from apps.island import DOG, FARES, FERRY, NEWS, PRICE, PRICE_ANSWER, STORM, SUNDAY, SUNDAY_ANSWER
-from apps.langchain.pieces import (
-    ANSWERING,
-    answering,
-    calls,
-    documents,
-    joined,
-    model,
-    prompt,
-    shelf,
-    store,
-)
+from apps.langchain.pieces import ANSWERING, answering, calls, documents, joined, model, prompt, shelf, store
 
 ROOTLESS: Any = dict.fromkeys(("openinference", "openllmetry"), ("turns", "question", "contexts", "answer"))
 """Where no run is around the calls, a recorder may say `record` instead of joining what it cannot join."""

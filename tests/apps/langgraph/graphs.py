@@ -14,16 +14,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send
 
 from apps.app import ALL, ASTREAM, Truth, chain, script
-from apps.island import (
-    FARES,
-    FERRY,
-    MUSEUM,
-    PRICE,
-    PRICE_ANSWER,
-    STORM,
-    SUNDAY,
-    SUNDAY_ANSWER,
-)
+from apps.island import FARES, FERRY, MUSEUM, PRICE, PRICE_ANSWER, STORM, SUNDAY, SUNDAY_ANSWER
 from apps.langchain.pieces import ANSWERING, answering, documents, joined, model, prompt, shelf, store
 from apps.langgraph.pieces import State, asking, line, saying
 

@@ -9,12 +9,7 @@ from llama_index.core.response_synthesizers import ResponseMode, get_response_sy
 from llama_index.core.schema import MetadataMode, NodeWithScore
 
 from apps.app import Truth, script
-from apps.island import (
-    FERRY,
-    STORM,
-    SUNDAY,
-    SUNDAY_ANSWER,
-)
+from apps.island import FERRY, STORM, SUNDAY, SUNDAY_ANSWER
 from apps.llamaindex.engines import ONE, SPEAKS, over
 from apps.llamaindex.pieces import Shelf, completes, index, node
 

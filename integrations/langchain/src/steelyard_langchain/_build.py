@@ -36,13 +36,7 @@ from steelyard.recording.provenance import (
     plain,
 )
 from steelyard.recording.reading import contexts_of, documents_in, since_last_asked, strings_in
-from steelyard_langchain._extract import (
-    answer_of,
-    ends_in_tool_call,
-    pick,
-    text_in,
-    without_queries,
-)
+from steelyard_langchain._extract import answer_of, ends_in_tool_call, pick, text_in, without_queries
 from steelyard_langchain._forms import called_form, filled_form, last_form
 from steelyard_langchain._options import Options
 from steelyard_langchain._translate import look_ups, turn_of

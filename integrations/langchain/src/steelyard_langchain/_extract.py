@@ -11,13 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import text_of, to_json_value
-from steelyard.recording.building import (
-    before_verdict,
-    is_gone_into,
-    is_telling,
-    revised,
-    said_last,
-)
+from steelyard.recording.building import before_verdict, is_gone_into, is_telling, revised, said_last
 from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,

@@ -109,16 +109,13 @@ def test_streamed_chat_left_early_is_whole(receiver: Receiver) -> None:
     assert receiver.record.answer == ANSWER
 
 
-def test_asynchronous_chat_cancelled_while_it_is_written(receiver: Receiver) -> None:
-    async def main() -> None:
-        model = Scripted(slow=0.2)
-        chat = ContextChatEngine.from_defaults(retriever=Fixed(), llm=model)
-        await chat.astream_chat(QUESTION)
-        await asyncio.sleep(0.3)
-        (writer,) = asyncio.all_tasks() - {asyncio.current_task()}
-        writer.cancel()
-        await asyncio.sleep(0.05)
-
-    asyncio.run(main())
+async def test_asynchronous_chat_cancelled_while_it_is_written(receiver: Receiver) -> None:
+    model = Scripted(slow=0.2)
+    chat = ContextChatEngine.from_defaults(retriever=Fixed(), llm=model)
+    await chat.astream_chat(QUESTION)
+    await asyncio.sleep(0.3)
+    (writer,) = asyncio.all_tasks() - {asyncio.current_task()}
+    writer.cancel()
+    await asyncio.sleep(0.05)
     assert (receiver.record.status, receiver.record.answer) == ("cancelled", "The")
     assert texts(receiver.record) == [PARIS, FRANCE, BERLIN]

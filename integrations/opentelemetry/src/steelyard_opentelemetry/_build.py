@@ -9,13 +9,7 @@ from typing import Any
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.building import is_form
 from steelyard.recording.explaining import origins_of
-from steelyard.recording.provenance import (
-    Origin,
-    find_passages,
-    is_intermediate_output,
-    is_turn,
-    sentence,
-)
+from steelyard.recording.provenance import Origin, find_passages, is_intermediate_output, is_turn, sentence
 from steelyard.recording.reading import is_question
 from steelyard_opentelemetry._asked import asked_above
 from steelyard_opentelemetry._evidence import FoundPassages, evidence_of, tells_search

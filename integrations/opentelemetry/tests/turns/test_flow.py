@@ -67,7 +67,7 @@ def test_what_one_thread_looks_up_and_answers_is_one_turn(
     ] == [(f"When is plant {number} due?", "in_prompt", ["d1"]) for number in range(3)]
 
 
-def test_tenants_who_ask_the_same_at_once_keep_their_own(
+async def test_tenants_who_ask_the_same_at_once_keep_their_own(
     provider: TracerProvider, tracer: Tracer, receiver: Receiver
 ) -> None:
     async def ask(tenant: int) -> None:
@@ -75,10 +75,7 @@ def test_tenants_who_ask_the_same_at_once_keep_their_own(
         await asyncio.sleep(0)
         answer(tracer, "When is it due?", f"Plant {tenant}: soon.", text(tenant), text(99))
 
-    async def ask_all() -> None:
-        await asyncio.gather(*map(ask, range(TENANTS)))
-
-    asyncio.run(ask_all())
+    await asyncio.gather(*map(ask, range(TENANTS)))
     provider.shutdown()
     assert sorted((one.answer, one.contexts[0].text) for one in receiver.records) == sorted(
         (f"Plant {tenant}: soon.", text(tenant)) for tenant in range(TENANTS)

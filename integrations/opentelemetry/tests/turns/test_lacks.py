@@ -9,18 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from otel_parts import (
-    ANSWER,
-    QUESTION,
-    TEXTS,
-    documents,
-    event,
-    messages,
-    oi,
-    prompt,
-    rag_turn,
-    span,
-)
+from otel_parts import ANSWER, QUESTION, TEXTS, documents, event, messages, oi, prompt, rag_turn, span
 from otel_turns import causes, one
 
 from steelyard_opentelemetry import Span, read_spans

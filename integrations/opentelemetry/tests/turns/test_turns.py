@@ -7,17 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from otel_parts import (
-    ANSWER,
-    QUESTION,
-    TEXTS,
-    documents,
-    is_right,
-    messages,
-    oi,
-    rag_turn,
-    span,
-)
+from otel_parts import ANSWER, QUESTION, TEXTS, documents, is_right, messages, oi, rag_turn, span
 from otel_turns import causes, one
 
 from steelyard_opentelemetry import Span, read_spans

@@ -40,12 +40,7 @@ from steelyard.recording.provenance import (
     trace_provenance,
     word_count,
 )
-from steelyard.recording.reading import (
-    earlier_messages,
-    is_question,
-    passages_of,
-    since_last_asked,
-)
+from steelyard.recording.reading import earlier_messages, is_question, passages_of, since_last_asked
 from steelyard.recording.reading._passages import unique
 
 RECEIPT = "contexts: a tool said few words, or fewer than it was told: maybe no evidence; see tool_contexts"

@@ -32,13 +32,7 @@ from steelyard.recording.provenance import (
     plain,
     unescaped,
 )
-from steelyard.recording.reading import (
-    ANSWERS,
-    earlier_messages,
-    messages_in,
-    since_last_asked,
-    state_of,
-)
+from steelyard.recording.reading import ANSWERS, earlier_messages, messages_in, since_last_asked, state_of
 
 _SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
 _GIVEN = "contexts: a text of the input stands in the prompt beside the passages, and is not counted as one"

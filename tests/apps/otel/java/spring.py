@@ -6,19 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from apps.otel.shapes import (
-    ANSWER,
-    PASSAGES,
-    QUERY,
-    QUESTION,
-    Gap,
-    Shape,
-    Trace,
-    Turn,
-    compact,
-    event,
-    shape,
-)
+from apps.otel.shapes import ANSWER, PASSAGES, QUERY, QUESTION, Gap, Shape, Trace, Turn, compact, event, shape
 
 _SCOPE = "org.springframework.boot"
 _RULE = "---------------------"

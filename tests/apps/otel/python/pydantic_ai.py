@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apps.otel.shapes import (
-    ANSWER,
-    PASSAGES,
-    QUERY,
-    QUESTION,
-    Gap,
-    Shape,
-    Trace,
-    Turn,
-    compact,
-    shape,
-)
+from apps.otel.shapes import ANSWER, PASSAGES, QUERY, QUESTION, Gap, Shape, Trace, Turn, compact, shape
 
 _SCOPE = "pydantic-ai"
 _CALL = {"type": "tool_call", "id": "c1", "name": "retrieve", "arguments": {"search_query": QUERY}}
