@@ -254,7 +254,7 @@ class Endpoint:
     def _open(self) -> Sender:
         if self._given is None:
             # Imported where it is needed: it takes a quarter of a second.
-            from steelyard.judge._http import HTTPSender
+            from steelyard.judge.http import HTTPSender
 
             return HTTPSender(self._address, self._headers(), connections=self._connections)
         if isinstance(self._given, Sender):

@@ -1,29 +1,29 @@
 """One server of a vendor: kept connections, bounded replies, no redirects, errors by name.
 
-urllib3 keeps the connections; the requests run in daemon threads of this client's own, so that a server that
-hangs holds up nobody else and the interpreter does not wait for it at exit. No vendor's client library is
-needed, and none could be shared: each brings its own.
+No vendor's client library is needed, and none could be shared: each brings its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-import urllib3
-
+from steelyard._internal.loops import PerLoop
 from steelyard._internal.text import is_http_address, redacted_url
-from steelyard._internal.threads import DaemonExecutor, ThreadHangs
 from steelyard._internal.typed import json_value
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.recording import unrecorded
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+    from steelyard.judge.http import HTTPSender
 
 _CAUSES: Final = {
     401: "unauthorized",
@@ -35,7 +35,6 @@ _CAUSES: Final = {
 }
 _LARGEST_REPLY: Final = 4 * 1024 * 1024
 _MOST_PARTS: Final = 150_000
-_PIECE: Final = 64 * 1024
 _MAY_PASS = frozenset({"not_found", "rate_limited"})
 _FIRST_PAUSE = 0.05  # seconds; doubled each time
 _LONGEST_PAUSE = 1.0
@@ -84,72 +83,41 @@ class HTTPClient:
                     f"{name}: the value of {header!r} has characters that no header can hold; "
                     "copy the key again"
                 )
-        self._path = parts.path.rstrip("/")
         self._timeout = timeout
         self._connections = connections
-        self._pid = 0
-        self._pool: urllib3.HTTPConnectionPool | None = None
-        self._threads = DaemonExecutor(connections, name=f"steelyard-{name}", spares=connections)
+        self._senders = PerLoop(self._open)
+
+    def _open(self) -> HTTPSender:
+        # Imported where it is needed: it takes a quarter of a second.
+        from steelyard.judge.http import HTTPSender
+
+        return HTTPSender(self.address, self._headers, connections=self._connections, clear_proxy=False)
+
+    async def aclose(self) -> None:
+        """Let connections go; a later request makes new ones."""
+        if (sender := self._senders.pop()) is not None:
+            await sender.aclose()
 
     async def request(self, method: str, path: str, payload: object = None) -> Any:
         """One request; the parsed reply, or None where it is not JSON."""
-        body = None if payload is None else json.dumps(payload, allow_nan=False).encode()
-        pool = self._connected()
-        try:
-            return await self._threads.run(self._exchange, pool, method, path, body)
-        except ThreadHangs as error:
-            raise SinkError(str(error), cause="hangs") from None
-
-    def close(self) -> None:
-        """Let threads and connections go; a later request makes new ones."""
-        if self._pid == os.getpid():
-            self._threads.shutdown()
-            if self._pool is not None:
-                self._pool.close()
-        self._pool = None
-
-    def _connected(self) -> urllib3.HTTPConnectionPool:
-        """The pool of this process: a forked child must not write into its parent's connections."""
-        if self._pid != os.getpid():
-            self._pool, self._pid = None, os.getpid()
-        if self._pool is None:
-            self._pool = self._make_pool()
-        return self._pool
-
-    def _make_pool(self) -> urllib3.HTTPConnectionPool:
-        options: dict[str, Any] = {"maxsize": self._connections, "timeout": self._timeout, "retries": False}
-        parts = urlsplit(self.address)
-        proxy = getproxies().get("https") if parts.scheme == "https" else None
-        if proxy and parts.hostname and not proxy_bypass(parts.hostname):
-            return urllib3.ProxyManager(proxy, **options).connection_from_url(self.address)
-        return urllib3.PoolManager(**options).connection_from_url(self.address)
-
-    def _exchange(self, pool: urllib3.HTTPConnectionPool, method: str, path: str, body: bytes | None) -> Any:
-        deadline = time.monotonic() + 2 * self._timeout
+        data = None if payload is None else json.dumps(payload, allow_nan=False).encode()
+        kind = cause = ""
         try:
             with unrecorded():
-                reply = pool.urlopen(
-                    method,
-                    f"{self._path}{path}",
-                    body,
-                    self._headers,
-                    retries=False,
-                    redirect=False,
-                    preload_content=False,
-                    decode_content=False,
-                )
-                try:
-                    content = self._read(reply, deadline)
-                finally:
-                    reply.release_conn()
-        except urllib3.exceptions.HTTPError as error:
-            # A refused connection is a ConnectTimeoutError too, by urllib3's older habits.
-            refused = isinstance(error, urllib3.exceptions.NewConnectionError)
-            slow = isinstance(error, urllib3.exceptions.TimeoutError) and not refused
-            raise HTTPError(
-                f"{self.name}: {self.address} cannot be reached: {type(error).__name__}",
-                cause="timeout" if slow else "unreachable",
-            ) from None
+                async with (
+                    asyncio.timeout(self._timeout) as limit,
+                    self._senders.here().request(method, path, data) as reply,
+                ):
+                    limit.reschedule(None)
+                    content = await self._read(reply)
+        except Exception as error:  # noqa: BLE001 - whatever it is of the library's
+            kind, cause = (
+                type(error).__name__,
+                "timeout" if isinstance(error, TimeoutError) else "unreachable",
+            )
+        # Here, since the library's error, which may quote a reply, would go along as the context of ours.
+        if kind:
+            raise HTTPError(f"{self.name}: {self.address} cannot be reached: {kind}", cause=cause)
         if not 200 <= reply.status < 300:
             default = "unavailable" if reply.status >= 500 else "rejected"
             raise HTTPError(
@@ -159,17 +127,17 @@ class HTTPClient:
             )
         return _parsed(content)
 
-    def _read(self, reply: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    async def _read(self, reply: ClientResponse) -> bytes:
         """The body, up to a limit in bytes and in time; what exceeds it costs the connection."""
-        pieces: list[bytes] = []
-        size = 0
-        while piece := reply.read1(_PIECE):
-            pieces.append(piece)
-            size += len(piece)
-            if size > _LARGEST_REPLY or time.monotonic() > deadline:
-                reply.close()
-                return b""
-        return b"".join(pieces)
+        found = bytearray()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._timeout):
+                async for piece in reply.content.iter_any():
+                    found += piece
+                    if len(found) > _LARGEST_REPLY:
+                        return b""
+                return bytes(found)
+        return b""
 
 
 def basic(user: str, password: str) -> dict[str, str]:

@@ -103,7 +103,7 @@ class HTTPSink(ABC):
     async def aclose(self) -> None:
         """Let threads and connections go."""
         self._ledger.warn_if_nothing_arrives(at_least=1)
-        self._client.close()
+        await self._client.aclose()
 
     @abstractmethod
     def _body(self, score: Score, evaluation: Evaluation, trace: TraceRef) -> dict[str, Any]:

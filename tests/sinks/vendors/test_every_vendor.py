@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import logging
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from steelyard.record import TraceRef
 from steelyard.scores import Score
 from steelyard.sinks import DatadogSink, LangfuseSink, LangSmithSink, MLflowSink, PhoenixSink
 from steelyard.testing import MemorySink
-from writing import write
+from writing import check, write
 
 ABSENT = Score.not_applicable("m", cause="missing_answer", explanation="the record has no answer")
 
@@ -50,18 +49,18 @@ def test_what_does_not_apply_is_no_number(make: Callable[[str], Any]) -> None:
 @every_vendor
 def test_a_check_asks_with_the_key_and_changes_nothing(make: Callable[[str], Any]) -> None:
     with VendorServer() as server:
-        asyncio.run(make(server.url).check())
+        check(make(server.url))
     [request] = server.requests
     assert request.method == "GET" and "secret" in str(request.headers) + str(
         base64.b64decode(request.headers.get("authorization", "").removeprefix("Basic ") + "==")
     )
     with VendorServer(lambda request: (401, {})) as server:
         with pytest.raises(SinkError, match="HTTP 401") as raised:
-            asyncio.run(make(server.url).check())
+            check(make(server.url))
         assert raised.value.cause == "unauthorized"
     # Whoever disputes the question has let us in.
     with VendorServer(lambda request: (422, {})) as server:
-        asyncio.run(make(server.url).check())
+        check(make(server.url))
 
 
 @every_vendor

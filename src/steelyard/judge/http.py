@@ -11,8 +11,8 @@ import json
 import os
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -37,15 +37,18 @@ _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)
 
 
 class HTTPSender:
-    """Posts JSON to one server.
+    """Brings requests to one server.
 
     Args:
         address: Where it is. User and password in it are sent in place of a key, its query with each request.
         headers: What is sent along.
         connections: How many are kept, and used at a time.
+        clear_proxy: Whether a proxy may be used that reads what is sent.
     """
 
-    def __init__(self, address: str, headers: Mapping[str, str], *, connections: int) -> None:
+    def __init__(
+        self, address: str, headers: Mapping[str, str], *, connections: int, clear_proxy: bool = True
+    ) -> None:
         parts = urlsplit(address)
         host = parts.netloc.rpartition("@")[2]
         self._address = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
@@ -56,15 +59,23 @@ class HTTPSender:
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-        self._proxy = _proxy_to(self._address)
+        self._proxy = _proxy_to(self._address) if clear_proxy or parts.scheme == "https" else None
         self._connections = _Connections(
             limit=connections, ssl=_trusted() if parts.scheme == "https" else True
         )
 
     async def exchange(self, path: str, body: Mapping[str, Any]) -> HTTPReply:
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-        url = URL(f"{self._address}{path}{self._query}", encoded=True)
         most = _MOST_BYTES_OF_VECTORS if path == "/embeddings" else _MOST_BYTES
+        async with self.request("POST", path, data) as reply:
+            return HTTPReply(reply.status, reply.headers, await _content(reply, most))
+
+    @asynccontextmanager
+    async def request(
+        self, method: str, path: str, data: bytes | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A reply whose body is still to be read; what is not read costs the connection."""
+        url = URL(f"{self._address}{path}{self._query}", encoded=True)
         async with (
             aiohttp.ClientSession(
                 connector=self._connections,
@@ -74,11 +85,11 @@ class HTTPSender:
                 auto_decompress=False,
             ) as session,
             # A redirect would carry key and content to where nobody pointed us.
-            session.post(
-                url, data=data, headers=self._headers, proxy=self._proxy, allow_redirects=False
+            session.request(
+                method, url, data=data, headers=self._headers, proxy=self._proxy, allow_redirects=False
             ) as reply,
         ):
-            return HTTPReply(reply.status, reply.headers, await _content(reply, most))
+            yield reply
 
     async def aclose(self) -> None:
         await self._connections.close()
