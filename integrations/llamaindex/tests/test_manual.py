@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.base.response.schema import Response
-from llamaindex_parts import ANSWER, FRANCE, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, engine, texts
+from llamaindex_parts import (
+    ANSWER,
+    FRANCE,
+    PARIS,
+    QUESTION,
+    Caller,
+    Fixed,
+    Receiver,
+    Scripted,
+    engine,
+    texts,
+)
 
 from steelyard.record import Context
 from steelyard.recording import unrecorded
@@ -69,10 +80,13 @@ def test_engines_inside_belong_to_the_block(receiver: Receiver) -> None:
     assert turn.answer == f"Response 1: {ANSWER}"
 
 
-async def test_asynchronous_block_and_its_tasks(receiver: Receiver) -> None:
-    with record(question=QUESTION):
-        found = await asyncio.gather(Fixed("d1").aretrieve("a?"), Fixed("d2").aretrieve("b?"))
-        await Scripted().acomplete(" ".join(nodes[0].text for nodes in found))
+def test_asynchronous_block_and_its_tasks(receiver: Receiver) -> None:
+    async def main() -> None:
+        with record(question=QUESTION):
+            found = await asyncio.gather(Fixed("d1").aretrieve("a?"), Fixed("d2").aretrieve("b?"))
+            await Scripted().acomplete(" ".join(nodes[0].text for nodes in found))
+
+    asyncio.run(main())
     assert texts(receiver.record) == [PARIS, FRANCE]
     assert receiver.record.answer == ANSWER
 
@@ -91,15 +105,18 @@ def test_block_that_raises(receiver: Receiver) -> None:
     assert (receiver.record.status, receiver.record.error) == ("error", "KeyError: 'x'")
 
 
-async def test_block_that_is_cancelled(receiver: Receiver) -> None:
+def test_block_that_is_cancelled(receiver: Receiver) -> None:
     async def turn() -> None:
         with record(question=QUESTION):
             await asyncio.sleep(10)
 
-    task = asyncio.create_task(turn())
-    await asyncio.sleep(0.01)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async def main() -> None:
+        task = asyncio.create_task(turn())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
     assert receiver.record.status == "cancelled"
 
 
@@ -134,11 +151,14 @@ def test_rows_and_hits_are_read_as_a_record_reads_them(receiver: Receiver, given
     assert receiver.record.contexts[0].rank == 0
 
 
-async def test_contexts_that_the_block_sets_win(receiver: Receiver) -> None:
-    async with record(question=QUESTION) as turn:
-        (found,) = await Fixed("d1").aretrieve(QUESTION)
-        turn.contexts = ["From the web.", " ", found, found.node, Context(text="By hand.", id="h")]
-        turn.answer = ANSWER
+def test_contexts_that_the_block_sets_win(receiver: Receiver) -> None:
+    async def main() -> None:
+        async with record(question=QUESTION) as turn:
+            (found,) = await Fixed("d1").aretrieve(QUESTION)
+            turn.contexts = ["From the web.", " ", found, found.node, Context(text="By hand.", id="h")]
+            turn.answer = ANSWER
+
+    asyncio.run(main())
     turn = receiver.record
     assert texts(turn) == ["From the web.", PARIS, PARIS, "By hand."]
     assert [(context.id, context.rank) for context in turn.contexts] == [
