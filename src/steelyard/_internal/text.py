@@ -54,6 +54,15 @@ def escaped(text: str) -> str:
     return _CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "record"), counted(1200, "record"), counted(2, "reply", "replies")
+    ('1 record', '1,200 records', '2 replies')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 class ShownStream(TextIOWrapper):
     """A terminal or pipe: whatever is written to it, no text from outside acts as code there."""
 

@@ -73,13 +73,12 @@ class Alarm:
         self._must(_is_list_of_words(self.to), "to must be a list such as ['log', 'slack:env:SLACK_URL']")
         for target in self.to:
             check_target(target, self._me)
-        self._must(_is_table(self.where), "where must be a table such as {route = '/chat'}")
+        self._must(isinstance(self.where, Mapping), "where must be a table such as {route = '/chat'}")
         leads = not self.link or "{trace_id}" in self.link or "{record_id}" in self.link
         self._must(leads, "link must hold {trace_id} or {record_id}")
 
     def _check_numbers(self, bar: str) -> None:
-        fine = _is_pair(self.range) and all(map(_is_number, self.range)) and self.range[0] < self.range[1]
-        self._must(fine, "range must be the lowest and the highest value")
+        self._must(_is_range(self.range), "range must be the lowest and the highest value")
         low, high = self.range
         for name in (bar, "alpha"):
             self._must(_is_number(getattr(self, name)), f"{name} must be a number")
@@ -168,7 +167,7 @@ def alarms_from(entries: Iterable[Mapping[str, Any]]) -> tuple[Alarm, ...]:
     known = {item.name for item in fields(Alarm)}
     alarms = []
     for entry in entries:
-        if not _is_table(entry):
+        if not isinstance(entry, Mapping):
             raise ConfigurationError("alarm: write each one as a table, [[alarm]]")
         if unknown := sorted(set(entry) - known):
             meant = instead_of(unknown[0], sorted(known))
@@ -208,9 +207,6 @@ def _is_list_of_words(value: object) -> bool:
     return isinstance(value, tuple | list) and bool(value) and all(map(_is_word, value))
 
 
-def _is_table(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _is_pair(value: object) -> bool:
-    return isinstance(value, tuple | list) and len(value) == 2
+def _is_range(value: Any) -> bool:
+    pair = isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_number, value))
+    return pair and value[0] < value[1]

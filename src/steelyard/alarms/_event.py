@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import counted, printable
 from steelyard.scores import Provenance
 
 Kind = Literal["fell", "recovered", "silent", "test"]
@@ -30,7 +30,7 @@ class Range:
     """How many turns it rests on."""
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f}, {_turns(self.turns)})"
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f}, {counted(self.turns, 'turn')})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +132,7 @@ class AlarmEvent:
             f"before {self.before}": self.before,
             f"compared with {self.target or 0.0:.3f}; {rate}": True,
             f"what is normal was learnt from turns that scored {self.learnt}": self.learnt,
-            f"{_turns(self.late)} judged late counted on the day they happened, not here": self.late,
+            f"{counted(self.late, 'turn')} judged late counted on the day they happened, not here": self.late,
             order: self.by_order > 0,
             changed if self.judge_changed else "the judge is the same as before": True,
             self.canaries: self.canaries,
@@ -187,10 +187,6 @@ class AlarmEvent:
 def _escaped(text: str) -> str:
     """Slack's own escape of what would be a mention, a channel or a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _turns(count: int) -> str:
-    return f"{count} turn" if count == 1 else f"{count} turns"
 
 
 def time_words(at: float) -> str:

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
+from steelyard._internal.text import counted
 from steelyard._internal.threads import run_anywhere
-from steelyard.cli._say import counted
 from steelyard.cli.commands._settings import score_sample
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.online import Settings, load_settings

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard._internal.text import counted
 from steelyard.cli._options import BASE_URL, JUDGE, KEY_VARIABLE
-from steelyard.cli._say import counted
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.judge import HERE, OpenAIEmbedder, StaticEmbedder, judge_from, kind_of

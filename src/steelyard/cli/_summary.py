@@ -7,8 +7,8 @@ from typing import Literal
 
 from rich.text import Text
 
-from steelyard._internal.text import printable, shorten
-from steelyard.cli._say import amount, counted
+from steelyard._internal.text import counted, printable, shorten
+from steelyard.cli._say import amount
 from steelyard.cli._terminal import Terminal, figures_table
 from steelyard.report import explain_verdict
 from steelyard.scores import Evaluation, Provenance, Score, Usage, Verdict

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from steelyard._internal.text import counted
 from steelyard.diagnosis import MENDS
 from steelyard.report._findings import look_closer
 from steelyard.report._people import human_agreement
@@ -256,7 +257,7 @@ def _notes(
     if not metrics:
         notes.append(_UNSCORED if missing else "The judge has scored no turn yet.")
     if totals.turns < FEW:
-        rests = "1 turn" if totals.turns == 1 else f"{totals.turns} turns"
+        rests = counted(totals.turns, "turn")
         notes.append(f"All of this rests on {rests}; with fewer than {FEW} it says little.")
     if any(one.alike == "order" for one in metrics):
         notes.append(

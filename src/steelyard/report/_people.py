@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import nlargest
 
+from steelyard._internal.text import counted
 from steelyard.calibration import Answers, Judged, Material, assess, collect
 from steelyard.errors import InvalidRecord
 from steelyard.report.figures import MetricFigure, PeopleFigure
@@ -132,8 +133,7 @@ def describe_agreement(found: PeopleFigure) -> str:
     if found.people is not None:
         parts.append(f"kappa among people {_range(found.people)}")
     if found.contradictory:
-        turns = "1 turn" if found.contradictory == 1 else f"{found.contradictory:,} turns"
-        parts.append(f"{turns} left out because people differ")
+        parts.append(f"{counted(found.contradictory, 'turn')} left out because people differ")
     return "; ".join(parts)
 
 

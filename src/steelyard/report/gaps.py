@@ -17,6 +17,7 @@ from steelyard.judge import StaticEmbedder
 from steelyard.results import ResultsReader
 from steelyard.results.queries import TurnFilter, TurnRow
 from steelyard.scores import Cause, Usage
+from steelyard.stats import unit_rows
 
 if TYPE_CHECKING:
     from steelyard.judge.chat import ChatWriter
@@ -71,7 +72,7 @@ def find_gaps(reader: ResultsReader, *, since: float | None = None) -> list[Gap]
     rows.sort(key=lambda one: one[0].key, reverse=True)
     if not rows:
         return []
-    vectors = _vectors([row.question for row, _ in rows])
+    vectors = unit_rows(asyncio.run(StaticEmbedder().embed([row.question for row, _ in rows]))[0])
     groups = [_gap([rows[at] for at in group], vectors[group]) for group in _alike(vectors)]
     return sorted(groups, key=lambda gap: -gap.turns)
 
@@ -113,16 +114,7 @@ def _rows(reader: ResultsReader, cause: Cause, *, since: float | None) -> Iterab
         before, left = page[-1].key, left - len(page)
 
 
-def _vectors(questions: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Unit vectors of the questions."""
-    found, _ = asyncio.run(StaticEmbedder().embed(questions))
-    vectors = np.array(found, float)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: npt.NDArray[np.float64] = vectors / np.where(lengths == 0, 1, lengths)
-    return unit
-
-
-def _alike(vectors: npt.NDArray[np.float64]) -> list[list[int]]:
+def _alike(vectors: npt.NDArray[np.float32]) -> list[list[int]]:
     """Indices by group, in order of their first."""
     groups: list[list[int]] = []
     for at, vector in enumerate(vectors):
@@ -135,7 +127,7 @@ def _alike(vectors: npt.NDArray[np.float64]) -> list[list[int]]:
     return groups
 
 
-def _gap(rows: Sequence[tuple[TurnRow, Cause]], vectors: npt.NDArray[np.float64]) -> Gap:
+def _gap(rows: Sequence[tuple[TurnRow, Cause]], vectors: npt.NDArray[np.float32]) -> Gap:
     middle = int((vectors @ vectors.sum(axis=0)).argmax())
     return Gap(
         question=rows[middle][0].question,

@@ -27,32 +27,27 @@ def change_words(metric: MetricFigure) -> str:
 
 
 def _one_change(change: ChangeFigure) -> str:
-    found = change.difference
+    verb, by, since = _moved(change)
+    return f"{verb} by {abs(change.difference.value):.2f} ({by}) {since}"
+
+
+def _moved(one: ChangeFigure | FindingFigure) -> tuple[str, str, str]:
+    """What it did, by how much at least and at most, and when."""
+    found = one.difference
     least, most = sorted((abs(found.low), abs(found.high)))
-    verb = "fell" if found.value < 0 else "rose"
-    slowly = "" if change.until is None else " slowly"
-    return f"{verb}{slowly} by {abs(found.value):.2f} ({least:.2f} to {most:.2f}) {_since(change)}"
-
-
-def _since(change: ChangeFigure) -> str:
-    """The day, and the hour where the time does not begin with a day."""
-    if change.until is None:
-        return f"since {_time(change.since)}"
-    return f"between {_time(change.since)} and {_time(change.until)}"
+    verb, by = "fell" if found.value < 0 else "rose", f"{least:.2f} to {most:.2f}"
+    if one.until is None:
+        return verb, by, f"since {_time(one.since)}"
+    return f"{verb} slowly", by, f"between {_time(one.since)} and {_time(one.until)}"
 
 
 def what_words(finding: FindingFigure) -> str:
     """What changed, in which turns, since when and by how much."""
     found = finding.difference
-    least, most = sorted((abs(found.low), abs(found.high)))
-    verb = ("fell" if found.value < 0 else "rose") + ("" if finding.until is None else " slowly")
-    fell = (
-        f"{shorten(finding.metric, 80)} {verb} from {found.first:.2f} to {found.second:.2f} (by {least:.2f} "
-        f"to {most:.2f})"
-    )
-    since = f"since {_time(finding.since)}{_span(finding)}"
-    if finding.until is not None:
-        since = f"between {_time(finding.since)} and {_time(finding.until)}"
+    verb, by, since = _moved(finding)
+    fell = f"{shorten(finding.metric, 80)} {verb} from {found.first:.2f} to {found.second:.2f} (by {by})"
+    if finding.until is None and finding.earliest != finding.latest:
+        since += f" ({_time(finding.earliest)} to {_time(finding.latest)})"
     if finding.beside:
         return f"{fell} with {shorten(finding.beside, 80)}, in the same turns {since}."
     turns = f": about {finding.turns:,.0f} turns since then" if finding.until is None else ""
@@ -91,12 +86,6 @@ def _where(finding: FindingFigure) -> str:
     first, *others = (f"{shorten(name, 40)}: {shorten(value, 60)}" for name, value in finding.names)
     also = f" (the same turns: {', '.join(others)})" if others else ""
     return f"in {first}{also}, {100 * finding.share:.0f} % of all turns,"
-
-
-def _span(finding: FindingFigure) -> str:
-    if finding.earliest == finding.latest:
-        return ""
-    return f" ({_time(finding.earliest)} to {_time(finding.latest)})"
 
 
 def _deploy_words(finding: FindingFigure) -> str:
@@ -201,11 +190,9 @@ def verdict_of(lights: Sequence[Light]) -> str:
     if unknown := len(names["unknown"]):
         every = unknown == len(lights)
         return "Too few turns to tell yet" if every else "Nothing got worse, as far as can be told"
-    return f"{shorten(lights[0].metric.metric, 60)} holds" if len(lights) == 1 else _all(len(lights))
-
-
-def _all(count: int) -> str:
-    return "Both metrics hold" if count == 2 else f"All {count} metrics hold"
+    if len(lights) == 1:
+        return f"{shorten(lights[0].metric.metric, 60)} holds"
+    return "Both metrics hold" if len(lights) == 2 else f"All {len(lights)} metrics hold"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard._internal.text import shorten
+from steelyard._internal.text import counted, shorten
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
 from steelyard.report.lights import Light, State, lights_of, verdict_of
@@ -40,8 +40,8 @@ _LEGEND = "means are weighted by inclusion; a trend spans its own range, at leas
 def print_figures(console: Console, figures: ReportFigures) -> None:
     """Print a report's figures."""
     totals = figures.totals
-    noun = "record" if totals.turns == 1 else "records"
-    console.print(Text(f"{totals.turns:,} {noun} in {shorten(figures.source, 200)}", style="bold"))
+    head = f"{counted(totals.turns, 'record')} in {shorten(figures.source, 200)}"
+    console.print(Text(head, style="bold"))
     if totals.first is not None:
         console.print(Text(f"{_when(totals.first)} to {_when(totals.last)} UTC", style="dim"))
     if line := evidence_words(totals):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from steelyard._internal.text import shorten, visible
+from steelyard._internal.text import counted, shorten, visible
 from steelyard.report.figures import MetricFigure
 from steelyard.results.queries import Funnel, Totals
 from steelyard.scores import Evaluation, Verdict
@@ -72,8 +72,7 @@ def evidence_words(totals: Totals) -> str:
     if not totals.evidence:
         return ""
     kinds = ", ".join(f"{kind} {_share(count, totals.turns)}" for kind, count in totals.evidence.items())
-    turns = "1 turn" if totals.turns == 1 else f"{totals.turns:,} turns"
-    return f"How the passages are known: {kinds} of {turns}"
+    return f"How the passages are known: {kinds} of {counted(totals.turns, 'turn')}"
 
 
 def bounds_words(metric: MetricFigure) -> str:

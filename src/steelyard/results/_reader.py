@@ -17,7 +17,7 @@ from steelyard.results._columns import ScoreColumns, by_metric, groups_of, seen_
 from steelyard.results._lists import TurnLists
 from steelyard.results._schema import Execute, stored_evaluation
 from steelyard.results._sqlite_store import SQLiteStore
-from steelyard.results._store import THINNED, Row, Store
+from steelyard.results._store import THINNED, UNIT, Row, Store
 from steelyard.results.labels import LabelStore
 from steelyard.results.queries import (
     EVIDENCE,
@@ -39,8 +39,6 @@ _SUMS: Final = """coalesce(sum(e.requests * 1.0), 0), coalesce(sum(e.prompt_toke
 _NOTHING: Final = "0, 0, 0, NULL, 0, 0, 0"
 _LATEST: Final = """SELECT count(record_status) FROM (
     SELECT record_status FROM evaluations ORDER BY happened_at DESC LIMIT 1000) AS latest"""
-UNIT = "coalesce(e.user_hash, e.session)"
-"""What turns are alike by: a user comes back in several sessions."""
 SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 """The scores that have a value."""
 _OF_SCORE = "s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability, s.threshold, s.direction"

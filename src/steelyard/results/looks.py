@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from steelyard._internal.typed import read
 from steelyard.errors import InvalidRecord
 from steelyard.record import whole
-from steelyard.results._store import Store, parsed
+from steelyard.results._store import UNIT, Store, parsed
 from steelyard.results.labels import StoredCheck, check_of_row
 from steelyard.results.queries import Funnel, Scope, StoredCanaries, StoredRun
 from steelyard.scores import Direction
@@ -22,7 +22,6 @@ ORDERS: Final[tuple[Order, ...]] = ("latest", "worst")
 _COURSE: Final = 40
 _MOST_TURNS: Final = 5_000
 _SHARED_OUT: Final = 20_000
-_UNIT: Final = "coalesce(e.user_hash, e.session)"
 _SESSIONS: Final = """SELECT e.session AS session, count(*) AS turns, min(e.happened_at) AS first,
     max(e.happened_at) AS last FROM evaluations e WHERE e.session IS NOT NULL GROUP BY e.session"""
 _BAD: Final = """SELECT e.session AS session, count(DISTINCT e.record_id) AS bad
@@ -123,7 +122,7 @@ class Looks:
         for bound, sign in (("since", ">="), ("until", "<")):
             if getattr(scope, bound) is not None:
                 where += f" AND s.happened_at {sign} :{bound}"
-        query = f"""SELECT s.record_id, s.value, s.inclusion_probability, {_UNIT},
+        query = f"""SELECT s.record_id, s.value, s.inclusion_probability, {UNIT},
             substr(coalesce(e.question, ''), 1, 500), s.direction
             FROM scores s JOIN evaluations e ON e.record_id = s.record_id {join}
             WHERE s.metric = :metric AND s.status = 'scored' AND s.value IS NOT NULL AND {where}

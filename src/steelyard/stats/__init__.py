@@ -47,6 +47,7 @@ from steelyard.stats._sequence import ewma as ewma
 from steelyard.stats._slices import cluster as cluster
 from steelyard.stats._slices import find_slices
 from steelyard.stats._slices import name_clusters as name_clusters
+from steelyard.stats._slices import unit_rows as unit_rows
 from steelyard.stats._summary import MetricSummary as MetricSummary
 from steelyard.stats._summary import Summarizer as Summarizer
 

@@ -84,6 +84,7 @@ def plan_gate(
         return _rates(round(scale, 6), false_failures, power, passes, earlier)
 
     false, found, missed, open_unchanged = rates(cases, fall)
+    finds = _least(lambda step: rates(cases, step / 1000)[1] >= power, 1000)
     return GatePlan(
         cases=cases,
         noise=noise,
@@ -93,24 +94,20 @@ def plan_gate(
         undecided=max(1 - found - missed, 0.0),
         false_failures=false,
         undecided_unchanged=open_unchanged,
-        finds=_least(lambda step: rates(cases, step / 1000)[1] >= power, 1000, 1000),
-        cases_needed=_whole(_least(lambda count: rates(int(count), fall)[1] >= power, _MOST_CASES, 1)),
+        finds=None if finds is None else finds / 1000,
+        cases_needed=_least(lambda count: rates(count, fall)[1] >= power, _MOST_CASES),
     )
 
 
-def _least(enough: Callable[[float], bool], most: int, unit: int) -> float | None:
-    """The least whole number that is enough, by bisection, divided by `unit`."""
+def _least(enough: Callable[[int], bool], most: int) -> int | None:
+    """The least number that is enough, by bisection."""
     if not enough(most):
         return None
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    return high / unit
-
-
-def _whole(number: float | None) -> int | None:
-    return None if number is None else int(number)
+    return high
 
 
 @lru_cache(maxsize=256)

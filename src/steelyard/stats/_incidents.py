@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from steelyard.stats._difference import Difference, sample_difference
 from steelyard.stats._sample import Sample
+from steelyard.stats._slices import each_slice
 
 _Array = npt.NDArray[np.float64]
 _Codes = npt.NDArray[np.int64]
@@ -132,7 +133,11 @@ def find_incidents(
     sample = sample.part(order)
     start = math.floor(float(moments[0]) / width) * width
     pieces = ((moments - start) // width).astype(np.int64)
-    slices = _slices(attributes, order)
+    slices = {
+        (name, value): inside[order]
+        for name, value, inside in each_slice(attributes)
+        if 2 * _LEAST <= inside.sum() < len(order)
+    }
     draw = np.random.default_rng(len(order))
     units = np.arange(len(order)) if sample.units is None else sample.units
     signs = draw.choice(np.array([-1, 1], np.float32), (_DRAWS, int(units.max()) + 1))[:, units]
@@ -145,23 +150,7 @@ def find_incidents(
         if one is None or one.p > level:
             break
         told, left = one, left & ~one.inside
-        found.append(_in_order(told, back))
-    return found
-
-
-def _in_order(one: Incident, back: _Codes) -> Incident:
-    fields = {name: getattr(one, name) for name in Incident.__dataclass_fields__}
-    return Incident(**{**fields, "inside": one.inside[back]})
-
-
-def _slices(attributes: Mapping[str, Sequence[str | None]], order: _Codes) -> dict[tuple[str, str], _Mask]:
-    found = {}
-    for name, column in attributes.items():
-        known = np.array([value or "" for value in column], dtype=object)[order]
-        for value in sorted({value for value in column if value}):
-            inside = known == value
-            if 2 * _LEAST <= inside.sum() < len(order):
-                found[name, value] = inside
+        found.append(replace(told, inside=told.inside[back]))
     return found
 
 

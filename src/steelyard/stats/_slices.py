@@ -65,7 +65,7 @@ def find_slices(
     sample = sample_of(values, inclusion, sessions)
     found = [
         (name, value, inside, p)
-        for name, value, inside in _cut(attributes)
+        for name, value, inside in each_slice(attributes)
         if (p := _p_value(sample, inside)) is not None
     ]
     adjusted = _adjusted([p for *_, p in found])
@@ -98,7 +98,7 @@ def _adjusted(p_values: Sequence[float]) -> list[float]:
     return [float(q) for q in adjusted]
 
 
-def _cut(attributes: Mapping[str, Sequence[str | None]]) -> Iterator[tuple[str, str, _Mask]]:
+def each_slice(attributes: Mapping[str, Sequence[str | None]]) -> Iterator[tuple[str, str, _Mask]]:
     """Each value of each attribute, and which turns have it."""
     for name, column in attributes.items():
         known = np.array([value or "" for value in column], dtype=object)
@@ -194,7 +194,7 @@ def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
         return np.zeros(len(rows), np.intp)
     # Rounding makes rows of the same text equal whatever batch they were embedded in.
     distinct, inverse = np.unique(np.round(rows, 5), axis=0, return_inverse=True)
-    points = _unit(distinct - distinct.mean(axis=0))
+    points = unit_rows(distinct - distinct.mean(axis=0))
     counts = np.bincount(inverse.reshape(-1)).astype(np.float32)
     seeds = _seeds(points, counts, min(largest, len(points) - 1))
     best, best_quality = np.zeros(len(points), np.intp), 0.0
@@ -207,7 +207,9 @@ def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
     return _by_size(best[inverse.reshape(-1)])
 
 
-def _unit(rows: _Rows) -> _Rows:
+def unit_rows(rows: npt.ArrayLike) -> _Rows:
+    """Vectors of length 1; zeros stay zeros."""
+    rows = np.asarray(rows, np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return (rows / np.where(lengths > 1e-12, lengths, 1.0)).astype(np.float32)
 
@@ -234,7 +236,7 @@ def _k_means(points: _Rows, counts: _Rows, centres: _Rows) -> tuple[_Labels, _Ro
     labels = np.argmax(points @ centres.T, axis=1)
     for _ in range(_ROUNDS):
         members = (labels[:, None] == np.arange(len(centres))) * counts[:, None]
-        centres = _unit(members.T @ points)
+        centres = unit_rows(members.T @ points)
         following = np.argmax(points @ centres.T, axis=1)
         if np.array_equal(following, labels):
             break

@@ -45,9 +45,8 @@ class _Tally:
     first: Score
     values: OpenSums = field(default_factory=OpenSums)
     passes: OpenSums = field(default_factory=OpenSums)
-    passed: int = 0
-    below: int = 0
-    scored: int = 0
+    marks: Counter[bool | None] = field(default_factory=Counter)
+    """Of scores with a value, on which side of the threshold they are."""
     missing: dict[str, Counter[str]] = field(
         default_factory=lambda: {"not_applicable": Counter(), "failed": Counter()}
     )
@@ -60,13 +59,11 @@ class _Tally:
             self.missing[score.status][cause] += 1
             self.explanations.setdefault(cause, score.explanation)
             return
-        self.scored += 1
+        self.marks[score.passed] += 1
         unit, inclusion = evaluation.user or evaluation.session, score.inclusion_probability
         self.values.add(score.value, inclusion, session=unit)
         if score.passed is not None:
             self.passes.add(float(score.passed), inclusion, session=unit)
-        self.passed += score.passed is True
-        self.below += score.passed is False
         self.worst.append((evaluation.record_id, score))
         self.worst.sort(key=lambda pair: _goodness(pair[1]))
         del self.worst[keep:]
@@ -79,9 +76,9 @@ class _Tally:
             mean=self.values.turns.mean,
             estimate=self.values.estimate(),
             pass_rate=self.passes.estimate(),
-            scored=self.scored,
-            passed=self.passed,
-            below=self.below,
+            scored=self.marks.total(),
+            passed=self.marks[True],
+            below=self.marks[False],
             not_applicable=dict(self.missing["not_applicable"]),
             failed=dict(self.missing["failed"]),
             explanations=dict(self.explanations),

@@ -58,7 +58,7 @@ def _rows(site: Site, wanted: TurnFilter, by: str, *, reverse: bool) -> Iterator
             if by:
                 found = results.ranked(wanted, by, reverse=reverse, offset=number * _AT_ONCE, limit=_AT_ONCE)
             elif reverse:
-                found = results.turns(wanted, after=key or (float("-inf"), ""), limit=_AT_ONCE)[::-1]
+                found = results.turns(wanted, after=key or FIRST, limit=_AT_ONCE)[::-1]
             else:
                 found = results.turns(wanted, before=key, limit=_AT_ONCE)
             yield from found
@@ -95,6 +95,8 @@ _METRICS: Final = 4
 """Columns of metrics that are shown unless others are asked for."""
 _TURNS: Final = ("cause", "session", "version", "tag", "cost", "duration")
 """What else can be a column."""
+FIRST: Final = (float("-inf"), "")
+"""Before every turn."""
 _PLACE: Final = ("before", "id", "page")
 """Parameters that say where in the list one is."""
 _FACETS: Final = (
@@ -175,7 +177,7 @@ def rows_of(results: ResultsReader, request: Request, wanted: TurnFilter, *, lim
         offset = number_of(request, "page") * _PAGE
         return results.ranked(wanted, by, reverse=reverse, offset=offset, limit=limit)
     if reverse:
-        return results.turns(wanted, after=key or (float("-inf"), ""), limit=limit)[::-1]
+        return results.turns(wanted, after=key or FIRST, limit=limit)[::-1]
     return results.turns(wanted, before=key, limit=limit)
 
 

@@ -128,9 +128,7 @@ def _money(days: list[Spending]) -> dict[str, Any]:
 
 def alarms(site: Site, request: Request) -> Response:
     """The alarms of `steelyard.toml`: where each stands, its evidence over time, what was told."""
-    given = alarms_from(site.settings.alarm) if site.settings else ()
-    file = site.settings.alarm_file if site.settings else ""
-    status = _status(given, file)
+    given, status = _status(site)
     return site.render(
         request, "alarms.html", alarms=given, stands=status, charts=[_chart(one) for one in status]
     )
@@ -138,22 +136,19 @@ def alarms(site: Site, request: Request) -> Response:
 
 def went_off(site: Site) -> list[tuple[float, str]]:
     """When alarms went off, and their names; of those that were told lately."""
-    given = alarms_from(site.settings.alarm) if site.settings else ()
-    told = [
-        one
-        for status in _status(given, site.settings.alarm_file if site.settings else "")
-        for one in status.messages
-    ]
+    told = [one for status in _status(site)[1] for one in status.messages]
     events = {one.event: (one.created, one.name) for one in told if one.body.get("kind") == "fell"}
     return sorted(events.values())
 
 
-def _status(given: Sequence[Alarm], file: str) -> list[AlarmStatus]:
-    """Where they stand; nothing where no turn has come yet: a look must not make the file."""
+def _status(site: Site) -> tuple[Sequence[Alarm], list[AlarmStatus]]:
+    """All, and where they stand; nothing where no turn has come yet: a look must not make the file."""
+    given = alarms_from(site.settings.alarm) if site.settings else ()
+    file = site.settings.alarm_file if site.settings else ""
     if not given or not Path(file).is_file():
-        return []
+        return given, []
     with closing(AlarmWatcher(given, file=file)) as watcher:
-        return watcher.status()
+        return given, watcher.status()
 
 
 def _chart(one: AlarmStatus) -> dict[str, Any]:

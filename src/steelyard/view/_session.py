@@ -12,14 +12,13 @@ from starlette.responses import Response
 from steelyard.results.looks import ORDERS, Order
 from steelyard.results.queries import TurnFilter
 from steelyard.scores import Evaluation, Score
+from steelyard.view._list import FIRST
 from steelyard.view._site import Site
 
 _PAGE = 50
 _MOST_PAGES: Final = 10_000
 _METRICS = 6
 """Columns of metrics: more would not fit."""
-_FIRST = (float("-inf"), "")
-"""Before every turn."""
 
 
 def sessions(site: Site, request: Request) -> Response:
@@ -47,7 +46,7 @@ def session(site: Site, request: Request) -> Response:
     name = request.query_params.get("id", "")
     with site.open() as results:
         # From the first one on; a page that begins at a place is newest first all the same.
-        rows = results.turns(TurnFilter(session=name), after=_FIRST, limit=_PAGE + 1)[::-1] if name else []
+        rows = results.turns(TurnFilter(session=name), after=FIRST, limit=_PAGE + 1)[::-1] if name else []
         found = [results.evaluation(row.record_id) for row in rows[:_PAGE]]
     if not rows:
         return site.say(request, "There is no evaluated turn of this session.", 404)

@@ -20,7 +20,7 @@ from steelyard.results import ResultsReader
 from steelyard.results.labels import Label
 from steelyard.results.queries import TurnFilter
 from steelyard.scores import Evaluation, Score, Verdict
-from steelyard.view._list import number_of, order_of
+from steelyard.view._list import FIRST, number_of, order_of
 from steelyard.view._requests import LONGEST, filter_of, pairs_of
 from steelyard.view._site import Site
 
@@ -279,8 +279,6 @@ def _focus(evaluation: Evaluation, shown: ScoreView | None, asked: int | None) -
 
 
 _SESSION: Final = 50
-FIRST: Final = (float("-inf"), "")
-"""Before every turn."""
 _OWN: Final = ("id", "show", "claim", "at")
 """What an address says of the turn itself; the rest is the list it was opened from."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from typer import Argument, Option
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import counted, printable
 from steelyard.backfill import (
     Backfill,
     BackfillCounts,
@@ -25,7 +25,6 @@ from steelyard.backfill import (
 )
 from steelyard.cli._judges import FREE, CostEstimate, JudgeChoice, suite_of
 from steelyard.cli._options import BASE_URL, CONFIGURED_JUDGE, KEY_VARIABLE, SINCE, UNTIL, YES, listed, takes
-from steelyard.cli._say import counted
 from steelyard.cli._terminal import Terminal, progress
 from steelyard.engine import evaluate
 from steelyard.online import Monitor, MonitorOptions, Price, load_settings

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
 
-from steelyard._internal.text import shorten
+from steelyard._internal.text import counted, shorten
 from steelyard.cli._judges import JudgeChoice, JudgeOptions, price_words, suite_of
 from steelyard.cli._options import (
     BASE_URL,
@@ -27,7 +27,7 @@ from steelyard.cli._options import (
     listed,
     takes,
 )
-from steelyard.cli._say import counted, say
+from steelyard.cli._say import say
 from steelyard.cli._terminal import Terminal
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record

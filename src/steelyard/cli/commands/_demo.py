@@ -22,8 +22,9 @@ from rich.table import Table
 from rich.text import Text
 from typer import Option
 
+from steelyard._internal.text import counted
 from steelyard._internal.typed import read
-from steelyard.cli._say import amount, counted, say
+from steelyard.cli._say import amount, say
 from steelyard.cli._summary import worst_verdict
 from steelyard.cli._terminal import Terminal
 from steelyard.diagnosis import MENDS

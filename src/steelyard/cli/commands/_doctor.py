@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer import Argument, Option
 
-from steelyard._internal.text import printable, redacted, shorten
-from steelyard.cli._say import counted, say
+from steelyard._internal.text import counted, printable, redacted, shorten
+from steelyard.cli._say import say
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor
 from steelyard.record import Record

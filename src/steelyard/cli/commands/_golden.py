@@ -13,7 +13,7 @@ from typing import cast
 import typer
 from typer import Argument, Option
 
-from steelyard._internal.text import printable, shorten
+from steelyard._internal.text import counted, printable, shorten
 from steelyard.cli._judges import CostEstimate, JudgeChoice, price_of
 from steelyard.cli._options import (
     BASE_URL,
@@ -25,7 +25,6 @@ from steelyard.cli._options import (
     numbers_by_name,
     takes,
 )
-from steelyard.cli._say import counted
 from steelyard.cli._terminal import Terminal
 from steelyard.errors import ConfigurationError
 from steelyard.golden import Case, GoldenSet, load_object, making, mining

@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 from typer import Option
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import counted, printable
 from steelyard.cli._judges import CostEstimate, JudgeChoice, JudgeOptions, price_words
 from steelyard.cli._options import YES, takes
-from steelyard.cli._say import counted, say
+from steelyard.cli._say import say
 from steelyard.cli._terminal import Terminal, figures_table, progress
 from steelyard.probing import (
     Accuracy,

@@ -13,9 +13,9 @@ import typer
 from typer import Argument, Option
 
 from steelyard._internal.files import owners_alone
-from steelyard._internal.text import printable, shorten
+from steelyard._internal.text import counted, printable, shorten
 from steelyard.cli._options import RESULTS
-from steelyard.cli._say import amount, counted, say
+from steelyard.cli._say import amount, say
 from steelyard.results import open_labels, open_results
 from steelyard.results.labels import Label, LabelValue
 

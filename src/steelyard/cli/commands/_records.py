@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import typer
 from typer import Argument
 
+from steelyard._internal.text import counted
 from steelyard.cli._options import open_input
-from steelyard.cli._say import counted, say
+from steelyard.cli._say import say
 from steelyard.record import record_to_json
 
 if TYPE_CHECKING:

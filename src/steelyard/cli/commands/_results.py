@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import typer
 from typer import Argument, Option
 
-from steelyard._internal.text import printable, shorten
+from steelyard._internal.text import counted, printable, shorten
 from steelyard.cli._options import RESULTS, SINCE, UNTIL
-from steelyard.cli._say import counted, say
+from steelyard.cli._say import say
 from steelyard.cli._terminal import Terminal
 from steelyard.errors import ConfigurationError
 

@@ -15,11 +15,10 @@ from typing import BinaryIO
 from typer import Argument, Option
 
 from steelyard._internal.files import owners_alone
-from steelyard._internal.text import escaped, printable
+from steelyard._internal.text import counted, escaped, printable
 from steelyard.backfill import read_records
 from steelyard.cli._judges import FREE, CostEstimate, JudgeChoice, JudgeOptions, price_words, suite_of
 from steelyard.cli._options import METRICS, listed, numbers_by_name, open_input, takes
-from steelyard.cli._say import counted
 from steelyard.cli._summary import Tally, show
 from steelyard.cli._terminal import Terminal, progress
 from steelyard.engine import evaluate, evaluate_each

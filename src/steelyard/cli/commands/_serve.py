@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Option
 
-from steelyard._internal.text import LOOPBACK, redacted_url
+from steelyard._internal.text import LOOPBACK, counted, redacted_url
 from steelyard.cli._options import CONFIGURED_JUDGE, RESULTS
-from steelyard.cli._say import counted, say
+from steelyard.cli._say import say
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.judge import LocalJudge
 from steelyard.online import Monitor, SpoolSettings, load_settings

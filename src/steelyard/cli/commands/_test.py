@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
 
-from steelyard._internal.text import shorten
+from steelyard._internal.text import counted, shorten
 from steelyard.cli._judges import JudgeOptions
 from steelyard.cli._options import GOLDEN_SET, METRICS, listed, numbers_by_name, takes
-from steelyard.cli._say import amount, counted, say
+from steelyard.cli._say import amount, say
 from steelyard.cli._terminal import Terminal, figures_table, progress
 from steelyard.errors import ConfigurationError
 from steelyard.golden import (

@@ -39,6 +39,7 @@ from steelyard.golden.making._requests import (
 from steelyard.judge import StaticEmbedder
 from steelyard.recording import unrecorded
 from steelyard.scores import Usage
+from steelyard.stats import unit_rows
 
 _COPY = 0.95
 """Questions with a larger cosine are near-duplicates."""
@@ -222,11 +223,7 @@ class _JobQueue:
 
 
 async def _embedded(texts: Sequence[str]) -> _Vectors:
-    """Static vectors of texts, of length 1; zeros stay zeros."""
-    vectors, _ = await StaticEmbedder().embed(texts)
-    rows = np.asarray(vectors, np.float32)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return unit_rows((await StaticEmbedder().embed(texts))[0])
 
 
 @dataclass
