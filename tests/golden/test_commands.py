@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cli.running import Steelyard
+from golden.apps import WEIGHING
 from steelyard.golden import (
     Case,
     CaseResult,
@@ -21,15 +22,6 @@ from steelyard.golden import (
     compare_runs,
     junit_xml,
     markdown_summary,
-)
-
-WEIGHING = GoldenSet(
-    name="weighing",
-    cases=(
-        Case(question="Where were many Roman steelyards found?", tags=("rome",)),
-        Case(question="How many milligrams is a carat?", tags=("units",)),
-        Case(question="How much does a blue whale weigh?", kind="unanswerable"),
-    ),
 )
 
 

@@ -214,7 +214,6 @@ class Backfill:
         self._tell_bad(where, why)
 
     def _cause(self, record: Record, seen: set[str]) -> str | None:
-        """Why a turn is not to be judged."""
         if record.id in seen:
             return "duplicate"
         seen.add(record.id)
@@ -229,7 +228,6 @@ class Backfill:
         return "missing_input" if metrics and all(metric.missing(record) for metric in metrics) else None
 
     def _unknown(self, records: Sequence[Record]) -> Iterator[Task]:
-        """The tasks for some turns, without what is known."""
         known = known_judgements(self._results, [record.id for record in records])
         for record in records:
             wanted = self._judgements(record)

@@ -168,7 +168,6 @@ def _traces(name: str, lines: Callable[[Tracing, Bad], Iterable[bytes]], read_tr
 
 @contextmanager
 def _table_of(path: Path, rest: str = "") -> Iterator[Any]:
-    """DuckDB's cursor over a file."""
     try:
         import duckdb
     except ImportError:

@@ -224,7 +224,6 @@ def _table(lessons: Sequence[Lesson]) -> tuple[tuple[str, ...], _Array]:
 def _left(
     table: _Array, judged: _Array, weights: _Array, folds: npt.NDArray[np.int64], ridge: _Array
 ) -> float:
-    """The mean squared error on turns that the map was not drawn through."""
     away = np.zeros(len(judged))
     for fold in range(_FOLDS):
         here = folds == fold

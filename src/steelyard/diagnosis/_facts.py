@@ -57,7 +57,6 @@ class Facts:
 
     @cached_property
     def claims(self) -> int:
-        """How many claims of the answer were judged."""
         return len({verdict.about for _, _, verdict in self._of_answer})
 
     @cached_property
@@ -94,7 +93,6 @@ class Facts:
 
     @property
     def is_evasive(self) -> bool:
-        """Whether the answer declines to answer."""
         return self.evasion >= _MOSTLY
 
     @cached_property
@@ -131,7 +129,6 @@ class Facts:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the passages are about something else."""
         if self._rated is not None:
             return self._rated[1].value == 0.0
         return self.sufficiency == 0.0

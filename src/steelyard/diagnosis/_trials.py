@@ -267,7 +267,6 @@ def _now_good(given: Diagnosis, facts: Facts) -> Diagnosis:
 
 
 async def _is_unread(bench: _Bench, again: _Tried, facts: Facts) -> bool:
-    """Whether the answer is the same without any passage."""
     if bench.is_spent or not bench.record.contexts:
         return False
     alone = await bench.ask("closed book", (), judged=bench.record.contexts)
@@ -275,7 +274,6 @@ async def _is_unread(bench: _Bench, again: _Tried, facts: Facts) -> bool:
 
 
 async def _of_search(bench: _Bench, given: Diagnosis, facts: Facts) -> Diagnosis | None:
-    """Whether the answer lacked a passage that could have been found."""
     if bench.record.reference_contexts and not bench.is_spent:
         expected = await bench.ask("expected passages", bench.record.reference_contexts)
         if not expected.good:

@@ -132,7 +132,6 @@ class AppRunner:
         return read_reply(found)
 
     def _record(self, case: Case, reply: AppReply | None) -> Record:
-        """The case with what the recorders saw; the answer is what the application returned."""
         turns = self._capture.take(case.id)
         if reply is None:
             return case.record(answer="", contexts=())

@@ -34,7 +34,6 @@ class MetricComparison:
 
     @property
     def worse(self) -> bool:
-        """Whether the second run is worse beyond chance."""
         return self.clear and (self.difference.value < 0) == (self.direction == "higher")
 
 

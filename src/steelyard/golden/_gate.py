@@ -195,7 +195,6 @@ class GateCheck:
 
     @property
     def is_open(self) -> bool:
-        """Whether more scores may decide it."""
         return self._repeat != "nothing" and self.test.decision is None and self._has_enough
 
     def result(self, *, same_answers: bool = False) -> GateResult:

@@ -226,7 +226,6 @@ class AskedProbes:
 
     @property
     def causes(self) -> Counter[str]:
-        """Why probes have no answer, counted."""
         return Counter(given.cause for given in self.given if given.cause)
 
 

@@ -195,13 +195,11 @@ def _of_each_question(turns: Sequence[Evaluation]) -> tuple[Evaluation, ...]:
 
 
 def _shows(metric: str, turns: Sequence[Evaluation]) -> Shown | None:
-    """Which value the scores of a metric have, by the turns that were read."""
     found: set[Shown] = {"verdicts" if turn[metric].hard_value is None else "expectation" for turn in turns}
     return "both" if len(found) > 1 else next(iter(found), None)
 
 
 def _missing_share(metric: str, sample: Sample, missing: Sequence[Missing]) -> float:
-    """Which share of the turns that a metric applies to has no value."""
     lost = sum(one.weight for one in missing if one.metric == metric and one.might_have_one)
     return lost / (lost + sample.weight)
 

@@ -64,7 +64,6 @@ class Compared:
 
     @property
     def worse(self) -> bool:
-        """Whether the second side is worse, by the metric's own direction."""
         return (self.difference.value < 0) == (self.direction == "higher")
 
 

@@ -131,7 +131,6 @@ def _amount(value: float | None) -> str:
 
 
 def _signed(value: float) -> str:
-    """A difference with its sign, to a thousandth."""
     # The typographic minus is as wide as the plus, so columns stay aligned.
     return f"{value:+.3f}".replace("-", "−")
 

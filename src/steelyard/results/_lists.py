@@ -145,7 +145,6 @@ class FacetCounter:
         return dict(counts)
 
     def _of_scores(self, drawn: _Drawn, wanted: TurnFilter, some: str = "") -> Counts:
-        """The facets of scores; of some of them if a condition says which."""
         # As the list does: of the metric and the judge that are asked for, if any are.
         metrics, judges = set(wanted.chosen("metric")), set(wanted.chosen("judge"))
         query = f"""SELECT s.record_id, s.metric, s.status, s.passed, s.judge FROM scores s
@@ -193,7 +192,6 @@ def _status(status: str, passed: int | None) -> str:
 
 
 def _asked(wanted: TurnFilter) -> list[str]:
-    """The names of what is narrowed by."""
     return [
         *(name for name in _FIXED if getattr(wanted, name)),
         *dict.fromkeys(name for name, _ in wanted.where),
@@ -309,7 +307,6 @@ class TurnLists(Looks):
 
 
 def _page(execute: Execute, choice: TurnQuery, *, before: Place, after: Place, limit: int) -> Sequence[Row]:
-    """A page of turns as `_ROW`, newest first."""
     where, turn = list(choice.where), choice.ordered
     values = {**choice.values, "limit": limit}
     if key := before or after:
@@ -326,7 +323,6 @@ def _page(execute: Execute, choice: TurnQuery, *, before: Place, after: Place, l
 def _ranked_page(
     execute: Execute, choice: TurnQuery, by: str, *, reverse: bool, offset: int, limit: int
 ) -> Sequence[Row]:
-    """A page of turns as `_ROW`, the worst by a metric first."""
     rank, order, join = "e." + by, "DESC", ""
     if by not in _RANKS:
         rank, order = "CASE s.direction WHEN 'lower' THEN -s.value ELSE s.value END", "ASC"

@@ -273,7 +273,6 @@ def write_evaluations(connection: Connection, evaluations: Sequence[Evaluation])
 
 
 def _returned(cursor: Cursor[Any]) -> list[int]:
-    """What each of many statements returned."""
     found = []
     while True:
         found.append(cursor.fetchone()[0])  # type: ignore[index]

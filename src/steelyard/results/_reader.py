@@ -49,7 +49,6 @@ class ResultsReader(TurnLists):
 
     @property
     def name(self) -> str:
-        """The database's name, for people."""
         return self.store.name
 
     def close(self) -> None:

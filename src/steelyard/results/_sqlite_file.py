@@ -200,7 +200,6 @@ def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
 
 
 def _bring_up_to_date(path: str) -> None:
-    """Migrate a file of an older version, for somebody who only reads."""
     try:
         with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as connection:
             prepare(connection, path)

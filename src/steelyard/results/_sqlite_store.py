@@ -108,7 +108,6 @@ class SQLiteStore(Store):
         return cache(attributes_of)
 
     def field(self, by: str) -> tuple[str, str]:
-        """An entry of the metadata as a column, and the value of `:by`."""
         if '"' in by:
             raise ConfigurationError(
                 f"{by!r} cannot be the name of a metadata field here: it holds a quotation mark; "

@@ -157,7 +157,6 @@ def _season(seen: npt.NDArray[np.bool_], start: float, width: float) -> _Codes:
 
 
 def _without_season(axis: _Axis, column: _Array, first: int, last: int) -> _Array:
-    """A column of pieces less the mean of their like."""
     weights, season = axis.weights[first:last], axis.season[first:last]
     totals = np.bincount(season, weights)
     means = np.bincount(season, weights * column) / np.where(totals > 0, totals, 1.0)
@@ -267,7 +266,6 @@ def _drift(axis: _Axis, borders: Sequence[int]) -> Difference | None:
 
 
 def _explained(axis: _Axis, columns: npt.NDArray[np.float64], left: _Array) -> float:
-    """The squares that columns explain."""
     roots = np.sqrt(axis.weights)
     fitted = np.linalg.lstsq(columns * roots[:, None], left * roots, rcond=None)[0]
     return float(np.sum((roots * (columns @ fitted)) ** 2))

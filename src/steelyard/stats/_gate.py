@@ -240,7 +240,6 @@ class GateTest:
         return float(self._shares() @ self._changes())
 
     def _changes(self) -> _Array:
-        """By how much each case is above its bar."""
         counts, totals, *_ = self._now()
         bars = [
             self._least if self._least is not None else float(values.mean()) if values is not None else 0.0

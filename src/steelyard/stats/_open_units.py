@@ -168,7 +168,6 @@ class Moments:
 
     @property
     def mean(self) -> float | None:
-        """The Hajek mean; None of nothing."""
         return self.value / self.weight if self.n else None
 
     def estimate(

@@ -82,7 +82,6 @@ def _calibration(path: str) -> tuple[Calibration | None, str]:
 
 
 def _labelled(results: ResultsReader, labels: Iterable[Label]) -> dict[Key, Sequence[Labelled]]:
-    """The labelled turns of each metric and judge; of the latest 2,000."""
     materials = collect(*labelled_turns(results, labels))
     return {one.key: one.labelled for one in materials if one.labelled}
 

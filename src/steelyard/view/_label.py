@@ -85,7 +85,6 @@ def _label(data: dict[str, Any]) -> Label:
 
 
 def _is_same(one: Label, other: Label) -> bool:
-    """Whether one person says it of one thing."""
     mine = (one.metric, one.claim, one.who)
     return mine == (other.metric, other.claim, other.who.strip())
 

@@ -303,7 +303,6 @@ def _views(facets: Facets, pairs: Pairs) -> list[dict[str, Any]]:
 
 
 def _chips(pairs: Pairs) -> list[tuple[str, str, str]]:
-    """What the list is narrowed by: a name, a value, and the address without it."""
     return [
         (_NAMES.get(name, name.removeprefix("in.")), _shown(name, value), toggled(pairs, name, value))
         for name, value in pairs

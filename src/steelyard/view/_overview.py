@@ -110,14 +110,12 @@ def _turns_of(light: Light, told: MetricNews, pairs: Pairs) -> str:
 
 
 def _axis(figures: ReportFigures, scope: Scope) -> tuple[float, float]:
-    """From when to when all charts reach."""
     first, last = figures.totals.first or 0.0, figures.totals.last or 0.0
     width = figures.width
     return scope.since or first // width * width, scope.until or (last // width + 1) * width
 
 
 def _chips(pairs: Pairs) -> list[tuple[str, str, str]]:
-    """What the page is narrowed to: a name, a value, and the address without it."""
     asked = dict(pairs)
     found: list[tuple[str, str, str]] = []
     if "until" in asked:

@@ -99,7 +99,6 @@ def _from_csv(row: dict[str, str | None]) -> dict[str, Any]:
 
 
 def _number(cells: dict[str, str], name: str, kind: type[int] | type[float]) -> float | None:
-    """The number in a cell; None in an empty one."""
     try:
         return kind(cells[name]) if cells[name] else None
     except ValueError:

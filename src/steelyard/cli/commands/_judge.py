@@ -60,7 +60,6 @@ def _show(
     advised: Sequence[str],
     price: str,
 ) -> None:
-    """Print the judge's figures, those of the baselines beside them, and what to take the judge for."""
     own = "" if check.published else ", a set of your own"
     console.print(
         Text(f"{printable(check.judge)} (wording {printable(check.prompt_version)})", style="bold"),

@@ -60,7 +60,6 @@ class ScoreOptions(JudgeOptions):
 
     @property
     def source_name(self) -> str:
-        """The input, for people."""
         return "standard input" if self.source == "-" else self.source
 
 
@@ -277,7 +276,6 @@ def _open_output(path: str, source: str) -> BinaryIO:
 
 
 def _thresholds(given: Iterable[str], *, known: Sequence[str]) -> dict[str, float]:
-    """The mean that each metric must reach, or must not exceed where lower is better."""
     bars = numbers_by_name(given, option="--fail-under")
     for metric, bar in bars.items():
         if metric not in known:

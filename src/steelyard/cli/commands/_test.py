@@ -360,19 +360,16 @@ def _means(found: Run) -> Table:
     for name in found.metrics:
         results = [case.metrics[name] for case in found if name in case.metrics]
         values = [result.value for result in results if result.value is not None]
+        bar = any(result.threshold is not None for result in results)
         estimate = found.estimate(name)
         table.add_row(
             name,
             amount(found.mean(name)),
             "-" if estimate is None else f"{estimate.low:.2f} to {estimate.high:.2f}",
             f"{len(values)} of {len(results)}",
-            str(sum(result.passed is False for result in results)) if _has_bar(found, name) else "-",
+            str(sum(result.passed is False for result in results)) if bar else "-",
         )
     return table
-
-
-def _has_bar(found: Run, name: str) -> bool:
-    return any(name in case.metrics and case.metrics[name].threshold is not None for case in found)
 
 
 def _show_bad(console: Terminal, found: Run) -> None:

@@ -106,7 +106,6 @@ _TEXT = {"type": "string"}
 
 
 def _object(**properties: Any) -> dict[str, Any]:
-    """The schema of an object with just these properties."""
     closed = {"required": list(properties), "additionalProperties": False}
     return {"type": "object", "properties": properties, **closed}
 

@@ -183,10 +183,6 @@ class Population:
         return drawn
 
     @cached_property
-    def _weights(self) -> npt.NDArray[np.float64]:
-        return np.array([sum(1 / turn.inclusion for turn in group) for group in self.groups])
-
-    @cached_property
     def _kinds(self) -> npt.NDArray[np.intp]:
         """The stratum of each group, by its place in `SHARES`."""
         return np.array([list(SHARES).index(group[0].stratum) for group in self.groups], np.intp)
@@ -197,7 +193,10 @@ class Population:
             members = np.flatnonzero(self._kinds == number)
             if len(members):
                 _, own = np.unique(self.labels[members], return_inverse=True)
-                spread = spread_sizes(self._weights[members].tolist(), own.tolist())
+                weights = [
+                    sum(1 / turn.inclusion for turn in self.groups[place]) for place in members.tolist()
+                ]
+                spread = spread_sizes(weights, own.tolist())
                 # Without a share it is still drawn now and then: what never is cannot be estimated.
                 sizes[members] = spread / spread.sum() * max(shares[kind], _LEAST_SHARE)
         return sizes
