@@ -568,6 +568,14 @@ def test_a_csv_file_written_by_hand_needs_no_times_and_is_told_what_it_lacks() -
     ]
 
 
+def test_an_older_word_does_not_replace_a_later_one(db: str) -> None:
+    store = open_labels(db)
+    later = Label(record_id="r1", value="bad", who="Ann", labelled_at=2.0)
+    assert store.put([later]) == 1
+    assert store.put([Label(record_id="r1", value="good", who="Ann", labelled_at=1.0)]) == 0
+    assert list(store) == [later]
+
+
 async def test_mounted_in_another_application_its_links_stay_under_the_mount(db: str) -> None:
     from starlette.applications import Starlette
     from starlette.routing import Mount
