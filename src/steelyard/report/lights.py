@@ -190,9 +190,8 @@ def verdict_of(lights: Sequence[Light]) -> str:
     if unknown := len(names["unknown"]):
         every = unknown == len(lights)
         return "Too few turns to tell yet" if every else "Nothing got worse, as far as can be told"
-    if len(lights) == 1:
-        return f"{shorten(lights[0].metric.metric, 60)} holds"
-    return "Both metrics hold" if len(lights) == 2 else f"All {len(lights)} metrics hold"
+    few = {1: f"{shorten(lights[0].metric.metric, 60)} holds", 2: "Both metrics hold"}
+    return few.get(len(lights), f"All {len(lights)} metrics hold")
 
 
 def _listed(names: Sequence[str]) -> str:
