@@ -82,17 +82,6 @@ def test_a_few_words_of_a_tool_are_noted(given: Any, returned: str, is_noted: bo
     assert any("few words, or fewer than it was told" in note for note in found.notes) is is_noted
 
 
-def test_a_form_that_only_says_that_nothing_was_found_is_no_passage() -> None:
-    told = json.dumps(
-        {"error": "No documents found. Say so, and ask whether the hours of the zoo were meant."}
-    )
-    tool = Step(kind="tool", name="look_up", given={"q": "hours"}, returned=told, at=1)
-    turn = Steps(given={"question": QUESTION}, steps=(tool, call(f"{QUESTION}\n{told}", "No idea.", at=2)))
-    found = decide(turn, sources_of(turn), answer="No idea.", question=QUESTION)
-    assert not found.contexts
-    assert any("a few words stand where a look-up found nothing" in note for note in found.notes)
-
-
 def test_an_extract_that_a_model_copied_takes_the_place_of_its_passage() -> None:
     extract = "the museum opens at ten and closes at five"
     look = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS),), at=1)

@@ -1,4 +1,4 @@
-"""What is no evidence although a prompt or a retriever had it: what was let go of, tools, forms, nothing."""
+"""What is no evidence although a prompt or a retriever had it: what was let go of, tools, marks, nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from recording.test_evidence import HOURS, QUESTION, TICKETS, call, evidence
 from steelyard.record import Context
-from steelyard.recording.building import Step, Steps, decide, sources_of
+from steelyard.recording.building import Step, Steps, asked_of, decide, sources_of
 
 
 @pytest.mark.parametrize(("left", "found"), [([], []), ([HOURS], [HOURS])], ids=["nothing", "a-part"])
@@ -78,3 +78,36 @@ def test_what_a_model_said_is_its_own_behind_labels_that_code_puts_there(shown: 
     kept = Step(kind="chain", returned={"critique": f"{shown}Tell them about the gate."}, at=3)
     last = call(f"{shown}Tell them about the gate.\n\n{HOURS}\n{QUESTION}", "From ten to five.", at=4)
     assert evidence(look, judged, kept, last) == [HOURS]
+
+
+def test_a_form_that_only_says_that_nothing_was_found_is_no_passage() -> None:
+    told = json.dumps(
+        {"error": "No documents found. Say so, and ask whether the hours of the zoo were meant."}
+    )
+    tool = Step(kind="tool", name="look_up", given={"q": "hours"}, returned=told, at=1)
+    turn = Steps(given={"question": QUESTION}, steps=(tool, call(f"{QUESTION}\n{told}", "No idea.", at=2)))
+    found = decide(turn, sources_of(turn), answer="No idea.", question=QUESTION)
+    assert not found.contexts
+    assert any("a few words stand where a look-up found nothing" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("form", "is_cut"),
+    [
+        ("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n", True),
+        ("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n", True),
+        ("[INST] {} [/INST]", True),
+        ("{} What does <|im_end|> mean?", False),
+    ],
+    ids=["user", "system", "inst", "typed"],
+)
+def test_in_the_marks_of_a_chat_template_the_last_said_is_the_question(form: str, is_cut: bool) -> None:
+    given = form.format(QUESTION)
+    steps = (
+        Step(kind="retrieval", given=given, contexts=(Context(text=HOURS),), at=1),
+        call(given, "Ten.", at=2),
+    )
+    turn = Steps(given=given, steps=steps, answer="Ten.")
+    asked = asked_of(turn, sources_of(turn))
+    assert asked.question == (QUESTION if is_cut else given)
+    assert ("question_guessed" in asked.notes) is is_cut

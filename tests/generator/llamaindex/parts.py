@@ -32,6 +32,7 @@ TOOL_RESULTS = (*TEXTUAL, "nodes")
 WRAPS = {
     "no": "{asked}",
     "reminder": "Please remember that the tables are all that you may use for this.\n{asked}",
+    "marked": "<|im_start|>user\n{asked}<|im_end|>\n<|im_start|>assistant\n",
     "dated": "It is now {hour}:15:{at}.\nUse this for words such as yesterday.\n\nQuestion: {asked}",
 }
 """What code puts around the user's words before the framework is given them."""

@@ -114,6 +114,11 @@ def _beside_template(own: str) -> Asked:
     Parts that other inputs have, too, are code's. The user's words are what these name, or all other parts,
     if they stand together. Who types passages beside a question may type them again.
     """
+    *before, said = split_chat_template(own) or [own]
+    if not own.startswith(
+        (*before, said)[0]
+    ):  # code wrote down who spoke, in the marks of a template for chats
+        return Asked(question=said.strip(), notes=("question_guessed",))
     is_named, parts = names_question_within(own), TEMPLATES.in_parts(own)
     if not any(is_known for _, is_known in parts):
         return _as_typed(own, is_named=is_named)

@@ -225,7 +225,7 @@ def _beside_question(found: Sequence[Section]) -> list[str]:
     if asked is None:
         return []
     forms = {"tag": ("tag",), "heading": (*ENDED, "heading")}.get(asked.form, (*ENDED, "heading", "label"))
-    alike = [one for one in found if one.form in forms and one is not asked]
+    alike = [one for one in found if one.form in forms and one.label != asked.label]
     # A list of lines is mostly one of instructions.
     longest = max(alike, key=lambda one: (not _is_list(one.material), len(one.material)), default=asked)
     same = [one.material for one in alike if without_number(one.label) == without_number(longest.label)]
