@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import Token
+from types import SimpleNamespace
 from typing import Any
 
 from steelyard._internal.forks import ForkLock
@@ -193,17 +194,8 @@ class LlamaIndexManualTurn(ManualTurn):
     def _contexts_of(self, item: Any, rank: int) -> Iterable[Context]:
         if isinstance(item, str):
             return [Context(text=item, rank=rank)] if item.strip() else []
-        scored = item if attribute(item, "node") is not None else _Unscored(item)
+        scored = item if attribute(item, "node") is not None else SimpleNamespace(node=item)
         return Nodes().contexts([scored], start=rank)
 
     def _answer_of(self, returned: Any) -> str:
         return answer_of(returned)
-
-
-class _Unscored:
-    """A node that comes without a score."""
-
-    score = None
-
-    def __init__(self, node: Any) -> None:
-        self.node = node

@@ -46,7 +46,7 @@ from steelyard.recording.provenance import (
     sentence,
 )
 from steelyard.recording.reading import asked_in, is_question, strings_in
-from steelyard_llamaindex._extract import NO_ANSWER, answer_of, reply_of, result_of, trouble_of
+from steelyard_llamaindex._extract import NO_ANSWER, answer_of, reply_of, result_of
 from steelyard_llamaindex._translate import turn_of
 from steelyard_llamaindex._turn import Turn, unused
 
@@ -151,8 +151,9 @@ class LlamaIndexDraft(TurnDraft):
     ) -> Record:
         turn, answer = self.turn, steps.answer
         status, error = turn.status, turn.error
-        if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
-            status, error, answer = "error", trouble, ""
+        if status == "ok" and turn.failure is not None and answer.strip() == NO_ANSWER:
+            # Engines swallow some errors of their models and answer with a placeholder.
+            status, error, answer = "error", turn.failure, ""
         elif status == "ok":
             notes += _doubts(turn, answer)
         tags = _Tags(turn.tags)

@@ -48,11 +48,6 @@ def _answer_in(result: Any) -> str:
     return text_of(whole()) if callable(whole) else ""
 
 
-def trouble_of(answer: str, failure: str | None) -> str | None:
-    """The failure behind a placeholder: engines swallow some errors of their models and answer with it."""
-    return failure if failure is not None and answer.strip() == NO_ANSWER else None
-
-
 def reply_of(response: Any) -> tuple[str, tuple[str, ...]]:
     """What a model replied, as text and as the arguments of the tools that it called, each as JSON."""
     if response is None or isinstance(response, str):
@@ -145,7 +140,7 @@ class Nodes:
         contexts = (
             Context(
                 text=self._text(each.node),
-                id=_text_or_none(attribute(each.node, "node_id")),
+                id=None if (id_ := attribute(each.node, "node_id")) is None else text_of(id_),
                 score=number_of(attribute(each, "score")),
                 rank=rank,
             )
@@ -188,7 +183,3 @@ class Nodes:
     @cached_property
     def _plain(self) -> list[str]:
         return [plain(prompt) for prompt in self._prompts]
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else text_of(value)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import Token
 from time import perf_counter
 from typing import Any
 
 from steelyard_llamaindex._kinds import stream_of
 from steelyard_llamaindex._open_turns import OpenTurns
-from steelyard_llamaindex._turn import Place, Turn, current_place
+from steelyard_llamaindex._turn import Turn, current_place
 
 _STREAMED = (Generator, AsyncGenerator)
 _END = object()
@@ -137,24 +136,14 @@ def _defer_chat(turns: OpenTurns, turn: Turn, response: Any) -> bool:
     return True
 
 
-def _piece(piece: Any) -> str:
-    """The text of a piece: itself, or what a model's piece adds."""
-    text = piece if isinstance(piece, str) else getattr(piece, "delta", "")
-    return text if isinstance(text, str) else ""
-
-
 def _heard(turns: OpenTurns, piece: Any) -> str:
     """The text of a piece, which may be an object of the application's own and raise anything."""
     try:
-        return _piece(piece)
+        text = piece if isinstance(piece, str) else getattr(piece, "delta", "")
+        return text if isinstance(text, str) else ""
     except Exception as error:  # noqa: BLE001 - the reader gets the piece all the same
         turns.complain("stream", error)
         return ""
-
-
-def _reset(token: Token[Place | None]) -> None:
-    with suppress(ValueError):  # a coroutine may be closed in a context other than its own
-        current_place.reset(token)
 
 
 @contextmanager
@@ -169,7 +158,8 @@ def _producing(turns: OpenTurns, turn: Turn) -> Iterator[None]:
         raise
     finally:
         turn.generation += perf_counter() - began
-        _reset(token)
+        with suppress(ValueError):  # a coroutine may be closed in a context other than its own
+            current_place.reset(token)
 
 
 def _follow(source: Iterator[Any], turns: OpenTurns, turn: Turn) -> Generator[Any, None, None]:

@@ -14,7 +14,7 @@ from steelyard.record import Status
 from steelyard.recording import RunSpan
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import holds_replies
-from steelyard.recording.reading import asked_in, messages_in
+from steelyard.recording.reading import asked_in
 from steelyard_llamaindex._extract import reply_of, texts_of
 from steelyard_llamaindex._kinds import Kind
 
@@ -95,9 +95,7 @@ class LiveStep:
     """One part of a turn that matters for its record."""
 
     id: str
-    """The id of its span."""
     kind: Kind
-    """What it is."""
     parent: LiveStep | None
     """The step it was called from; None for the root."""
     name: str
@@ -107,9 +105,7 @@ class LiveStep:
     result: Any = None
     """What it returned; of engines inside a turn, only the nodes."""
     began: float = 0.0
-    """When it began, by the performance counter."""
     seconds: float | None = None
-    """How long it took."""
     prompted: bool = False
     """Of a model call, whether its prompt was told."""
     used_by: str | None = None
@@ -123,7 +119,6 @@ class Call:
     asked: Any
     """The messages or the prompt that it was sent."""
     began: float
-    """When it began, by the performance counter."""
     step: LiveStep
     """The step that it is, or that it was made in."""
     reply: Any = None
@@ -142,7 +137,6 @@ class Predecessor:
     name: str = ""
     """The class of what was called; empty of a model that nothing holds."""
     asked: str = ""
-    """What was asked of an engine."""
     prompts: tuple[str, ...] = ()
     """What it asked a model last; empty until it ends, and of prompts too large to be kept."""
     reply: tuple[str, tuple[str, ...]] = ("", ())
@@ -170,19 +164,14 @@ class Turn:
     """One RAG turn under way, or over and waiting to become a Record."""
 
     id: str
-    """The id of its root span."""
     root: LiveStep
-    """Its first step."""
     span: RootSpan
     """Which span of the host's its scores go on."""
     tags: Mapping[str, Any]
     """What the user set with `instrument_tags`."""
     started: float
-    """When it began, in Unix time."""
     steps: list[LiveStep] = field(default_factory=list)
-    """Its steps, in order of beginning."""
     calls: list[Call] = field(default_factory=list)
-    """The calls of language models, in order of beginning."""
     session: str | None = None
     """The conversation that the chat engine's memory names."""
     headers: set[str] = field(default_factory=set)
@@ -190,15 +179,12 @@ class Turn:
     passed: list[Passed] = field(default_factory=list)
     """What templates were filled with, and what steps of a workflow returned."""
     pieces: list[str] = field(default_factory=list)
-    """Pieces of a streamed answer."""
     said: Any = None
     """What a language model replied last; the answer of a turn that has no result of its own."""
     failure: str | None = None
     """The first step that raised, whether or not the run went on."""
     status: Status = "ok"
-    """How it ended, or will if nothing happens."""
     error: str | None = None
-    """What ended it, where that was an error."""
     generation: float = 0.0
     """Seconds spent in language models."""
     streaming: bool = False
@@ -208,9 +194,7 @@ class Turn:
     written: bool = False
     """Whether the writer of a streamed chat has ended."""
     done: bool = False
-    """Whether it is over and handed over."""
     open: set[str] = field(default_factory=set)
-    """Ids of its spans that have not ended."""
     loose: tuple[LiveStep, ...] = ()
     """The retrievals before it in the same task that no run holds."""
     stream: Any = None
@@ -222,7 +206,6 @@ class Turn:
     replied: tuple[Predecessor, ...] = ()
     """What the latest runs that had ended when it did asked a model last, in whatever thread."""
     learnt: Learnt = field(default_factory=Learnt)
-    """What its recorder learnt of the runs before it."""
     checks: bool = False
     """Whether an evaluator asks it about an answer, or to make up questions: not a user's turn."""
     predecessors: tuple[Predecessor, ...] = ()
@@ -310,8 +293,7 @@ def send(turn: Turn, step: LiveStep, prompt: Any, before: Iterable[Predecessor])
 def _is_retold(reply: str, prompt: Any, texts: Iterable[str]) -> bool:
     """Whether a prompt holds a reply outside of a conversation."""
     held = next((text for text in texts if reply and reply in text), None)
-    messages = prompt if isinstance(prompt, (list, tuple)) else ()
-    if held is None or any(getattr(one, "role", None) == "assistant" for one in messages):
+    if held is None or _has_speaker(prompt):
         return False
     at = held.index(reply)
     return is_telling(reply) and not holds_replies(held[max(0, at - _NEAR) : at])
@@ -319,8 +301,12 @@ def _is_retold(reply: str, prompt: Any, texts: Iterable[str]) -> bool:
 
 def in_conversation(asked: Any) -> bool:
     """Whether a prompt tells what was said before, whoever is asked now."""
-    messages = messages_in(asked) if isinstance(asked, (list, tuple)) else ()
-    return any(one.role == "assistant" for one in messages) or any(map(holds_replies, texts_of(asked)))
+    return _has_speaker(asked) or any(map(holds_replies, texts_of(asked)))
+
+
+def _has_speaker(prompt: Any) -> bool:
+    messages = prompt if isinstance(prompt, (list, tuple)) else ()
+    return any(getattr(one, "role", None) == "assistant" for one in messages)
 
 
 def precede(turn: Turn) -> None:

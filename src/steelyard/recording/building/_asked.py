@@ -115,9 +115,8 @@ def _beside_template(own: str) -> Asked:
     if they stand together. Who types passages beside a question may type them again.
     """
     *before, said = split_chat_template(own) or [own]
-    if not own.startswith(
-        (*before, said)[0]
-    ):  # code wrote down who spoke, in the marks of a template for chats
+    # Code wrote down who spoke, in the marks of a template for chats.
+    if not own.startswith((*before, said)[0]):
         return Asked(question=said.strip(), notes=("question_guessed",))
     is_named, parts = names_question_within(own), TEMPLATES.in_parts(own)
     if not any(is_known for _, is_known in parts):
