@@ -25,7 +25,7 @@ from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import Record
 from steelyard.report import open_results
 from steelyard.scores import Evaluation, Provenance, Score
-from steelyard.sinks import PostgresSink, prune, sink_from
+from steelyard.sinks import PostgresSink, SQLiteSink, prune, sink_from
 
 pytestmark = pytest.mark.skipif(
     not PostgresServer.there(), reason="needs a Postgres: apt-get install postgresql"
@@ -276,9 +276,14 @@ def test_a_bar_is_learned_from_what_is_stored(postgres: PostgresServer) -> None:
     assert sink.baseline(replace(turns[0].scores[0], provenance=None), now=now) is None
 
 
-def test_calls_of_experiments_are_counted_by_the_day_for_all_processes(postgres: PostgresServer) -> None:
-    url = postgres.new_database()
-    sinks = [PostgresSink(url) for _ in range(4)]
+@pytest.mark.parametrize("kind", [PostgresSink, SQLiteSink])
+def test_calls_of_experiments_are_counted_by_the_day_for_all_processes(
+    kind: type[PostgresSink | SQLiteSink], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = str(tmp_path / "new.db")
+    if kind is PostgresSink:
+        place = request.getfixturevalue("postgres").new_database()
+    sinks = [kind(place) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         granted = list(threads.map(lambda at: sinks[at % 4].count_replay("2025-01-01", most=7), range(12)))
     assert sum(granted) == 7

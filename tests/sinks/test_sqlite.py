@@ -7,7 +7,6 @@ import re
 import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -326,16 +325,6 @@ def test_sinks_of_one_file_in_one_process_take_turns_at_it(tmp_path: Path) -> No
     asyncio.run(sinks[0].aclose())
     # The last one has closed the file.
     assert not wal.exists()
-
-
-def test_calls_of_experiments_are_counted_by_the_day_for_all_processes(tmp_path: Path) -> None:
-    sinks = [SQLiteSink(tmp_path / "new.db") for _ in range(4)]
-    with ThreadPoolExecutor(4) as threads:
-        granted = list(threads.map(lambda at: sinks[at % 4].count_replay("2025-01-01", most=7), range(12)))
-    assert sum(granted) == 7
-    assert sinks[0].count_replay("2025-01-02", most=7)
-    for sink in sinks:
-        asyncio.run(sink.aclose())
 
 
 def test_the_last_counts_wait_for_another_writer(tmp_path: Path) -> None:

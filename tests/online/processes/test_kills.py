@@ -6,7 +6,6 @@ import itertools
 import json
 import signal
 import sqlite3
-import textwrap
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -169,32 +168,6 @@ while True:
 
 def _has_lines(path: Path, count: int) -> bool:
     return path.exists() and len(set(path.read_text().split())) >= count
-
-
-@pytest.mark.faults
-def test_a_forked_child_opens_the_spool_for_itself(tmp_path: Path) -> None:
-    script = f"""
-    import os, warnings
-    warnings.simplefilter("ignore")
-    from steelyard.online import Monitor, SpoolSettings
-    from steelyard.record import Record
-    settings = SpoolSettings(path={str(tmp_path / "s.db")!r}, evaluate=False)
-    monitor = Monitor(metrics=[], sinks=[], spool=settings)
-    monitor.submit(Record(id="parent", question="q"))
-    assert monitor.flush(60) == 0
-    for name in "abc":
-        if os.fork() == 0:
-            monitor.submit(Record(id=name, question="q"))
-            left = monitor.flush(60)
-            os._exit(left)
-    for _ in "abc":
-        assert os.wait()[1] == 0
-    monitor.submit(Record(id="parent again", question="q"))
-    assert monitor.flush(60) == 0
-    assert monitor.stats().spool.accepted == 5, monitor.stats()
-    """
-    done = programs.run(["-c", textwrap.dedent(script)], ours=True, timeout=150)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 BENCHMARK = Path(__file__).resolve().parents[3] / "benchmarks" / "outage.py"

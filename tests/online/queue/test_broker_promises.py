@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import textwrap
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
+import programs
 from online.helpers import check_law, finish, turn
 from online.queue.nats import counted, in_use, lease, lease_one, result, selected
 from servers import NatsServer, RabbitServer
@@ -57,6 +59,44 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "turns.db")
     found: NatsServer | RabbitServer = request.getfixturevalue(f"{request.param}_server")
     return found.queue()
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("stored", ["file", "nats"], indirect=True)
+def test_a_forked_child_opens_the_spool_for_itself(stored: str) -> None:
+    script = f"""
+    import os, time, warnings
+    warnings.simplefilter("ignore")
+    from steelyard.online import Monitor, SpoolSettings
+    from steelyard.record import Record
+    settings = SpoolSettings(path={stored!r}, evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    until = time.monotonic() + 100
+
+    def connect():
+        monitor.start()
+        while monitor.stats().spool is None and time.monotonic() < until:
+            time.sleep(0.02)
+
+    connect()
+    monitor.submit(Record(id="parent", question="q"))
+    assert monitor.flush(60) == 0
+    for name in "abc":
+        if os.fork() == 0:
+            connect()
+            monitor.submit(Record(id=name, question="q"))
+            left = monitor.flush(60)
+            os._exit(left + (monitor.stats().spooled != 1))
+    for _ in "abc":
+        assert os.wait()[1] == 0
+    monitor.submit(Record(id="parent again", question="q"))
+    assert monitor.flush(60) == 0
+    while monitor.stats().spool.accepted != 5 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert (monitor.stats().spooled, monitor.stats().spool.accepted) == (2, 5), monitor.stats()
+    """
+    done = programs.run(["-c", textwrap.dedent(script)], ours=True, timeout=150)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 async def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_ones_at_once(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import textwrap
 from dataclasses import replace
 
 import pytest
 from nats.js import JetStreamContext
 
-import programs
 from online.helpers import FAITHFUL, check_law, finish, kind_judge, turn
 from online.queue.nats import counted, lease, lease_one, on_server, open_at, queue_at, result, selected
 from servers import NatsServer, new_name
@@ -209,43 +207,6 @@ async def test_a_full_stream_and_a_turn_that_is_too_large_are_skipped_for_their_
         there = 1 + outcome.count("new")
         await counted(queue, lambda to: to.bytes > 400_000 and to.accepted == to.pending == there)
     assert "refuses turns" in caplog.text
-
-
-@pytest.mark.faults
-def test_a_forked_child_connects_for_itself(nats_server: NatsServer) -> None:
-    script = f"""
-    import os, time, warnings
-    warnings.simplefilter("ignore")
-    from steelyard.online import Monitor, SpoolSettings
-    from steelyard.record import Record
-    settings = SpoolSettings(path={nats_server.queue()!r}, evaluate=False)
-    monitor = Monitor(metrics=[], sinks=[], spool=settings)
-    until = time.monotonic() + 100
-
-    def connect():
-        monitor.start()
-        while monitor.stats().spool is None and time.monotonic() < until:
-            time.sleep(0.02)
-
-    connect()
-    monitor.submit(Record(id="parent", question="q"))
-    assert monitor.flush(60) == 0
-    for name in "abc":
-        if os.fork() == 0:
-            connect()
-            monitor.submit(Record(id=name, question="q"))
-            left = monitor.flush(60)
-            os._exit(left + (monitor.stats().spooled != 1))
-    for _ in "abc":
-        assert os.wait()[1] == 0
-    monitor.submit(Record(id="parent again", question="q"))
-    assert monitor.flush(60) == 0
-    while monitor.stats().spool.accepted != 5 and time.monotonic() < until:
-        time.sleep(0.02)
-    assert (monitor.stats().spooled, monitor.stats().spool.accepted) == (2, 5), monitor.stats()
-    """
-    done = programs.run(["-c", textwrap.dedent(script)], ours=True, timeout=150)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 async def test_a_stream_that_is_there_is_used_as_it_is_or_refused_by_name(nats_server: NatsServer) -> None:

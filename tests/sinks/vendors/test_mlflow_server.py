@@ -6,14 +6,9 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
-import time
-import urllib.error
 import urllib.request
-import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +18,8 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from phoenix import NotInstallable, installed, until_it_answers
+from servers import free_port
 from sinks.making import failed, make_evaluation, make_score
 from steelyard.record import TraceRef
 from steelyard.sinks import MLflowSink
@@ -30,31 +27,18 @@ from steelyard.sinks import MLflowSink
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 _PINNED = ("mlflow==3.17.2", "langchain==1.*")
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steelyard-tests"
-
-
-def _python() -> Path:
-    """The interpreter of an environment with MLflow in it, made once; the LangChain recorder has the same."""
-    name = f"{'-'.join(_PINNED)}-py{sys.version_info.major}{sys.version_info.minor}"
-    folder = _CACHE / name.replace("*", "x")
-    python, done = folder / "bin" / "python", folder / "installed"
-    if not done.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "-q", *_PINNED, "numpy", "openai", "urllib3"]
-        installed = subprocess.run(command, capture_output=True, text=True, check=False)
-        if installed.returncode:
-            pytest.skip(f"mlflow cannot be installed: {installed.stderr.strip()[-200:]}")
-        done.touch()
-    return python
 
 
 @pytest.fixture(scope="module")
 def mlflow() -> Iterator[str]:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    name, port = "-".join(_PINNED).replace("*", "x"), free_port()
+    try:
+        # The LangChain recorder has the same environment.
+        python = installed(name, *_PINNED, "numpy", "openai", "urllib3")
+    except NotInstallable as problem:
+        pytest.skip(str(problem))
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w+") as log:
-        command = [str(_python()), "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
+        command = [str(python), "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)]
         command += ["--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"]
         env = {key: value for key, value in os.environ.items() if not key.startswith(("MLFLOW_", "OTEL_"))}
         server = subprocess.Popen(
@@ -62,23 +46,12 @@ def mlflow() -> Iterator[str]:
         )
         url = f"http://127.0.0.1:{port}"
         try:
-            _wait_until_it_answers(f"{url}/health", server, Path(log.name))
+            until_it_answers(f"{url}/health", server, Path(log.name))
             yield url
         finally:
             # It has workers of its own, which go on where only the first process is told to end.
             os.killpg(server.pid, signal.SIGKILL)
             server.wait(120)
-
-
-def _wait_until_it_answers(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 600
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.3)
-    raise AssertionError(f"MLflow did not answer: {log.read_text()[-2000:]}")
 
 
 def _traced(url: str) -> TraceRef:
