@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from typing import Any, TypedDict
 
 import pytest
@@ -25,6 +26,18 @@ GRADER = ChatPromptTemplate.from_template(
 def size_of(receiver: Receiver) -> int:
     """What the last draft says that it keeps."""
     return int(receiver.drafts[-1].size)
+
+
+class Own(list[Any]):
+    """A list of an application's own, as ORMs return them."""
+
+
+@pytest.mark.parametrize("holds", [list, tuple, set, Own, lambda rows: OrderedDict(enumerate(rows))])
+def test_what_is_kept_weighs_whatever_holds_it(receiver: Receiver, config: Any, holds: Any) -> None:
+    chain: Any = ChatPromptTemplate.from_template("{question}") | says("It is Paris.")
+    rows = holds(f"{number:0500}" for number in range(100))
+    chain.invoke({"question": QUESTION, "others": rows}, config)
+    assert size_of(receiver) >= 100 * 500
 
 
 def test_every_run_of_a_turn_has_a_weight(receiver: Receiver, config: Any) -> None:

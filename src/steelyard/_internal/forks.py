@@ -58,7 +58,7 @@ def identity_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
 
 _log = SafeLogger("steelyard")
 _PATIENCE: Final = 30.0
-"""Seconds that all locks and imports together may hold up a fork. A first write takes ten on a very
+"""Seconds that all locks and imports together may hold up a fork. A first write takes long on a
 busy machine, and the child of a fork that did not wait can never use that file, or that module."""
 _BRIEFLY: Final = 0.05
 """Seconds that a fork which holds some of the locks waits for another one."""

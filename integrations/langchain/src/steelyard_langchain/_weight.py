@@ -57,12 +57,12 @@ def weigh(values: Iterable[Any]) -> tuple[int, bool]:
 def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, str):
         return (str(value),)  # a class of somebody's own
-    own = getattr(value, "__dict__", None)
-    if type(own) is dict:
-        return own.values()
     if isinstance(value, Mapping):
         return value.values()
-    return value if isinstance(value, (list, tuple, set, frozenset)) else ()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return value
+    own = getattr(value, "__dict__", None)
+    return own.values() if type(own) is dict else ()
 
 
 def _is_medium(value: str | bytes) -> bool:
