@@ -33,7 +33,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "root": ("both", "question", "answer", "nothing", "object", "none"),
         "search": (
             *("documents", "texts", "joined", "wrapped", "previews", "ids", "count", "nothing", "none"),
-            *("events", "json"),
+            *("events", "json", "json_each", "printed"),
         ),
         "search_place": ("step", "inner", "behind"),
         "search_name": ("retrieve", "vector_search", "fetch_notes", "step_two"),
@@ -171,6 +171,8 @@ class _Application:
             "previews": [{**row, "text": text[:PREVIEW]} for row, text in zip(rows, turn.shown, strict=True)],
             "ids": [row["id"] for row in rows],
             "json": json.dumps(rows),
+            "json_each": list(map(json.dumps, rows)),
+            "printed": [f"Hit(id='d{at}', score=0.5, text={text!r})" for at, text in enumerate(turn.shown)],
         }
         return made.get(tells)
 

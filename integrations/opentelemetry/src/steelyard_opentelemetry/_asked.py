@@ -59,14 +59,17 @@ def _sent_of(texts: Iterable[str], sent: Sequence[str]) -> list[str]:
     return [text for text in able if any(plain(text) in one for one in sent)]
 
 
-def asked_on(node: Node) -> list[str]:
-    """Where a question may be on a span: what its dialect reads as one, else any text of its JSON."""
+def asked_on(node: Node, replies: Sequence[str] = ()) -> list[str]:
+    """Where a question may be on a span: what its dialect reads as one, else any text of its JSON.
+
+    JSON in it that a model said whole is a text.
+    """
     if node.parsed is not None:
         return [node.parsed.question]
     values = (value for value in node.span.attributes.values() if isinstance(value, str) and value[:1] == "{")
     # A server's span is no look-up, but it may tell what was asked.
     said = own_texts(node.span, anywhere=True)
-    return [*said, *(text for value in values for _, text in strings_in(loaded(value)))]
+    return [*said, *(text for value in values for _, text in strings_in(loaded(value, replies)))]
 
 
 def read_answered(tree: Node) -> None:
@@ -84,10 +87,10 @@ def read_answered(tree: Node) -> None:
 
 
 def _answered(node: Node, calls: Sequence[Node]) -> ParsedSpan | None:
-    texts, below = asked_on(node), {id(one) for one in node.below()}
+    below = {id(one) for one in node.below()}
     inner = [one.parsed for one in calls if one.parsed and id(one) in below]
-    said = _said([one.answer for one in inner])
-    answers = [text for text in texts if plain(text) in said and is_telling(text)]
+    said = _said(replies := [one.answer for one in inner])
+    answers = [text for text in asked_on(node, replies) if plain(text) in said and is_telling(text)]
     if not answers:
         return None
     answer = max(answers, key=lambda text: (text in own_answers(node.span), said[plain(text)]))

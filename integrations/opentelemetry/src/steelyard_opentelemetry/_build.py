@@ -28,6 +28,8 @@ _FORM = (
     "no span tells what of the model's form the user was given; set the output of the span around it, or "
     "steelyard.answer"
 )
+_ENGINE = "str_or_query_bundle"
+"""The argument of every query engine; other steps of LlamaIndex are given a `query`."""
 _NANO = 1e9
 _TELLING = 4
 """Words that a reply must have to be told by them."""
@@ -249,7 +251,7 @@ def is_whole(turn: Turn) -> bool:
     models = bool(turn.seen("llm"))
     found = evidence_of(turn)
     if not turn.retrieves and not turn.agentic:
-        return bool(turn.answer) and (_is_known(found) or turn.found_nothing or turn.asks_engine)
+        return bool(turn.answer) and (_is_known(found) or turn.found_nothing or _asks_engine(turn))
     if _formats(turn, found):
         return False
     if turn.answer or failure(turn):
@@ -296,9 +298,21 @@ def is_judgeable(turn: Turn, found: FoundPassages) -> bool:
         return True
     if not (turn.question and turn.answer) or _only_searches(turn):
         return False
-    if not found.contexts and (turn.found_nothing or turn.asks_engine or turn.answer == EMPTY):
+    if not found.contexts and (turn.found_nothing or _asks_engine(turn) or turn.answer == EMPTY):
         return True
     return bool(found.contexts or found.origin.retrieved) and not _is_step(turn, found)
+
+
+def _asks_engine(turn: Turn) -> bool:
+    """Whether its root is a query engine of LlamaIndex, or an agent of it that called no tool.
+
+    By what they are they answer from passages.
+    """
+    span, root = turn.root.span, turn.root.parsed
+    is_agent = root is not None and root.kind == "agent" and "llama" in span.scope
+    given = loaded(root.passing[0]) if root is not None and root.passing else None
+    is_engine = isinstance(given, Mapping) and _ENGINE in given
+    return is_engine or (is_agent and not (turn.agentic or turn.retrieves))
 
 
 def is_untold(turn: Turn, found: FoundPassages) -> bool:

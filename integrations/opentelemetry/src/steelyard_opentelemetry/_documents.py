@@ -20,7 +20,7 @@ from steelyard.recording.reading import (
     read_shown,
     text_under,
 )
-from steelyard_opentelemetry._payload import Broken, decode, loaded, opened
+from steelyard_opentelemetry._payload import Broken, decode, loaded, opened, shown_in
 
 _AROUND = ("output", "tool_output", "raw_output", "update", "messages", "kwargs")
 _PARTS = frozenset(("content", "isError", "meta", "blocks"))
@@ -42,7 +42,10 @@ def unwrapped(result: object) -> Any:
         # Rows of a table stay the text that the model was told.
         if isinstance(shown, list) and shown and all(isinstance(one, (str, Mapping)) for one in shown):
             value = shown
-    return value
+    rows = (
+        [shown_in(one) if isinstance(one, str) else None for one in value] if isinstance(value, list) else []
+    )
+    return rows if rows and all(isinstance(one, Mapping) for one in rows) else value
 
 
 def has_failed(result: object) -> bool:
@@ -267,7 +270,9 @@ def _node_text(node: Mapping[str, Any]) -> str:
 
 def _any(value: object) -> Context | None:
     if isinstance(value, str):
-        return Context(text=value.strip()) if value.strip() else None
+        # A class of the application's own is written as Python shows it.
+        found = _any(shown) if isinstance(shown := shown_in(value), Mapping) else None
+        return found or (Context(text=value.strip()) if value.strip() else None)
     if not isinstance(value, Mapping):
         return None
     text = text_under(value, PASSAGE_TEXTS) or text_under(_metadata(value), PASSAGE_TEXTS) or ""

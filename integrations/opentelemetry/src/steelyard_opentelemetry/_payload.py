@@ -74,7 +74,12 @@ class Words(str):
 
 
 def decode(value: object) -> Any:
-    """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it."""
+    """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it.
+
+    An attribute may hold a list of texts and none of objects, so that each object is JSON there.
+    """
+    if isinstance(value, (list, tuple)) and value and all(map(_is_object, value)):
+        return list(map(opened, value))
     if not isinstance(value, str):
         return value
     if _OBJECT.match(value):
@@ -93,6 +98,10 @@ def decode(value: object) -> Any:
         return Broken("invalid_json") if is_cut and error.msg != "Extra data" else value
     except (ValueError, RecursionError):
         return Broken("invalid_json")
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, str) and value[:1] == "{" and _ENCODED.match(value) is not None
 
 
 def opened(value: object) -> Any:
@@ -128,16 +137,23 @@ def _is_said(key: object, value: object) -> bool:
     return key in _SAID or (key == _ASKED and isinstance(value, str) and not _SHOWN.match(value))
 
 
-def _field(value: object, shown: Sequence[str], depth: int) -> Any:
-    if not isinstance(value, str) or not _SHOWN.match(value):
-        return loaded(value, shown, depth)
+def shown_in(value: str) -> Any:
+    """The fields of an object that a text shows as Python does; the text itself if it shows none."""
+    if not _SHOWN.match(value):
+        return value
     if value.endswith("()"):
         return None  # an object that only names itself
     found = read_shown(value[:MOST])
-    if not isinstance(found, Mapping) or not found:
-        return value
+    return found if isinstance(found, Mapping) and found else value
+
+
+def _field(value: object, shown: Sequence[str], depth: int) -> Any:
+    if not isinstance(value, str) or not _SHOWN.match(value):
+        return loaded(value, shown, depth)
+    found = shown_in(value)
     # AutoGen's messages say who speaks under this name.
-    return {"role": found["source"], **found} if {"source", "content"} <= found.keys() else found
+    is_said = isinstance(found, Mapping) and {"source", "content"} <= found.keys()
+    return {"role": found["source"], **found} if is_said else found
 
 
 def question_in(value: object) -> str:

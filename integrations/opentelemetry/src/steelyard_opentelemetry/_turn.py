@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,8 +34,6 @@ from steelyard_opentelemetry._translate import (
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
 _HEAD = 20_000
 _CUT = "..."
-_ENGINE = "str_or_query_bundle"
-"""The argument of every query engine; other steps of LlamaIndex are given a `query`."""
 EMPTY = "Empty Response"
 """What LlamaIndex answers by itself, without asking a model: nothing is left to answer from, or it failed."""
 _REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
@@ -139,13 +137,6 @@ class Turn:
         """Whether something was looked up, and it is not told what that found."""
         retrievals = any(step.contexts is None for step in self.steps.retrievals)
         return retrievals or any(step.returned is None for step in self.steps.tools)
-
-    @cached_property
-    def asks_engine(self) -> bool:
-        """Whether its root is a query engine of LlamaIndex: that answers from passages, by what it is."""
-        root = self.root.parsed
-        given = loaded(root.passing[0]) if root is not None and root.passing else None
-        return isinstance(given, Mapping) and _ENGINE in given
 
     @property
     def found_nothing(self) -> bool:

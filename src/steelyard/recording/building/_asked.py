@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Step, Steps, is_telling
 from steelyard.recording.building._templates import TEMPLATES
+from steelyard.recording.building._texts import is_filled_in
 from steelyard.recording.provenance import (
     Note,
     calls_behind,
@@ -255,14 +256,25 @@ def _remembered(turn: Steps) -> str:
 
 def _guessed(turn: Steps) -> str:
     """The question that the prompt of the answer names, if the root was given nothing that could say it."""
-    said = (text for at in calls_behind(turn.calls, turn.answer).made for text in turn.calls[at].prompts)
-    named = (guessed_question(text) for text in reversed(list(said)))
-    guessed = next(
-        (one for one in named if one and not any(one in r for c in turn.calls for r in c.replies)), ""
-    )
+    said = asked_last(turn, calls_behind(turn.calls, turn.answer).made)
+    named = (guessed_question(text) for text in reversed(said))
+    replies = [reply for call in turn.calls for reply in call.replies]
+    guessed = next((one for one in named if one and not any(one in reply for reply in replies)), "")
     # What a template was filled in with stands behind its label.
     filled = [step.given for step in turn.steps if step.kind == "prompt"]
     return next((text for _, text in strings_in(filled) if text and guessed.endswith(text)), guessed)
+
+
+def asked_last(turn: Steps, made: Iterable[int]) -> list[str]:
+    """What the answer's calls were sent, without the framework's own instructions and earlier turns."""
+    found: dict[str, None] = {}
+    for at in made:
+        messages = turn.models[at].messages
+        latest = [*(one for one in messages if one.role == "system"), *since_last_asked(messages)]
+        texts = [one.text for one in latest if one.text and one.role != "assistant"]
+        texts = [text for text in texts if not is_filled_in(text, turn.instructions)]
+        found.update(dict.fromkeys(texts or turn.calls[at].prompts))
+    return list(found)
 
 
 def _cut_out(turn: Steps, sources: Sources, own: str) -> Asked | None:
@@ -293,14 +305,10 @@ def _looked_up(prompt: str, turn: Steps, sources: Sources) -> str:
     """What was looked up before the turn, if the prompt repeats it and no model wrote it."""
     replies = [plain(reply) for call in turn.earlier for reply in call.replies]
     shown = (query.strip() for query in sources.queries_before if query.strip() in prompt)
-    lines = [f": {line.strip()}" for line in prompt.split("\n")]
+    rows = [f": {line.strip()}" for line in prompt.split("\n")]
     # A few words stand somewhere by chance, but not as a line or behind its label.
-    queries = (
-        query
-        for query in shown
-        if is_telling(query) or is_question(query) or any(line.endswith(f": {query}") for line in lines)
-    )
-    return next((query for query in queries if not any(plain(query) in reply for reply in replies)), "")
+    able = (q for q in shown if is_telling(q) or is_question(q) or any(r.endswith(f": {q}") for r in rows))
+    return next((query for query in able if not any(plain(query) in reply for reply in replies)), "")
 
 
 def _before(sources: Sources) -> list[str]:
@@ -342,13 +350,8 @@ def _standalone(turn: Steps, question: str) -> str | None:
 
 def is_conversation(turn: Steps, writers: Sequence[Step]) -> bool:
     """Whether there was an earlier exchange, by the input or by what these calls were sent."""
-    if (
-        turn.in_conversation
-        or has_history(turn.given)
-        or sum(m.role == "user" for m in messages_in(turn.given)) > 1
-    ):
-        return True
-    return any(message.role == "assistant" for step in writers for message in step.messages)
+    is_later = turn.in_conversation or has_history(turn.given)
+    return is_later or any(message.role == "assistant" for step in writers for message in step.messages)
 
 
 def shared_end(text: str, model: Step, turn: Steps) -> str:

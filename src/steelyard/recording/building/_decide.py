@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 
 from steelyard.record import Context, ContextsSource, text_of
+from steelyard.recording.building._asked import asked_last
 from steelyard.recording.building._beside import (
     MORE,
     MUCH,
@@ -21,7 +22,7 @@ from steelyard.recording.building._beside import (
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Steps, has_nothing, is_telling, is_written, parts_of
 from steelyard.recording.building._templates import TEMPLATES
-from steelyard.recording.building._texts import is_filled_in, shown_texts
+from steelyard.recording.building._texts import shown_texts
 from steelyard.recording.provenance import (
     ModelCall,
     Origin,
@@ -40,7 +41,7 @@ from steelyard.recording.provenance import (
     trace_provenance,
     word_count,
 )
-from steelyard.recording.reading import earlier_messages, is_question, passages_of, since_last_asked
+from steelyard.recording.reading import earlier_messages, is_question, passages_of
 from steelyard.recording.reading._passages import unique
 
 RECEIPT = "contexts: a tool said few words, or fewer than it was told: maybe no evidence; see tool_contexts"
@@ -204,7 +205,7 @@ def _brought(turn: Steps, sources: Sources, trace: Callable[[Iterable[Context]],
 def _filled_in(origin: Origin, turn: Steps, *, question: str) -> Origin | None:
     """The same with what the answer's template was filled in with; None if that is not known."""
     slots: list[str] | None = None
-    for prompt in _asked_last(origin, turn):
+    for prompt in asked_last(turn, origin.calls.made):
         found = TEMPLATES.filled_in(prompt, question=question)
         slots = slots if found is None else [*(slots or ()), *found]
     if slots is None:
@@ -280,7 +281,7 @@ def guess(origin: Origin, turn: Steps, *, question: str) -> Origin:
     """
     if shows_nothing(turn, origin.calls.made, question=question):
         return origin
-    prompts = list(_asked_last(origin, turn))
+    prompts = asked_last(turn, origin.calls.made)
     question = _as_shown(question, origin, turn, prompts)
     # What stands beside the question, and only if there is nothing, what stands in another message, or in
     # what a call was sent whose statement the answer's prompt holds: an answer to a part of the question.
@@ -307,13 +308,29 @@ def _of_parts(origin: Origin, turn: Steps) -> Iterator[str]:
 
 
 def _unsaid(cut: Iterable[str], origin: Origin, turn: Steps) -> Iterator[str]:
-    """The passages in what was cut out of a prompt that are neither the answer nor what a model replied."""
+    """The passages in what was cut out of a prompt that are neither the answer nor what a model replied.
+
+    Nor the form in which it was to reply.
+    """
     said = [plain(reply) for call in turn.earlier for reply in call.replies]
+    replies = [_labelled(reply) for at in origin.calls.made for reply in turn.calls[at].replies]
     before = turn.calls[: min(origin.calls.made, default=0)]
     for text in (one.text for block in cut for one in passages_of(block)):
         is_said = text == turn.answer.strip() or any(plain(text) in reply for reply in said)
-        if not (is_said or has_nothing(text, text) or is_written(text, before)):
+        is_form = any(_has_form(_labelled(text), reply) for reply in replies)
+        if not (is_said or is_form or has_nothing(text, text) or is_written(text, before)):
             yield text
+
+
+def _labelled(text: str) -> dict[str, str]:
+    """What stands behind the label of each line that has one."""
+    parts = (line.partition(": ") for line in text.split("\n"))
+    return {label.strip(): said.strip() for label, mark, said in parts if mark}
+
+
+def _has_form(shown: Mapping[str, str], reply: Mapping[str, str]) -> bool:
+    """Whether a reply has all the labels of a text, and other words behind each: a quote has the same."""
+    return len(shown) > 1 and all(label in reply and reply[label] != said for label, said in shown.items())
 
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:
@@ -331,18 +348,6 @@ def _with_passages(
     contexts = tuple(Context(text=text, rank=rank, seen=seen) for rank, text in enumerate(texts))
     kept = (note for note in origin.notes if not note.startswith("no_contexts"))
     return replace(origin, contexts=contexts, contexts_source=source, notes=(*kept, *notes))
-
-
-def _asked_last(origin: Origin, turn: Steps) -> Iterable[str]:
-    """What the answer's calls were sent, without the framework's own instructions and earlier turns."""
-    found: dict[str, None] = {}
-    for at in origin.calls.made:
-        messages = turn.models[at].messages
-        latest = [*(one for one in messages if one.role == "system"), *since_last_asked(messages)]
-        texts = [one.text for one in latest if one.text and one.role != "assistant"]
-        texts = [text for text in texts if not is_filled_in(text, turn.instructions)]
-        found.update(dict.fromkeys(texts or turn.calls[at].prompts))
-    return found
 
 
 def _without_copies(origin: Origin, sources: Sources) -> Origin:

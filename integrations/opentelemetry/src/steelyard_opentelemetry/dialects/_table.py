@@ -14,6 +14,7 @@ from steelyard_opentelemetry.dialects import _frameworks, _shapes
 from steelyard_opentelemetry.dialects._conventions import (
     GENAI,
     LANGSMITH,
+    LLAMA_AGENT,
     OPENINFERENCE,
     OPENLLMETRY,
     OPERATION,
@@ -100,7 +101,7 @@ _SPRING = Dialect(
             kind="retrieval",
             where={"spring.ai.kind": ("vector_store",), "db.operation.name": ("query",)},
             asked=("db.vector.query.content",),
-            came=(_HITS, f"{_HITS}@db.vector.content.query.response"),
+            came=(_HITS, f"{_HITS}@db.vector.content.query.response", "gen_ai.retrieval.documents"),
             load=_shapes.text_list,
             documents=lambda _, texts: tuple(Context(text=text) for text in texts),
             hides=False,
@@ -312,7 +313,7 @@ _LLAMAINDEX = Dialect(
             name=re.compile(r".{0,300}Tool\.\w{1,100}|(?:.{0,300}\.)?call_tool"),
             hides=False,
         ),
-        SpanRule(kind="agent", name=re.compile(r".{0,300}Agent\.run"), **_LLAMA_STEP),
+        SpanRule(kind="agent", name=LLAMA_AGENT, **_LLAMA_STEP),
         SpanRule(kind="chain", **_LLAMA_STEP),
     ),
 )
