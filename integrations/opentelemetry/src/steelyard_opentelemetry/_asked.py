@@ -60,10 +60,7 @@ def _sent_of(texts: Iterable[str], sent: Sequence[str]) -> list[str]:
 
 
 def asked_on(node: Node, replies: Sequence[str] = ()) -> list[str]:
-    """Where a question may be on a span: what its dialect reads as one, else any text of its JSON.
-
-    JSON in it that a model said whole is a text.
-    """
+    """Where a question may be on a span: what its dialect reads, else texts of its JSON, replies whole."""
     if node.parsed is not None:
         return [node.parsed.question]
     values = (value for value in node.span.attributes.values() if isinstance(value, str) and value[:1] == "{")

@@ -30,6 +30,7 @@ _FORM = (
 )
 _ENGINE = "str_or_query_bundle"
 """The argument of every query engine; other steps of LlamaIndex are given a `query`."""
+_AGENT = re.compile(r".{0,300}Agent\.(?:run|workflow)")
 _NANO = 1e9
 _TELLING = 4
 """Words that a reply must have to be told by them."""
@@ -304,15 +305,12 @@ def is_judgeable(turn: Turn, found: FoundPassages) -> bool:
 
 
 def _asks_engine(turn: Turn) -> bool:
-    """Whether its root is a query engine of LlamaIndex, or an agent of it that called no tool.
-
-    By what they are they answer from passages.
-    """
+    """Whether its root is a query engine of LlamaIndex, or an agent of it that called no tool."""
     span, root = turn.root.span, turn.root.parsed
-    is_agent = root is not None and root.kind == "agent" and "llama" in span.scope
+    if "llama" in span.scope and _AGENT.fullmatch(span.name):
+        return not (turn.agentic or turn.retrieves)
     given = loaded(root.passing[0]) if root is not None and root.passing else None
-    is_engine = isinstance(given, Mapping) and _ENGINE in given
-    return is_engine or (is_agent and not (turn.agentic or turn.retrieves))
+    return isinstance(given, Mapping) and _ENGINE in given
 
 
 def is_untold(turn: Turn, found: FoundPassages) -> bool:

@@ -42,10 +42,10 @@ def unwrapped(result: object) -> Any:
         # Rows of a table stay the text that the model was told.
         if isinstance(shown, list) and shown and all(isinstance(one, (str, Mapping)) for one in shown):
             value = shown
-    rows = (
-        [shown_in(one) if isinstance(one, str) else None for one in value] if isinstance(value, list) else []
+    rows = [shown_in(one) for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return (
+        rows if rows and len(rows) == len(value) and all(isinstance(one, Mapping) for one in rows) else value
     )
-    return rows if rows and all(isinstance(one, Mapping) for one in rows) else value
 
 
 def has_failed(result: object) -> bool:

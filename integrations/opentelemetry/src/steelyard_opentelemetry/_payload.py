@@ -8,7 +8,6 @@ off where another text goes on.
 
 from __future__ import annotations
 
-import ast
 import itertools
 import json
 import re
@@ -74,12 +73,9 @@ class Words(str):
 
 
 def decode(value: object) -> Any:
-    """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it.
-
-    An attribute may hold a list of texts and none of objects, so that each object is JSON there.
-    """
-    if isinstance(value, (list, tuple)) and value and all(map(_is_object, value)):
-        return list(map(opened, value))
+    """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it."""
+    if isinstance(value, (list, tuple)) and all(isinstance(one, str) and one[:1] == "{" for one in value):
+        return list(map(opened, value))  # an attribute may hold a list of texts, and none of objects
     if not isinstance(value, str):
         return value
     if _OBJECT.match(value):
@@ -98,10 +94,6 @@ def decode(value: object) -> Any:
         return Broken("invalid_json") if is_cut and error.msg != "Extra data" else value
     except (ValueError, RecursionError):
         return Broken("invalid_json")
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, str) and value[:1] == "{" and _ENCODED.match(value) is not None
 
 
 def opened(value: object) -> Any:
@@ -177,23 +169,6 @@ def is_empty(value: object, depth: int = 3) -> bool:
     return any(is_empty(value[key], depth - 1) for key in _LISTS if key in value)
 
 
-def named(shown: str, names: Sequence[str]) -> str:
-    """A keyword argument's text in the way Python shows an object, as in `StartEvent(query='...')`."""
-    for name in names:
-        match = re.search(rf"\b{name}={_LITERAL}", shown[:MOST])
-        if match and (text := _literal(match[1])):
-            return text
-    return ""
-
-
-def _literal(source: str) -> str:
-    try:
-        value = ast.literal_eval(source)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return ""
-    return value.strip() if isinstance(value, str) else ""
-
-
 def answer_in(value: object, depth: int = _DEPTH) -> str:
     """The answer in an output payload; nothing where none is found."""
     # A text within an object is what was said, whatever it looks like.
@@ -234,7 +209,7 @@ def _answer_text(value: str) -> str:
     text = value.strip()
     stop = _STOP.match(text)
     if stop:
-        return _literal(stop[1])
+        return str(read_shown(stop[1])).strip()
     # Anything else that shows an object rather than a text: the model's own words are found elsewhere.
     return "" if shows_object(text) else text
 

@@ -122,3 +122,24 @@ def test_a_reply_between_marks_of_its_prompt_is_a_form(mark: str, is_shown: bool
     reply = f"{begin}\n{ANSWER}\n{end}"
     record = one([call(("system", form), ("user", prompt()), reply=reply, at=(0, 1), trace=OTHER)])
     assert any("of the model's form" in note for note in record.notes) is is_shown
+
+
+@pytest.mark.parametrize("label", ["Question: ", "User question: ", "## Question\n"])
+def test_a_question_that_was_answered_before_is_not_this_turns(label: str) -> None:
+    root = span("handle", at=(0, 9))
+    look_up = {"gen_ai.operation.name": "retrieval", "app.output": json.dumps(list(TEXTS))}
+    before = [("user", f"{label}Who oiled the chain?"), ("assistant", "Nobody did.")]
+    now = ("user", "\n\n".join((*TEXTS, "Tell me more")))
+    made = call(*before, now, reply=ANSWER, at=(3, 4), trace=root.trace_id, parent=root)
+    found = read_spans([root, span("fetch", root, attributes=look_up, at=(1, 2)), made])
+    assert [record.question for record in found.records] == []
+    assert [diagnosis.cause for diagnosis in found.diagnoses] == ["no_question"]
+
+
+@pytest.mark.parametrize(("reply", "is_form"), [("Thought: {}\nAnswer: {}", True), ("Well: {}\n{}", False)])
+def test_what_has_the_labels_of_the_reply_shows_its_form_and_is_no_passage(reply: str, is_form: bool) -> None:
+    form = "<context>\nThought: I can answer now, in the user's words.\nAnswer: [what you say]\n</context>"
+    said = reply.format("It is known.", ANSWER)
+    sent = [("system", form), ("user", QUESTION)]
+    records = read_spans([call(*sent, reply=said, at=(0, 1), trace=OTHER)]).records
+    assert [record.contexts_source for record in records] == ([] if is_form else ["guessed"])

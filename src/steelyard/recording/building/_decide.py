@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -308,17 +308,14 @@ def _of_parts(origin: Origin, turn: Steps) -> Iterator[str]:
 
 
 def _unsaid(cut: Iterable[str], origin: Origin, turn: Steps) -> Iterator[str]:
-    """The passages in what was cut out of a prompt that are neither the answer nor what a model replied.
-
-    Nor the form in which it was to reply.
-    """
+    """The passages in what was cut out of a prompt: not the answer, nor a reply, nor the form of one."""
     said = [plain(reply) for call in turn.earlier for reply in call.replies]
-    replies = [_labelled(reply) for at in origin.calls.made for reply in turn.calls[at].replies]
     before = turn.calls[: min(origin.calls.made, default=0)]
     for text in (one.text for block in cut for one in passages_of(block)):
         is_said = text == turn.answer.strip() or any(plain(text) in reply for reply in said)
-        is_form = any(_has_form(_labelled(text), reply) for reply in replies)
-        if not (is_said or is_form or has_nothing(text, text) or is_written(text, before)):
+        if not (
+            is_said or has_nothing(text, text) or is_written(text, before) or _is_form(text, origin, turn)
+        ):
             yield text
 
 
@@ -328,9 +325,12 @@ def _labelled(text: str) -> dict[str, str]:
     return {label.strip(): said.strip() for label, mark, said in parts if mark}
 
 
-def _has_form(shown: Mapping[str, str], reply: Mapping[str, str]) -> bool:
+def _is_form(text: str, origin: Origin, turn: Steps) -> bool:
     """Whether a reply has all the labels of a text, and other words behind each: a quote has the same."""
-    return len(shown) > 1 and all(label in reply and reply[label] != said for label, said in shown.items())
+    shown = _labelled(text)
+    replies = (_labelled(reply) for at in origin.calls.made for reply in turn.calls[at].replies)
+    told = (all(label in one and one[label] != said for label, said in shown.items()) for one in replies)
+    return len(shown) > 1 and any(told)
 
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:

@@ -175,3 +175,100 @@ def messages_written_down_as_one_text() -> Trace:
 
 
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
+
+
+def _asked_and_found(told: dict[str, Any]) -> Trace:
+    trace = Trace("my.service")
+    with trace.span(
+        "answer", {"openinference.span.kind": "CHAIN", "input.value": QUESTION, "output.value": ANSWER}
+    ):
+        trace.leaf("look_up", {"openinference.span.kind": "RETRIEVER", "input.value": QUESTION, **told})
+        sent = {"llm.input_messages": [compact({"message": {"role": "user", "content": prompt()}})]}
+        reply = {"llm.output_messages": [compact({"message": {"role": "assistant", "content": ANSWER}})]}
+        trace.leaf("call", {"openinference.span.kind": "LLM", **sent, **reply})
+    return trace
+
+
+@shape(Turn(without="contexts"))
+def objects_as_texts_of_a_list() -> Trace:
+    """An attribute holds no objects: documents and messages are lists of JSON."""
+    found = [{"score": 0.9, "document": {"content": text, "metadata": {"title": "Oil"}}} for text in PASSAGES]
+    return _asked_and_found({"retrieval.documents": list(map(compact, found))})
+
+
+@shape(Turn(without="contexts"))
+def class_of_the_application_as_python_shows_it() -> Trace:
+    """A look-up returned objects of a class, which a tracer can only print."""
+    hits = [f"Hit(id='d{n}', text={text!r}, score=0.5)" for n, text in enumerate(PASSAGES)]
+    return _asked_and_found({"output.value": compact(hits)})
+
+
+@shape(Turn(without="contexts"))
+def class_of_the_application_from_a_tool() -> Trace:
+    """A tool returned them."""
+    hits = [f"Hit(id='d{n}', text={text!r}, score=0.5)" for n, text in enumerate(PASSAGES)]
+    trace = Trace("my.service")
+    with trace.span("answer", {"app.question": QUESTION, "app.answer": ANSWER}):
+        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "fetch"}
+        trace.leaf("execute_tool fetch", {**told, "gen_ai.tool.call.result": compact(hits)})
+        trace.leaf("chat", _sent(prompt()), scope=_CLIENT)
+    return trace
+
+
+@shape(Turn(without="answer"))
+def answer_told_of_the_trace_alone() -> Trace:
+    """The root tells its type and what the user was given; what was asked is told by the step within."""
+    trace = Trace("langfuse-sdk")
+    told = {"langfuse.observation.type": "chain", "langfuse.trace.output": ANSWER}
+    draft = _observed("span", QUESTION, {"draft": f"<en>{ANSWER}</en>", "is_idk": False})
+    with trace.span("message", told), trace.span("generate", draft):
+        trace.leaf("search", _observed("retriever", QUESTION, [{"text": text} for text in PASSAGES]))
+        reply = {"role": "assistant", "content": f"<en>{ANSWER}</en>"}
+        trace.leaf("call", _observed("generation", [{"role": "user", "content": prompt()}], reply))
+    return trace
+
+
+_JSON = compact({"name": "chain", "text": ANSWER, "more": ["A spoke is straight."]})
+
+
+@shape(Turn(contexts=(_JSON, *PASSAGES[1:]), answer=_JSON, without="question"))
+def reply_that_is_a_passage_in_json() -> Trace:
+    """A model repeats a passage that is JSON, and the application returns that in an object of its own."""
+    found = [{"text": text} for text in (_JSON, *PASSAGES[1:])]
+    trace = Trace("my.service")
+    told = {
+        "app.request": compact({"message": QUESTION}),
+        "app.answer": compact({"reply": _JSON, "status": "ok"}),
+    }
+    with trace.span("handle", told):
+        trace.leaf("fetch", {"gen_ai.operation.name": "retrieval", "app.output": compact(found)})
+        trace.leaf("chat", _sent(joined((_JSON, *PASSAGES[1:])), QUESTION, reply=_JSON), scope=_CLIENT)
+    return trace
+
+
+_FORM = "```\nThought: I can answer now, in the words of the user.\nAnswer: [what you say here]\n```"
+
+
+def _agent(name: str, system: str, reply: str) -> Trace:
+    trace = Trace("openinference.instrumentation.llama_index")
+    told = {
+        "openinference.span.kind": "CHAIN",
+        "input.value": QUESTION,
+        "output.value": ANSWER,
+    }
+    with trace.span(name, told):
+        sent = [("system", system), ("user", QUESTION)]
+        messages = {f"llm.input_messages.{n}.message.role": role for n, (role, _) in enumerate(sent)}
+        messages |= {f"llm.input_messages.{n}.message.content": text for n, (_, text) in enumerate(sent)}
+        said = {
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": reply,
+        }
+        trace.leaf("Model.achat", {"openinference.span.kind": "LLM", **messages, **said})
+    return trace
+
+
+@shape(Turn(contexts=(), without="guessed"))
+def agent_that_called_no_tool() -> Trace:
+    """An agent of LlamaIndex answers without its tools; the form for its reply is no passage."""
+    return _agent("ReActAgent.run", _FORM, f"Thought: I can answer now.\nAnswer: {ANSWER}")

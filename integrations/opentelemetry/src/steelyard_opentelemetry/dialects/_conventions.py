@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from steelyard_opentelemetry._otlp import content_of_events
 from steelyard_opentelemetry.dialects import _shapes
 from steelyard_opentelemetry.dialects._rules import Dialect, SpanRule
 
-LLAMA_AGENT = re.compile(r".{0,300}Agent\.(?:run|workflow)")
-"""How LlamaIndex's agents are called on spans."""
 OPERATION = "gen_ai.operation.name"
 """What a span is in the GenAI conventions."""
 _LANGSMITH_KIND = "langsmith.span.kind"
@@ -38,11 +35,10 @@ STEELYARD = Dialect(
 
 _KIND = "openinference.span.kind"
 _BY_LANGCHAIN = "openinference.instrumentation.langchain"
-_BY_LLAMA = "openinference.instrumentation.llama_index"
 _STATED: dict[str, Any] = {
     "given": ("input.value",),
     "came": ("output.value",),
-    "typed": (_BY_LANGCHAIN, _BY_LLAMA),
+    "typed": (_BY_LANGCHAIN, "openinference.instrumentation.llama_index"),
     "hides": False,
 }
 _VARIABLES = "llm.prompt_template.variables"
@@ -85,7 +81,6 @@ OPENINFERENCE = Dialect(
             kind="rerank", where={_KIND: ("RERANKER",)}, listed="reranker.output_documents.*", **_LOOKED_UP
         ),
         SpanRule(kind="tool", where={_KIND: ("TOOL",)}, tool="tool.name", **_PASSED),
-        SpanRule(kind="agent", scopes=(_BY_LLAMA,), where={_KIND: ("CHAIN",)}, name=LLAMA_AGENT, **_PASSED),
         SpanRule(kind="agent", where={_KIND: ("AGENT",)}, **_PASSED),
         SpanRule(kind="prompt", where={_KIND: ("PROMPT",)}, **_PASSED),
         SpanRule(kind="chain", where={_KIND: ("CHAIN",)}, **_PASSED),
@@ -126,14 +121,6 @@ OPENLLMETRY = Dialect(
         ),
         SpanRule(kind="tool", where={_TRACELOOP: ("tool",)}, tool="traceloop.entity.name", **_ENTITY_STEP),
         SpanRule(kind="agent", where={_TRACELOOP: ("agent",)}, hides=False, **_ENTITY_STEP),
-        SpanRule(
-            kind="agent",
-            scopes=("opentelemetry.instrumentation.llama",),
-            where={_TRACELOOP: _ENTITIES},
-            name=LLAMA_AGENT,
-            hides=False,
-            **_ENTITY_STEP,
-        ),
         # Only a LangChain run without a parent is called a workflow. Its context leaks into the other threads
         # of a batch, so that the runs there look like children of the first one.
         SpanRule(

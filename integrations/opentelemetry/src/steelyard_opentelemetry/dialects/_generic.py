@@ -136,10 +136,7 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
 
 
 def _step(told: Mapping[str, Any], given: Any, came: Any, question: str, broken: str) -> dict[str, Any]:
-    """What a step was asked, and its answer; nothing where either is not told.
-
-    A step whose type and output are told may have been given nothing at all.
-    """
+    """What a step was asked, and its answer; nothing if it tells neither both nor a type and an output."""
     answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
     is_step = question or isinstance(given, Mapping) or (came and given is None and any(_types(told)))
     if not (answer and is_step) and not broken:

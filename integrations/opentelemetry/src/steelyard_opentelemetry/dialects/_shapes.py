@@ -30,15 +30,14 @@ from steelyard_opentelemetry._payload import (
     decode,
     form_in,
     mappings_in,
-    named,
     opened,
     question_in,
+    shown_in,
 )
 from steelyard_opentelemetry._span import Span
 
 DELTA = "StreamChatDeltaReceivedEvent"
 """LlamaIndex's event for a piece of a streamed reply."""
-_STARTED = ("user_msg", "query", "question", "input", "message", "prompt")
 _BETWEEN = re.compile(r'",\s?"')
 
 
@@ -69,7 +68,12 @@ def unflattened(attributes: Mapping[str, Any], prefix: str, without: object = No
 def as_list_of(told: Any) -> Any:
     """A list of objects whose fields have names such as `document.content`, as they would be unflattened."""
     is_list = isinstance(told, list) and bool(told) and all(isinstance(one, Mapping) for one in told)
-    return [unflattened(one, "") for one in told] if is_list else None
+    return [unflattened(_inside(one), "") for one in told] if is_list else None
+
+
+def _inside(entry: Mapping[str, Any]) -> Any:
+    name = next(iter(entry)) if len(entry) == 1 else ""
+    return entry[name] if name in _WRAPPERS and isinstance(entry[name], Mapping) else entry
 
 
 def _as_list(tree: Any) -> Any:
@@ -199,7 +203,8 @@ def blocks_or_text(came: object) -> str:
 
 def asked_at_start(shown: object) -> str:
     """The question in a workflow's first event, as Python shows it."""
-    return named(shown, _STARTED) if isinstance(shown, str) and "StartEvent(" in shown else ""
+    found = shown_in(shown) if isinstance(shown, str) and "StartEvent(" in shown else {}
+    return question_in(found) if isinstance(found, Mapping) else ""
 
 
 def by_ranking(listed: object, ranking: object) -> tuple[Context, ...]:

@@ -14,7 +14,6 @@ from steelyard_opentelemetry.dialects import _frameworks, _shapes
 from steelyard_opentelemetry.dialects._conventions import (
     GENAI,
     LANGSMITH,
-    LLAMA_AGENT,
     OPENINFERENCE,
     OPENLLMETRY,
     OPERATION,
@@ -313,7 +312,7 @@ _LLAMAINDEX = Dialect(
             name=re.compile(r".{0,300}Tool\.\w{1,100}|(?:.{0,300}\.)?call_tool"),
             hides=False,
         ),
-        SpanRule(kind="agent", name=LLAMA_AGENT, **_LLAMA_STEP),
+        SpanRule(kind="agent", name=re.compile(r".{0,300}Agent\.run"), **_LLAMA_STEP),
         SpanRule(kind="chain", **_LLAMA_STEP),
     ),
 )
