@@ -151,9 +151,8 @@ def _as_before(cut: Asked, turn: Steps) -> Asked:
     # What was looked up is the question as it is, whatever the words that it begins with.
     if not cut.notes or len(lines) > _MOST_LINES or any(cut.question in text for text in shown):
         return cut
-    return replace(
-        cut, question=next((one for one in heads if any(one in text for text in shown)), cut.question)
-    )
+    first = next((one for one in heads if any(one in text for text in shown)), cut.question)
+    return replace(cut, question=first)
 
 
 def _is_beside_passages(turn: Steps, own: str) -> bool:
@@ -285,9 +284,8 @@ def _cut_out(turn: Steps, sources: Sources, own: str) -> Asked | None:
     made = (one.text for one in sources.texts if not one.is_given and one.text.strip() != own.strip())
     if held := _held(said, [*_before(sources), *made]):
         return _beside(said, held, sources)
-    return (
-        Asked(question=guessed_question(said), notes=("question_guessed",)) if _looks_filled(said) else None
-    )
+    found = Asked(question=guessed_question(said), notes=("question_guessed",))
+    return found if _looks_filled(said) else None
 
 
 def _is_sent_as_given(text: str, turn: Steps) -> bool:
