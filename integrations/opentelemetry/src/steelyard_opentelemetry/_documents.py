@@ -42,10 +42,14 @@ def unwrapped(result: object) -> Any:
         # Rows of a table stay the text that the model was told.
         if isinstance(shown, list) and shown and all(isinstance(one, (str, Mapping)) for one in shown):
             value = shown
+    return _printed(value) or value
+
+
+def _printed(value: object) -> list[Any]:
+    """The objects of a list that shows each as Python does; none if anything else is in it."""
     rows = [shown_in(one) for one in value if isinstance(one, str)] if isinstance(value, list) else []
-    return (
-        rows if rows and len(rows) == len(value) and all(isinstance(one, Mapping) for one in rows) else value
-    )
+    is_all = isinstance(value, list) and len(rows) == len(value)
+    return rows if is_all and all(isinstance(one, Mapping) for one in rows) else []
 
 
 def has_failed(result: object) -> bool:

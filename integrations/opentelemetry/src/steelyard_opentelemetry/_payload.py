@@ -74,10 +74,8 @@ class Words(str):
 
 def decode(value: object) -> Any:
     """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it."""
-    if isinstance(value, (list, tuple)) and all(isinstance(one, str) and one[:1] == "{" for one in value):
-        return list(map(opened, value))  # an attribute may hold a list of texts, and none of objects
     if not isinstance(value, str):
-        return value
+        return _objects(value)
     if _OBJECT.match(value):
         return ""  # nothing, or an object that does not say what it holds
     if isinstance(value, Words):
@@ -94,6 +92,14 @@ def decode(value: object) -> Any:
         return Broken("invalid_json") if is_cut and error.msg != "Extra data" else value
     except (ValueError, RecursionError):
         return Broken("invalid_json")
+
+
+def _objects(value: object) -> Any:
+    """The objects of an attribute that lists them, each as JSON; anything else as it is."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return value
+    is_each = all(isinstance(one, str) and one[:1] == "{" for one in value)
+    return list(map(opened, value)) if is_each else value
 
 
 def opened(value: object) -> Any:
