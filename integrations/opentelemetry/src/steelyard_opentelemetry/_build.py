@@ -30,7 +30,6 @@ _FORM = (
 )
 _ENGINE = "str_or_query_bundle"
 """The argument of every query engine; other steps of LlamaIndex are given a `query`."""
-_AGENT = re.compile(r".{0,300}Agent\.(?:run|workflow)")
 _NANO = 1e9
 _TELLING = 4
 """Words that a reply must have to be told by them."""
@@ -307,7 +306,7 @@ def is_judgeable(turn: Turn, found: FoundPassages) -> bool:
 def _asks_engine(turn: Turn) -> bool:
     """Whether its root is a query engine of LlamaIndex, or an agent of it that called no tool."""
     span, root = turn.root.span, turn.root.parsed
-    if "llama" in span.scope and _AGENT.fullmatch(span.name):
+    if "llama" in span.scope and span.name.endswith(("Agent.run", "Agent.workflow")):
         return not (turn.agentic or turn.retrieves)
     given = loaded(root.passing[0]) if root is not None and root.passing else None
     return isinstance(given, Mapping) and _ENGINE in given
