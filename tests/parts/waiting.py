@@ -1,10 +1,13 @@
-"""Waiting for something to be so: tests wait for events, not for seconds."""
+"""Waiting for something to be so, for events and not for seconds; and how busy the machine is."""
 
 from __future__ import annotations
 
+import json
 import time
 import urllib.request
 from collections.abc import Callable
+
+_QUIET = 0.0026
 
 
 def until(condition: Callable[[], object], *, seconds: float = 120.0) -> None:
@@ -35,3 +38,10 @@ def reply_of(url: str) -> str:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
+
+
+def slowness() -> float:
+    """How many times slower a core is now, where others share its caches and its clock."""
+    text, began = "a\n" * 100_000, time.thread_time()
+    json.loads(json.dumps(text))
+    return max(1.0, (time.thread_time() - began) / _QUIET)

@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 import pytest
 from otel_parts import documents, messages, oi, span
 
-from slowness import slowness
 from steelyard.errors import MalformedReply
 from steelyard.judge import LocalJudge
 from steelyard.judge.chat._parse import answers_in
@@ -38,6 +37,7 @@ from steelyard.scores import Evaluation, evaluation_from_json
 from steelyard.sinks import JSONLSink
 from steelyard.text import sentences, statements
 from steelyard_opentelemetry import read_spans
+from waiting import slowness
 
 LONGEST = 0.02
 """Seconds that `_slowness` measures on a quiet core of the machine for which the bound is set."""

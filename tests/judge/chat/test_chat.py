@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from judge.asked import answered, closing
-from judge.chat.asking import NEEDS, ONE, RATING, VIEW, ask, request
+from judge.asked import NEEDS, ONE, RATING, VIEW, answered, ask, closing, request
 from judge_server import Fault, JudgeServer, Received
 from steelyard.errors import (
     ConfigurationError,

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from judge.asked import answered
-from judge.chat.asking import ONE, RATING, ask, request
+from judge.asked import ONE, RATING, answered, ask, request
 from judge_server import Fault, JudgeServer, Received
 from steelyard.errors import JudgeRejected
 from steelyard.judge import ChatJudge

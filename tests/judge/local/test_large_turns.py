@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from repeated import PIECES, TELLING, repeated
-from slowness import slowness
 from steelyard._internal.loops import CpuThrottle
 from steelyard.engine._evaluate import evaluate_one
 from steelyard.judge import LocalJudge
@@ -21,6 +20,7 @@ from steelyard.questions import Relevant, Request, Supported, View, YesNo
 from steelyard.record import Context, Record
 from steelyard.testing import ScriptedJudge
 from steelyard.text import affirms, asserted, evades, is_polar, sentences, statements, states, unhedged
+from waiting import slowness
 
 LARGE = 100_000
 SLOW = pytest.mark.slow
