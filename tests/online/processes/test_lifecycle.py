@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import programs
 from online.helpers import check_law, finish, turn
 from steelyard.online import Monitor, Selection, Suspicion
 from steelyard.testing import MemorySink
+from waiting import until
 
 _HEAD = """
 import asyncio, os, signal, sys, threading, time
@@ -356,3 +358,18 @@ def test_a_turn_taken_just_before_the_end_needs_no_thread_that_starts_later(tmp_
     """
     lines, errors, _ = run(script, tmp_path / "out")
     assert (lines, errors) == (["a", "closed"], "")
+
+
+def test_a_dropped_monitor_finishes_its_turns_and_lets_its_threads_go(
+    the_equations_hold: list[Monitor],
+) -> None:
+    before = set(threading.enumerate())
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink])
+    monitor.submit(turn())
+    assert set(threading.enumerate()) > before
+    the_equations_hold.clear()
+    del monitor
+    gc.collect()
+    until(lambda: not set(threading.enumerate()) - before)
+    assert len(sink.evaluations) == 1

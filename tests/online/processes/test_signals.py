@@ -19,7 +19,6 @@ import programs
 from online.helpers import check_law, turn
 from steelyard.online import Monitor
 from steelyard.testing import MemorySink
-from waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")]
 
@@ -158,7 +157,7 @@ def test_stats_flush_and_close_return_inside_a_handler() -> None:
         monitor.submit(Record(id="x", question="q"))
         monitor.stats()
     signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, lambda *_: (monitor.close(1), sys.exit(0)))
+    signal.signal(signal.SIGALRM, lambda *_: (monitor.close(60), sys.exit(0)))
     signal.setitimer(signal.ITIMER_REAL, 0.02)
     while True:
         monitor.submit(Record(id="x", question="q"))
@@ -261,7 +260,10 @@ time.sleep(100)
     assert len(written.read_text().splitlines()) == 1
 
 
-def test_a_signal_within_a_call_of_ours_holds_up_nobody_and_loses_no_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize("handler", ["signal.SIG_DFL", "lambda *_: (monitor.close(60), sys.exit(0))"])
+def test_a_signal_within_a_call_of_ours_holds_up_nobody_and_loses_no_turn(
+    handler: str, tmp_path: Path
+) -> None:
     written = tmp_path / "scores.jsonl"
     status, output, seconds = run(f"""
     from steelyard.sinks import JSONLSink
@@ -277,13 +279,14 @@ def test_a_signal_within_a_call_of_ours_holds_up_nobody_and_loses_no_turn(tmp_pa
             if threading.current_thread() is threading.main_thread():
                 os.kill(os.getpid(), signal.SIGTERM)
             return 1
+    signal.signal(signal.SIGTERM, {handler})
     monitor = Monitor(metrics=[], sinks=[Slow("{written}")], exit_timeout=60)
     for _ in range(20): monitor.submit(Record(question="Why?", answer="Because."))
     while True:
         monitor.submit(Strikes())
         monitor.stats()
     """)
-    assert status == -signal.SIGTERM and seconds < 60, output
+    assert status in (-signal.SIGTERM, 0) and seconds < 60, output
     assert len(written.read_text().splitlines()) == 20
 
 
@@ -383,18 +386,3 @@ def test_a_fork_waits_for_no_thread_that_waits_for_the_fork() -> None:
     thread.join()
     """)
     assert code == 0, output
-
-
-def test_a_dropped_monitor_finishes_its_turns_and_lets_its_threads_go(
-    the_equations_hold: list[Monitor],
-) -> None:
-    before = set(threading.enumerate())
-    sink = MemorySink()
-    monitor = Monitor(metrics=[], sinks=[sink])
-    monitor.submit(turn())
-    assert set(threading.enumerate()) > before
-    the_equations_hold.clear()
-    del monitor
-    gc.collect()
-    until(lambda: not set(threading.enumerate()) - before)
-    assert len(sink.evaluations) == 1

@@ -61,6 +61,7 @@ class Inbox:
         self._wake = wake
         self._lock = threading.RLock()
         self._try_lock = _without_waiting(self._lock)
+        self._let_go = threading.Condition(self._lock)
         self._entries: deque[_Entry] = deque()
         self._items: deque[Queued] = deque()
         self._refused: deque[Record | Draft] = deque()
@@ -212,9 +213,16 @@ class Inbox:
         deadline = time.monotonic() + timeout
         pause = _FIRST_PAUSE
         while (left := self.counts().pending) and (rest := deadline - time.monotonic()) > 0:
-            time.sleep(min(pause, rest))
+            self._pause(min(pause, rest))
             pause = min(2 * pause, _LONGEST_PAUSE)
         return left
+
+    def _pause(self, seconds: float) -> None:
+        """Sleep, and let go of the lock where a handler waits that has interrupted its thread within it."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._let_go.wait(seconds)
+        else:
+            time.sleep(seconds)
 
     def counts(self) -> Counts:
         with self._lock:
