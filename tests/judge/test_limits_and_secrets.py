@@ -215,12 +215,16 @@ def test_a_proxy_that_can_read_the_key_is_said(
         Fault(status=404, message=KEY),
     ],
 )
+@pytest.mark.parametrize("where", ["given", "password", "query"])
 @pytest.mark.parametrize("kind", [ChatJudge, DecisionsJudge])
-def test_keys_and_passwords_reach_no_message(kind: type[ChatJudge | DecisionsJudge], fault: Fault) -> None:
+def test_keys_and_passwords_reach_no_message(
+    kind: type[ChatJudge | DecisionsJudge], where: str, fault: Fault
+) -> None:
     with JudgeServer() as server:
-        address = server.url.replace("://", f"://user:{KEY}@")
+        address = server.url.replace("://", f"://user:{KEY}@") if where == "password" else server.url
+        address += f"?api_key={KEY}" if where == "query" else ""
         server.faults.append(fault)
-        judge = kind("m", base_url=address, api_key=KEY, retries=0)
+        judge = kind("m", base_url=address, api_key=KEY if where == "given" else "another", retries=0)
         with pytest.raises(JudgeError) as caught:
             ask(judge)
     for shown in (str(caught.value), repr(caught.value), repr(judge), judge.name):

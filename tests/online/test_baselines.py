@@ -6,7 +6,7 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,10 +57,22 @@ def judged(metric: Metric, answers: Sequence[str], path: Path) -> dict[str, Scor
     return {one.record_id: one.scores[0] for one in sink.evaluations}
 
 
-def earlier(metric: Metric, path: Path, *, days: int, bad: range = range(0), a_day: int = 30) -> None:
-    """Scores between .5 and 1, evenly, made as the Monitor's are; on bad days 0."""
+def earlier(
+    metric: Metric,
+    path: Path,
+    *,
+    days: int,
+    bad: range = range(0),
+    a_day: int = 30,
+    otherwise: Callable[[Score], Score] = lambda like: like,
+) -> None:
+    """Scores made as the Monitor's are, evenly between .5 and 1 where one in four from .75 on was picked.
+
+    On bad days they are 0.
+    """
     (like,) = judged(metric, ["0.7"], path).values()
-    draw = random.Random(1)
+    like, draw = otherwise(like), random.Random(1)
+    values = {(day, n): draw.uniform(0.5, 1.0) for day in range(days) for n in range(a_day)}
     evaluations = [
         Evaluation(
             record_id=f"{day}-{number}",
@@ -68,15 +80,14 @@ def earlier(metric: Metric, path: Path, *, days: int, bad: range = range(0), a_d
                 replace(
                     like,
                     id=f"{day}-{number}",
-                    value=0.0 if day in bad else draw.uniform(0.5, 1.0),
-                    inclusion_probability=draw.choice([1.0, 0.5]),
+                    value=0.0 if day in bad else value,
+                    inclusion_probability=1.0 if day in bad or value < 0.75 else 0.25,
                 ),
             ),
             happened_at=time.time() - (day + 1) * DAY,
             evaluated_at=time.time(),
         )
-        for day in range(days)
-        for number in range(a_day)
+        for (day, number), value in values.items()
     ]
     asyncio.run(SQLiteSink(path).write(evaluations))
 
@@ -87,7 +98,8 @@ def test_turns_pass_if_they_are_no_worse_than_95_in_100_before(tmp_path: Path, b
     earlier(metric, tmp_path / "s.db", days=40, bad=bad)
     found = judged(metric, ["0.45", "0.6"], tmp_path / "s.db")
     bar = found["0.6"].threshold
-    assert bar is not None and 0.5 < bar < 0.55
+    # Of five turns one is below .75, and a quarter of those is the worst twentieth.
+    assert bar == pytest.approx(0.5625, abs=0.02)
     assert {name: (score.passed, score.label) for name, score in found.items()} == {
         "0.45": (False, "fail"),
         "0.6": (True, "pass"),
@@ -109,9 +121,32 @@ def test_too_little_makes_no_bar(tmp_path: Path, days: int, a_day: int) -> None:
     assert (score.value, score.threshold, score.passed, score.label) == (0.1, None, None, None)
 
 
-def test_scores_that_were_made_otherwise_make_no_bar(tmp_path: Path) -> None:
-    earlier(Said(), tmp_path / "s.db", days=20)
-    (score,) = judged(SaidTooMuch(threshold="baseline"), ["0.1"], tmp_path / "s.db").values()
+def made_by(**changes: str) -> Callable[[Score], Score]:
+    def changed(like: Score) -> Score:
+        assert like.provenance is not None
+        return replace(like, provenance=replace(like.provenance, **changes))
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    "otherwise",
+    [
+        lambda like: replace(like, metric="said_too_much"),
+        lambda like: replace(like, options="by=hand"),
+        lambda like: replace(like, status="failed"),
+        made_by(judge="another"),
+        made_by(prompt_version="of another wording"),
+        made_by(metric_version="99"),
+    ],
+    ids=["metric", "options", "no value", "judge", "wording", "definition"],
+)
+def test_scores_that_were_made_otherwise_make_no_bar(
+    tmp_path: Path, otherwise: Callable[[Score], Score]
+) -> None:
+    metric = Said(threshold="baseline")
+    earlier(metric, tmp_path / "s.db", days=20, otherwise=otherwise)
+    (score,) = judged(metric, ["0.1"], tmp_path / "s.db").values()
     assert score.threshold is None
 
 

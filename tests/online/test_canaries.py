@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import random
@@ -17,7 +18,7 @@ from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge import LocalJudge
 from steelyard.judge.middleware import Cache
 from steelyard.online import Canaries, CanaryReading, Monitor, load_settings
-from steelyard.online._canaries import ENOUGH, candidates
+from steelyard.online._canaries import ENOUGH, CanaryState, candidates
 from steelyard.probing import load_probes
 from steelyard.questions import Answer, Question, Request, Supported, YesNo
 from steelyard.record import Context, Record
@@ -114,13 +115,28 @@ def test_a_judge_that_slips_more_often_is_noticed_when_it_is_asked(caplog: pytes
 
     monitor = monitor_of(ScriptedJudge(slipping))
     assert learned(monitor).state == "watching"
-    every = 9  # of nine calls one slips, and two ask that one again: one answer in seven
+    for checks in range(1, 5):  # each by itself: what earlier ones found wrong is what this judge always does
+        monitor.ask_canaries(100)
+        found = wait_for(monitor, lambda one: not one.waiting)
+        assert (found.state, found.asked) == ("watching", 100 * checks)
+    every, before = 9, found.right  # of nine calls one slips, and two ask that again: one answer in seven
     monitor.ask_canaries(100)
     found = wait_for(monitor, lambda one: not one.waiting)
-    assert found.asked == 100 and 84 <= found.right <= 88
+    assert found.asked == 500 and 84 <= found.right - before <= 88
     assert found.cause_of_fall == "judge", "too few for the alarm that looks at every answer"
     until(lambda: "of its last 100 answers" in caplog.text)
     monitor.close()
+
+
+def test_the_application_is_blamed_only_once_all_canaries_have_answered() -> None:
+    monitor = monitor_of(ScriptedJudge(Knowing()))
+    known = learned(monitor)
+    monitor.close()
+    states: list[CanaryState] = ["learning", "watching", "changed", "unusable"]
+    for state, waiting, checked in itertools.product(states, (0, 1, 50), (0, ENOUGH - 1, ENOUGH, 200)):
+        found = replace(known, state=state, waiting=waiting, checked=checked)
+        rest = "application" if state == "watching" and not waiting and checked >= ENOUGH else "unknown"
+        assert found.cause_of_fall == ("judge" if state == "changed" else rest)
 
 
 def test_canaries_of_before_say_nothing_of_a_fall_of_now() -> None:

@@ -15,12 +15,13 @@ from online.helpers import FAITHFUL, check_law, finish, turn
 from steelyard.cli._app import build
 from steelyard.diagnosis import Experiments
 from steelyard.errors import ConfigurationError
-from steelyard.online import Monitor, SpoolSettings
+from steelyard.online import Budget, Monitor, SpoolSettings
 from steelyard.questions import Answer, Question, Request, YesNo
 from steelyard.record import Context
 from steelyard.report import open_results
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 BAD = "She found radium."
 
@@ -87,6 +88,30 @@ def test_the_calls_of_a_day_are_those_of_all_processes_that_share_a_store(tmp_pa
         found = reader.evaluation("second, two")
     assert found is not None and found.diagnosis is not None
     assert found.diagnosis.because.endswith("no experiment: the calls of this day are used up")
+
+
+def test_what_experiments_ask_the_judge_is_on_the_budgets_bill(tmp_path: Path) -> None:
+    path, judge = tmp_path / "spool.db", ScriptedJudge(judged)
+    host = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=path, evaluate=False))
+    finish(host, (turn(f"{number}", answer=BAD) for number in range(10)))
+    host.close()
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge,
+        sinks=[],
+        spool=path,
+        concurrency=1,
+        budget=Budget(requests_per_day=10),
+        experiments=Experiments(replay=lambda _question, _contexts: BAD, per_turn=3),
+    )
+    monitor.start()
+    until(lambda: len(judge.requests) >= 10)
+    monitor.flush(1)
+    stats = monitor.stats()
+    monitor.close(0)
+    # A turn that there is room for may still be tried as often as it may.
+    assert len(judge.requests) <= 10 + 3
+    assert stats.usage.requests == len(judge.requests) > stats.replays > 0
 
 
 def test_a_store_that_cannot_count_costs_the_experiment_and_nothing_else() -> None:

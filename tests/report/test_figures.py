@@ -252,7 +252,10 @@ def test_what_the_missing_could_change_stands_beside_the_interval(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("cause", "told"),
-    [("no_claims", True), ("malformed_reply", True), ("missing_reference", False), ("", True)],
+    [
+        *[("no_claims", True), ("malformed_reply", True), ("", True)],
+        *[("missing_reference", False), ("contexts_guessed", False)],
+    ],
 )
 def test_turns_that_lack_what_a_metric_needs_are_not_missing(tmp_path: Path, cause: str, told: bool) -> None:
     turns = [turn(n, 0.9) for n in range(50)]

@@ -209,6 +209,15 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
     assert sink.counts == ScoreCounts(written=1)
 
 
+@pytest.mark.parametrize("asked", ["1e9", "86400", "inf", "nan", "-1", "tomorrow"])
+def test_a_pause_that_nobody_can_mean_is_as_if_none_were_asked_for(asked: str) -> None:
+    replies = iter([(429, {}), (202, {})])
+    with VendorServer(lambda request: next(replies), headers={"Retry-After": asked}) as server:
+        sink = MAKERS["datadog"](server.url)
+        write(sink, turn(1))
+    assert sink.counts == ScoreCounts(written=1)
+
+
 @contextmanager
 def endless_server() -> Iterator[tuple[str, list[int]]]:
     """Replies with a body that never ends; tells how much of it was taken."""

@@ -111,6 +111,7 @@ def test_a_yes_names_its_context() -> None:
         (Fault(status=429, code="insufficient_quota"), JudgeRejected, "quota_exceeded"),
         (Fault(status=413), JudgeRejected, "too_large"),
         (Fault(status=429, headers={"retry-after": "600"}), RateLimited, "rate_limited"),
+        (Fault(status=503, headers={"retry-after": "600"}), JudgeUnavailable, "server_error"),
         (Fault(raw=b"<html>502</html>"), MalformedReply, "malformed_reply"),
         (Fault(raw=b"[1, 2]"), MalformedReply, "malformed_reply"),
         (Fault(raw=b'{"choices": []}'), MalformedReply, "malformed_reply"),

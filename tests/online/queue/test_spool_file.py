@@ -78,11 +78,14 @@ def test_a_spool_of_an_older_version_is_taken_and_made_private(tmp_path: Path) -
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 2")
         connection.execute("PRAGMA application_id = 0")
-    path.chmod(0o666)
-    spool = Spool(SpoolSettings(path=path).path)
-    assert spool.counts().pending == 1
-    spool.close()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        # While somebody else has it open there are its logs, which hold turns as well.
+        files = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")]
+        for file in files:
+            file.chmod(0o666)
+        spool = Spool(SpoolSettings(path=path).path)
+        assert spool.counts().pending == 1
+        assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 3
+        spool.close()
 
 
 def test_the_path_is_fixed_when_the_monitor_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from online.helpers import FAITHFUL, Clock, check_law, finish, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
@@ -160,11 +162,28 @@ async def test_what_is_owed_to_a_queue_that_fails_is_owed_still() -> None:
     assert control.reserve("one more") == "over_budget"
 
 
-def test_money_is_counted_by_the_judge_or_by_the_price() -> None:
-    budget = Budget(cost_per_day=1.0, price=Price(input=2.0, output=8.0, cached=1.0))
-    usage = Usage(requests=1, prompt_tokens=1_000_000, cached_tokens=500_000, completion_tokens=100_000)
-    assert budget.used(usage)["cost"] == 1.0 + 0.5 + 0.8
-    assert budget.used(Usage(requests=1, cost=0.25))["cost"] == 0.25
+@given(
+    tokens=st.tuples(*[st.integers(0, 10**6)] * 3),
+    requests=st.integers(0, 100),
+    cost=st.none() | st.floats(0, 10),
+    cached=st.none() | st.just(0.5),
+)
+def test_money_is_counted_by_the_judge_or_by_the_price(
+    tokens: tuple[int, int, int], requests: int, cost: float | None, cached: float | None
+) -> None:
+    fresh, known, received = tokens
+    usage = Usage(
+        requests=requests,
+        prompt_tokens=fresh + known,
+        cached_tokens=known,
+        completion_tokens=received,
+        cost=cost,
+    )
+    dollars = (2.0 * fresh + (2.0 if cached is None else cached) * known + 8.0 * received) / 1e6
+    used = {"tokens": fresh + known + received, "requests": requests}
+    for price, by_price in ((Price(input=2.0, output=8.0, cached=cached), dollars), (None, 0.0)):
+        budget = Budget(cost_per_day=1.0, price=price)
+        assert budget.used(usage) == pytest.approx({**used, "cost": by_price if cost is None else cost})
 
 
 def test_prices_by_name() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from online.helpers import FAITHFUL, Clock, SlowJudge, finish, kind_judge, turn, yes
 from steelyard.online import Budget, Monitor, Rule, Selection, Spool, SpoolSettings
 from steelyard.online._shared_budget import UNKNOWN_PAUSE, Claim
-from steelyard.online.queue._turns import Selected
+from steelyard.online.queue._turns import Leased, Selected
 from waiting import until
 
 
@@ -179,4 +182,133 @@ def test_a_clock_that_is_set_back_gives_no_second_budget(tmp_path: Path) -> None
     spool.bill(first, {"requests": 1.0})
     now.now = 5.0
     assert spool.claim(second, claims, {}).wait == 3600
+    spool.close()
+
+
+LIMITS = {("tokens", 60.0): 100.0, ("tokens", 600.0): 400.0, ("requests", 600.0): 9.0}
+
+
+@dataclass
+class Window:
+    """What the model knows of one window."""
+
+    started: float
+    used: float = 0.0
+    typical: float | None = None
+
+
+@dataclass
+class SharedModel:
+    """The counts of a shared budget as a few dictionaries, and the spool that keeps them beside it."""
+
+    spool: Spool
+    clock: Clock
+    running: Clock
+    """Leases end by this one, which is never set back."""
+    draw: Random
+    windows: dict[tuple[str, float], Window] = field(default_factory=dict)
+    reserved: dict[int, tuple[str, Mapping[str, float]]] = field(default_factory=dict)
+    holders: dict[int, tuple[str, float]] = field(default_factory=dict)
+    held: list[Leased] = field(default_factory=list)
+    waits: set[str] = field(default_factory=set)
+
+    def lease(self) -> None:
+        """Somebody takes turns; whose lease is over has lost them."""
+        now = self.running.now
+        self.holders = {seq: held for seq, held in self.holders.items() if held[1] > now}
+        for leased in self.spool.lease_turns(self.draw.randint(1, 2)):
+            self.held.append(leased)
+            self.holders[leased.seq] = leased.lease, now + self.spool.lease_seconds
+
+    def roll(self) -> None:
+        now = self.clock.now
+        for (_, seconds), one in self.windows.items():
+            if now - one.started >= seconds:
+                one.started, one.used = now, 0.0
+            one.started = min(one.started, now)
+
+    def enter(self, used: Mapping[str, float]) -> None:
+        for (kind, _), one in self.windows.items():
+            one.used += used.get(kind, 0.0)
+
+    def claim(self) -> None:
+        leased = self.draw.choice(self.held)
+        claims = [
+            Claim(kind, seconds, limit, self.draw.choice([None, 4.0, 30.0]))
+            for (kind, seconds), limit in LIMITS.items()
+        ]
+        owed = self.draw.choice([{}, {}, {"tokens": 7.0, "requests": 1.0}])
+        granted = self.spool.claim(leased, claims, owed)
+        for one in claims:
+            self.windows.setdefault((one.kind, one.seconds), Window(self.clock.now))
+        self.roll()
+        for seq, (lease, amounts) in list(self.reserved.items()):
+            if self.holders.get(seq, ("", 0.0))[0] != lease:
+                self.enter(amounts)
+                del self.reserved[seq]
+        self.enter(owed)
+        aside = {kind: sum(a.get(kind, 0.0) for _, a in self.reserved.values()) for kind, _ in LIMITS}
+        found = {(one.kind, one.seconds): one for one in granted.windows}
+        for key, one in self.windows.items():
+            there = found.pop(key)
+            assert there.age == self.clock.now - one.started
+            assert (there.used, there.reserved) == pytest.approx((one.used, aside[key[0]]))
+            assert there.typical == pytest.approx(one.typical)
+        assert not found
+        assert granted.wait == self.wait(claims, aside)
+        if not granted.wait:
+            self.reserved[leased.seq] = (leased.lease, {one.kind: self.typical(one) or 0.0 for one in claims})
+
+    def typical(self, claim: Claim) -> float | None:
+        """What the file knows comes before what the process does."""
+        known = self.windows[claim.kind, claim.seconds].typical
+        return claim.typical if known is None else known
+
+    def wait(self, claims: Sequence[Claim], aside: Mapping[str, float]) -> float:
+        waits = [0.0]
+        for one in claims:
+            window, typical = self.windows[one.kind, one.seconds], self.typical(one)
+            if one.limit - window.used - aside[one.kind] < (typical or 1e-12):
+                waits.append(max(1.0, one.seconds - (self.clock.now - window.started)))
+            elif typical is None and self.reserved:
+                waits.append(UNKNOWN_PAUSE)
+        self.waits.add("full" if max(waits) >= 1 else "unknown" if max(waits) else "none")
+        return max(waits)
+
+    def bill(self) -> None:
+        leased, tokens = self.draw.choice(self.held), self.draw.choice([0.0, 10.0, 50.0])
+        used = self.draw.choice([None, {"tokens": tokens, "requests": float(tokens > 0)}])
+        self.spool.bill(leased, used)
+        lease, _ = self.reserved.get(leased.seq, ("", {}))
+        if lease != leased.lease:
+            return
+        del self.reserved[leased.seq]
+        if used is None:
+            return
+        self.roll()
+        self.enter(used)
+        for (kind, _), one in self.windows.items():
+            before = one.typical or 0.0
+            if used["requests"]:
+                one.typical = before + (used[kind] - before) / 10 if before else used[kind]
+            else:
+                one.typical = before
+
+    def time(self) -> None:
+        self.clock.now += self.draw.choice([1.0, 1.0, 6.0, 11.0, 61.0, -20.0])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_shared_budget_counts_what_its_model_counts(tmp_path: Path, seed: int) -> None:
+    clock = Clock(0.0)
+    clock.now = 1_000.0
+    running = Clock(0.0)
+    spool = Spool(tmp_path / "s.db", lease_seconds=10, max_attempts=10**6, clock=running, wall_clock=clock)
+    spool.put([Selected(turn(f"{number}"), 0.0, 1.0) for number in range(6)])
+    model = SharedModel(spool, clock, running, Random(seed))
+    model.lease()
+    for _ in range(200):
+        running.now += 1.0
+        model.draw.choice([model.claim, model.claim, model.bill, model.lease, model.time])()
+    assert model.waits == {"full", "unknown", "none"}
     spool.close()

@@ -4,7 +4,7 @@ import gc
 import subprocess
 import sys
 import weakref
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -262,7 +262,8 @@ def test_every_count_of_a_monitor_its_limits_and_its_alarms_are_measured(telemet
             return super().missing(record)
 
     class Alarms:
-        fallen: ClassVar = {("all", "faithfulness"): True, ("all", "relevancy"): False}
+        def __init__(self, *fallen: str) -> None:
+            self.fallen = {("all", name): name in fallen for name in ("faithfulness", "relevancy", "rag")}
 
     def measured(name: str) -> dict[str, float]:
         points = telemetry.points()[f"steelyard.{name}"]
@@ -285,14 +286,15 @@ def test_every_count_of_a_monitor_its_limits_and_its_alarms_are_measured(telemet
             contexts = (Context(text="Because."),)
             monitor.submit(Record(question="Why?", answer="Because.", contexts=contexts, tags=tags))
         assert monitor.flush(60) == 0
-    alarms = [Alarms(), Alarms()]
+    # Whichever of them is read last: one that has not gone off takes back no other.
+    alarms = [Alarms("faithfulness"), Alarms("relevancy"), Alarms()]
     for one in alarms:
         observe_alarms(one, meter_provider=telemetry.meters)
     assert measured("turns.decisions") == {"accepted": 4, "skipped never": 2}
     outcomes = measured("turns.outcomes")
     assert (outcomes["evaluated"], outcomes["dead ValueError"]) == (2, 2)
     assert measured("budget.limit") == {"cost_per_day": 2.5, "requests_per_hour": 900}
-    assert measured("alarm.fallen") == {"all faithfulness": 1, "all relevancy": 0}
+    assert measured("alarm.fallen") == {"all faithfulness": 1, "all relevancy": 1, "all rag": 0}
     for monitor in monitors:
         monitor.close()
 
@@ -332,13 +334,18 @@ def test_cache_hits_and_breaker_states(telemetry: Telemetry) -> None:
         raise JudgeRejected("no such key", cause="unauthorized")
 
     kept = Cache(CircuitBreaker(ScriptedJudge(lambda question, request: YesNo(value=True), name="kept")))
+    # Of several judges of one name the worst state is told, wherever it stands among them.
+    turned = [
+        CircuitBreaker(ScriptedJudge(script, name="rejecting"))
+        for script in (lambda question, request: YesNo(value=True), turn_away, lambda question, request: None)
+    ]
     metrics = [
-        AspectCritique(aspect="polite", criterion="Is it polite?", judge=kept),
-        AspectCritique(aspect="brief", criterion="Is it brief?"),
+        AspectCritique(aspect=f"polite {number}", criterion=f"Is it polite? {number}", judge=judge)
+        for number, judge in enumerate([kept, *turned])
     ]
     monitor = Monitor(
         metrics=metrics,
-        judge=CircuitBreaker(ScriptedJudge(turn_away, name="rejecting")),
+        judge=kept,
         sinks=[telemetry.sink()],
     )
     assert monitor.stats().breakers == {"rejecting": "closed", "kept": "closed"}
