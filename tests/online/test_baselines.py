@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -121,7 +121,7 @@ def test_too_little_makes_no_bar(tmp_path: Path, days: int, a_day: int) -> None:
     assert (score.value, score.threshold, score.passed, score.label) == (0.1, None, None, None)
 
 
-def made_by(**changes: str) -> Callable[[Score], Score]:
+def made_by(**changes: Any) -> Callable[[Score], Score]:
     def changed(like: Score) -> Score:
         assert like.provenance is not None
         return replace(like, provenance=replace(like.provenance, **changes))

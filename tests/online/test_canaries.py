@@ -117,10 +117,8 @@ def test_a_judge_that_slips_more_often_is_noticed_when_it_is_asked(caplog: pytes
     for _ in range(4):  # each check by itself: what earlier ones found wrong is what this judge always does
         monitor.ask_canaries(100)
         assert wait_for(monitor, lambda one: not one.waiting).state == "watching"
-    every, before = (
-        9,
-        reading(monitor).right,
-    )  # of nine calls one slips, and two ask that again: one answer in seven
+    before = reading(monitor).right
+    every = 9  # of nine calls one slips, and two ask that one again: one answer in seven
     monitor.ask_canaries(100)
     found = wait_for(monitor, lambda one: not one.waiting)
     assert found.asked == 500 and 84 <= found.right - before <= 88
@@ -133,11 +131,10 @@ def test_canaries_of_before_say_nothing_of_a_fall_of_now() -> None:
     monitor = monitor_of(ScriptedJudge(Knowing()), canaries=Canaries(share=1.0, probes=20))
     finish(monitor, (turn(number) for number in range(150)))
     found = wait_for(monitor, lambda one: one.state == "watching" and not one.waiting)
-    assert found.asked >= 100 and found.cause_of_fall == "unknown"
     monitor.close()
-    asked = replace(found, waiting=0, checked=ENOUGH)
-    assert asked.cause_of_fall == "application"
-    assert {replace(asked, **one).cause_of_fall for one in ({"waiting": 1}, {"checked": 99})} == {"unknown"}
+    assert found.asked >= 100 and found.cause_of_fall == "unknown"
+    assert (asked := replace(found, waiting=0, checked=ENOUGH)).cause_of_fall == "application"
+    assert {replace(asked, waiting=1).cause_of_fall, replace(asked, checked=99).cause_of_fall} == {"unknown"}
 
 
 def test_probes_never_count_as_turns() -> None:

@@ -211,7 +211,7 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
 
 @pytest.mark.parametrize("asked", ["1e9", "86400", "inf", "nan", "-1", "tomorrow"])
 def test_a_pause_that_nobody_can_mean_is_as_if_none_were_asked_for(asked: str) -> None:
-    replies = iter([(429, {}), (202, {})])
+    replies: Iterator[Answer] = iter([(429, {}), (202, {})])
     with VendorServer(lambda request: next(replies), headers={"Retry-After": asked}) as server:
         sink = MAKERS["datadog"](server.url)
         write(sink, turn(1))

@@ -249,11 +249,11 @@ class SharedModel:
         self.enter(owed)
         aside = {kind: sum(a.get(kind, 0.0) for _, a in self.reserved.values()) for kind, _ in LIMITS}
         found = {(one.kind, one.seconds): one for one in granted.windows}
-        for key, one in self.windows.items():
+        for key, window in self.windows.items():
             there = found.pop(key)
-            assert there.age == self.clock.now - one.started
-            assert (there.used, there.reserved) == pytest.approx((one.used, aside[key[0]]))
-            assert there.typical == pytest.approx(one.typical)
+            assert there.age == self.clock.now - window.started
+            assert (there.used, there.reserved) == pytest.approx((window.used, aside[key[0]]))
+            assert there.typical == pytest.approx(window.typical)
         assert not found
         assert granted.wait == self.wait(claims, aside)
         if not granted.wait:
