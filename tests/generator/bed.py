@@ -19,6 +19,9 @@ WRITTEN = "spans:written"
 NAMES = (*_OWN, *(f"spans:{dialect}:{framework}" for dialect, framework in INSTRUMENTORS), WRITTEN)
 """What applications can be run under: a framework's own recorder, or spans as a dialect writes them."""
 
+_UNTOLD: Axes = {"researching": ("itself",)}
+"""What is left of axes under spans: no span tells the question of a workflow whose agent finds things out."""
+
 _LOUD = ("langchain_core", "steelyard", "opentelemetry", "openinference")
 """Loggers that would tell of each application that is made to fail."""
 
@@ -37,6 +40,8 @@ class Bed:
         self.module: Any = importlib.import_module(f"generator.{framework}")
         self.axes: Axes = self.module.axes(heldout=heldout)
         self.spans = Spans("".join(dialect), framework) if name not in _OWN else None
+        if self.spans:
+            self.axes = {axis: _UNTOLD.get(axis, options) for axis, options in self.axes.items()}
         self.broken: list[str] = []
         """Applications that did not run, a line each: defects of the generator."""
 

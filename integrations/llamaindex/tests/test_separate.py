@@ -352,3 +352,14 @@ def test_messages_that_begin_alike_are_questions_as_they_were_looked_up(receiver
             f"Be brief.\n\nQuestion:\n{one}\n\nNotes:\n{found[0].text}"
         )
     assert [turn.question for turn in receiver.records] == asked
+
+
+@pytest.mark.parametrize("place", ["", "[]"])
+def test_a_prompt_whose_place_for_passages_is_empty_is_of_a_turn_that_found_nothing(
+    receiver: Receiver, place: str
+) -> None:
+    Scripted().complete(f"Answer by the context alone.\n\nContext: {place}\n\nQuestion: {QUESTION}")
+    turn = receiver.record
+    assert (turn.question, texts(turn), turn.answer) == (QUESTION, [], ANSWER)
+    Scripted().complete(f"Be friendly.\n\nQuestion: {QUESTION}")
+    assert receiver.records == [turn]

@@ -4,12 +4,25 @@ import asyncio
 from typing import Any
 
 import pytest
+from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
-from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Fixed, Receiver, Scripted, engine, texts
+from llamaindex_parts import (
+    ANSWER,
+    BERLIN,
+    FRANCE,
+    PARIS,
+    QUESTION,
+    Caller,
+    Fixed,
+    Receiver,
+    Scripted,
+    engine,
+    texts,
+)
 from pydantic import BaseModel
 
 
@@ -305,3 +318,30 @@ def test_a_few_words_that_code_cut_out_of_a_reply_are_the_answer(receiver: Recei
 
     assert run(Cut(), query=QUESTION) == "in Paris"
     assert (receiver.record.answer, texts(receiver.record)) == ("in Paris", [PARIS])
+
+
+def test_neither_what_an_agent_within_is_asked_nor_the_parts_that_an_event_brings_are_texts_of_the_turn(
+    receiver: Receiver,
+) -> None:
+    def look(city: str) -> str:
+        """Looks a city up."""
+        return PARIS
+
+    found = "It is the city on the Seine, as pages say."
+    agent = FunctionAgent(
+        tools=[FunctionTool.from_defaults(look)],
+        llm=Caller(script=[("look", {"city": "the capital"}), found]),
+        system_prompt="You find out what others write reports of, and say it briefly.",
+        streaming=False,
+    )
+
+    class Reports(Workflow):
+        @step
+        async def answer(self, ev: StartEvent) -> StopEvent:
+            task = "Find out all that somebody who writes a report of this should know: capital of France"
+            notes = await ev.parts["agent"].run(user_msg=task)
+            return StopEvent(result=str(await Scripted().acomplete(f"Report of {ev.subject}\n{notes}")))
+
+    assert run(Reports(), subject="the capital of France", parts={"agent": agent}) == ANSWER
+    record = receiver.record
+    assert (record.question, texts(record), record.notes) == ("the capital of France", [PARIS], ())

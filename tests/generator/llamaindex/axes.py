@@ -39,6 +39,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "searching": ("here", "thread"),
         "asking": ("once", "again", "in_parts"),
         "tools": ("given", "found"),
+        "researching": ("itself", "agent", "agent_given"),
         "start_key": ("query", "question", "user_msg", "topic", "request", "made_with"),
         "way": ("invoke", "ainvoke", "stream", "astream"),
         "together": ("one_thread", "gather", "pool"),

@@ -14,16 +14,15 @@ from generator.llamaindex.applications import (
     query_engine,
     router,
     separate,
-    workflow,
 )
 from generator.llamaindex.loops import registry
-from generator.llamaindex.nested import imagined, reasoning, sub_questions
+from generator.llamaindex.nested import imagined, reasoning, researched, sub_questions
 
 SHAPES: dict[str, Callable[[Choices], Application]] = {
     "engine": query_engine,
     "chat": chat,
     "agent": agent,
-    "workflow": workflow,
+    "workflow": researched,
     "citation": citation,
     "router": router,
     "custom": custom,

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core import MockEmbedding, VectorStoreIndex
-from llama_index.core.agent.workflow import ReActAgent
+from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.objects import ObjectIndex
 from llama_index.core.query_engine import SubQuestionQueryEngine, TransformQueryEngine
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool
+from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 
 from generator.choices import Choices
 from generator.conversing import Answer, Application
-from generator.llamaindex.applications import always, asked, in_one_piece
-from generator.llamaindex.models import Completes, Reasons, now
-from generator.llamaindex.parts import engine, tool
+from generator.llamaindex.applications import always, asked, in_one_piece, workflow
+from generator.llamaindex.models import Chats, Completes, Reasons, now
+from generator.llamaindex.parts import engine, speaker, tool
 from generator.turns import Turn
 
 
@@ -77,3 +78,36 @@ def reasoning(choices: Choices) -> Application:
         return answer
 
     return Application(answer=begin, hops=hops, everything=True)
+
+
+class Noted(Event):
+    """What an agent found out."""
+
+    notes: str
+
+
+def researched(choices: Choices) -> Application:
+    """A workflow by itself, or one whose agent finds out what another prompt makes the answer of."""
+    if choices["researching"] == "itself":
+        return workflow(choices)
+    one = tool(choices.replace(tool="function"))
+    llm = Chats(role="relay", tool=one.metadata.name, hops=1)
+    made = FunctionAgent(tools=[one], llm=llm, system_prompt="You find things out.", streaming=False)
+    given = {"agent": made, "llm": llm} if choices["researching"] == "agent_given" else {}
+
+    class Flow(Workflow):
+        @step
+        async def look(self, ev: StartEvent) -> Noted:
+            task = f"Find out what this needs:\n<task>{now().rewritten}</task>\n\nSay only what you found."
+            return Noted(notes=str(await made.run(user_msg=task)))
+
+        @step
+        async def write(self, ev: Noted) -> StopEvent:
+            filled = f"Write a report.\n\n<topic>{now().question}</topic>\n<notes>{ev.notes}</notes>"
+            return StopEvent(result=str(await speaker(choices).acomplete(filled)))
+
+    async def answer(turn: Turn) -> str:
+        told: dict[str, Any] = {"subject": turn.question, **({"parts": given} if given else {})}
+        return str(await Flow().run(start_event=StartEvent(**told)))
+
+    return always(answer, everything=True)

@@ -30,6 +30,7 @@ from steelyard.recording.building import (
     is_telling,
     named_in_form,
     said_last,
+    shows_nothing,
     sources_of,
     told,
 )
@@ -249,8 +250,9 @@ def _is_turn_alone(
         return False
     if turn.loose or turn.taken:
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
-    is_answered = bool((origin.contexts or sources.looked_up) and asked.question and answer)
-    return is_answered and is_turn(steps.calls, answer=answer)
+    is_searched = origin.contexts or sources.looked_up
+    is_searched = is_searched or shows_nothing(steps, origin.calls.made, question=asked.question)
+    return bool(is_searched and asked.question and answer) and is_turn(steps.calls, answer=answer)
 
 
 def _found_nothing(steps: Steps) -> bool:

@@ -109,6 +109,8 @@ class OpenTurns:
         if kind not in _PARTS and parent.kind != "llm":
             place = (turn, self._step(turn, LiveStep(id_, kind, parent, name, asked, began=perf_counter())))
             _ask(*place)
+        elif kind in _ROOTS and len(turn.tasks) < _MOST_STEPS:
+            turn.tasks.append(asked)
         self.places[id_] = place
         turn.open.add(id_)
 

@@ -50,6 +50,7 @@ def turn_of(turn: Turn) -> Steps:
         earlier=[*earlier_calls(turn), *replied],
         elsewhere=bool(replied),
         instructions=sorted(turn.headers),
+        said=[asked_in(_given(task)) for task in turn.tasks],
         in_conversation=turn.root.kind == "chat",
     )
 

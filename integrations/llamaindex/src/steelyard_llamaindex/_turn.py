@@ -176,6 +176,8 @@ class Turn:
     """The conversation that the chat engine's memory names."""
     headers: set[str] = field(default_factory=set)
     """The templates of its agents' instructions, as far as the framework has them filled in."""
+    tasks: list[Any] = field(default_factory=list)
+    """What agents and workflows in it were asked."""
     passed: list[Passed] = field(default_factory=list)
     """What templates were filled with, and what steps of a workflow returned."""
     pieces: list[str] = field(default_factory=list)

@@ -10,6 +10,7 @@ from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.indices.query.query_transform.base import DecomposeQueryTransform, HyDEQueryTransform
 from llama_index.core.query_engine import (
+    CustomQueryEngine,
     MultiStepQueryEngine,
     NLSQLTableQueryEngine,
     RetryQueryEngine,
@@ -20,7 +21,8 @@ from llama_index.core.query_engine import (
 )
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.response_synthesizers import get_response_synthesizer
-from llama_index.core.schema import QueryBundle
+from llama_index.core.retrievers import BaseRetriever, RecursiveRetriever
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Receiver, Scripted, engine, texts
 from sqlalchemy import create_engine, text
@@ -214,3 +216,19 @@ def test_rows_stay_passages_if_another_engine_goes_on_from_them(
     joined = SQLJoinQueryEngine(huts, tool("countries", "d2", say=says))
     assert run(joined, False) == ANSWER
     assert texts(receiver.record) == [ROWS, FRANCE]
+
+
+def test_what_an_engine_within_a_retriever_says_by_itself_is_no_passage(receiver: Receiver) -> None:
+    class Greets(CustomQueryEngine):
+        def custom_query(self, query_str: str) -> str:
+            return str(Scripted(say=lambda _: "Hello! Ask me about capitals.").complete(query_str))
+
+    class Points(BaseRetriever):
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            return [NodeWithScore(node=IndexNode(text="All about capitals.", index_id="capitals"), score=0.9)]
+
+    found = RecursiveRetriever(
+        "root", retriever_dict={"root": Points()}, query_engine_dict={"capitals": Greets()}
+    )
+    assert str(engine(retriever=found).query("Good morning to you")) == ANSWER
+    assert (texts(receiver.record), receiver.record.evidence) == ([], None)

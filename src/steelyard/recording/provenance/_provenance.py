@@ -127,8 +127,7 @@ def _not_replied(
         and calls[at].prompts  # of a call whose prompt was not seen, nobody knows what it copied
         and not any(reply.strip() in text for text in calls[at].prompts)
     ]
-    kept = {text: one for text, one in candidates.items() if not _ends_in(text, said)}
-    return kept or candidates
+    return {text: one for text, one in candidates.items() if not _ends_in(text, said)}
 
 
 def _ends_in(text: str, said: Sequence[str]) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 from steelyard.record import text_of
 from steelyard.recording.reading._values import DOCUMENT_TEXT, is_node_mapping
 
-_DOING = ("invoke", "format", "__next__", "__anext__")
-"""What tools, models, templates and streams can do; data cannot."""
+_DOING = ("invoke", "format", "predict", "run", "retrieve", "query", "__next__", "__anext__")
+"""What tools, models, agents, indexes, templates and streams can do; data cannot."""
 _DEPTH = 6
 _MOST = 2_000
 
@@ -64,7 +64,8 @@ def _names_of(value: Any) -> Collection[str] | None:
 
 def does_something(value: object) -> bool:
     """Whether an object is a part of the application (a tool, a model, a template, a stream), and no data."""
-    is_able = callable(value) or any(hasattr(type(value), name) for name in _DOING)
+    # A field with a default is an attribute of its class, too.
+    is_able = callable(value) or any(callable(getattr(type(value), name, None)) for name in _DOING)
     return is_able and not isinstance(value, str)
 
 
