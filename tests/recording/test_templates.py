@@ -236,7 +236,8 @@ def test_a_line_that_another_input_had_is_not_typed_by_users() -> None:
     reminder = "Remember to use the tables that you have access to"
     assert not repeated(learnt, f"{reminder}\n  {QUESTIONS[0]}")
     assert not repeated(learnt, f"{reminder}\n  {QUESTIONS[0]}"), "the same input again tells nothing"
-    assert repeated(learnt, f"{reminder}\n  {QUESTIONS[1]}") == [reminder]
+    for _ in range(2):  # what several had is known, whichever of them comes again
+        assert repeated(learnt, f"{reminder}\n  {QUESTIONS[1]}") == [reminder]
     assert not repeated(learnt, QUESTIONS[1]), "a question of one line may be asked again"
     assert not repeated(learnt, f"Thanks!\n{QUESTIONS[2]}")
 

@@ -36,6 +36,8 @@ _QUESTION = "\0"
 """Stands for the question in a prompt."""
 _BEGINNING = 0
 """Stands for the beginning of a prompt among them."""
+_SEVERAL = 0
+"""Stands for several texts that had a part, in the place of the hash of the one that had it."""
 _RECENT = 16
 _OFTEN = 0.25
 """The share of other questions under which a text stands that is of a variant of the template."""
@@ -125,9 +127,8 @@ class PromptTemplates:
         own, told = hash(text), _units(parts)
         with self._lock:
             known = {at for unit, row in told.items() if self._parts.get(unit, own) != own for at in row}
-            for one in told:
-                self._parts.pop(one, None)  # what comes again stays longest
-            self._parts.update(dict.fromkeys(told, own))
+            for one in told:  # what comes again stays longest
+                self._parts[one] = own if self._parts.pop(one, own) == own else _SEVERAL
             for one in list(self._parts)[: max(0, len(self._parts) - _MOST_PARTS)]:
                 del self._parts[one]
         return [(part, at in known) for at, part in enumerate(parts)]
