@@ -353,8 +353,7 @@ class OpenTurns:
 
     def _interrupt(self, turn: Turn) -> None:
         turn.status = "interrupted"
-        end = self.end_stream if turn.id in self.streams else self.finish
-        end(turn)
+        (self.end_stream if turn.id in self.streams else self.finish)(turn)
 
     def _evict(self) -> None:
         """Give up turns that are too old or too many; they are the first in order of beginning."""
