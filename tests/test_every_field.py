@@ -44,6 +44,12 @@ NOT_SCORED = (
 EVALUATIONS = dict(variants(EVALUATION, without=(*UNSTORED, *NOT_SCORED)))
 
 
+def test_only_a_hashed_user_is_kept_with_results() -> None:
+    for user in ("ann", "user-ann", "user-" + "g" * 32, RECORD.user):
+        kept = Evaluation(record_id="r", scores=(), record=Record(user=user)).user
+        assert kept == (user if user == RECORD.user else None)
+
+
 def test_a_record_is_read_as_it_was_written() -> None:
     for path, record in variants(RECORD, without=("user", "origins['answer'] renamed")):
         assert record_from_json(record_to_json(record)) == record, path

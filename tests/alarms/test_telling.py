@@ -140,16 +140,22 @@ def test_what_nobody_takes_is_given_up_and_said(
     assert watcher.status()[0].messages[0].problem == "HTTP 503"
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["told at once", "told late"])
 def test_only_the_last_messages_that_were_told_are_kept(
-    tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
     monkeypatch.setattr("steelyard.alarms._store._KEPT", 2)
     watcher = watcher_of(tmp_path, f"webhook:{ear.url}/", clock=(clock := Clock()))
-    for value in (0.0, 1.0) * 3:
+    for round_, value in enumerate((0.0, 1.0) * 3):
         clock.now += 1_000
-        watcher.take([scored(1_000 * len(ear.heard) + number, value) for number in range(200)])
-        watcher.tell()
+        watcher.take([scored(1_000 * round_ + number, value) for number in range(200)])
+        if not late:
+            watcher.tell()
+    watcher.tell()
     kinds = [body["kind"] for _, body in ear.heard]
+    if late:  # what is still to be told stays, however much it is
+        assert sorted(kinds) == ["fell"] * 3 + ["recovered"] * 3
+        return
     assert kinds == ["fell", "recovered"] * 3
     kept = [message.event for message in watcher.status()[0].messages]
     assert kept == [body["id"] for _, body in ear.heard][:-3:-1]

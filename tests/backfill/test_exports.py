@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from cli.running import Steelyard
+from steelyard.backfill import _exports
 from steelyard.scores import Evaluation
 from steelyard.sinks import read_evaluations
 
@@ -218,6 +219,42 @@ def test_spans_of_a_phoenix_server_become_turns(steelyard: Steelyard, tmp_path: 
     assert turn.trace.span_id == "00f067aa0ba902b7"
     away = steelyard("backfill", address, *command, "shop floor")
     assert (away.status, "cannot be reached: " in away.err) == (2, True), away.err
+
+
+def observation(trace: str, own: str, said: str) -> bytes:
+    row = langfuse_observations(snake=True)[0] | {"trace_id": trace, "id": own}
+    return _exports.span_of_observation(
+        row | ({"level": "ERROR", "status_message": said} if said else {}), _exports.Tracing()
+    )
+
+
+def langsmith_run(trace: str, own: str, said: str) -> bytes:
+    row = langsmith_runs()[0] | {"trace_id": trace, "id": own, "error": said or None}
+    return _exports.span_of_run(row, _exports.Tracing())
+
+
+def phoenix_span(trace: str, own: str, said: str) -> bytes:
+    status = {"status_code": "ERROR", "status_message": said} if said else {"status_code": "OK"}
+    row = {"name": "a", "context": {"trace_id": trace, "span_id": own}, **status}
+    return _exports._line(_exports.Tracing(), row)
+
+
+@pytest.mark.parametrize("written", [observation, langsmith_run, phoenix_span])
+def test_a_failed_step_keeps_its_words_and_an_id_of_zeros_joins_nothing(
+    written: Callable[[str, str, str], bytes],
+) -> None:
+    def span(trace: str, own: str, said: str = "") -> dict[str, Any]:
+        (export,) = json.loads(written(trace, own, said))["resourceSpans"]
+        (found,) = export["scopeSpans"][0]["spans"]
+        assert isinstance(found, dict)
+        return found
+
+    assert span("t", "s", "the index is gone")["status"] == {"code": 2, "message": "the index is gone"}
+    assert span("t", "s")["status"] == {}
+    for trace, own in (("0" * 32, "0" * 16), ("t", "s"), ("AB" * 16, "cd" * 8)):
+        made = span(trace, own)
+        for key, size in (("traceId", 32), ("spanId", 16)):
+            assert len(made[key]) == size and int(made[key], 16)
 
 
 def test_the_plan_says_what_there_is_and_judges_nothing(steelyard: Steelyard, tmp_path: Path) -> None:

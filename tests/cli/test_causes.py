@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from steelyard.report import open_results
 from steelyard.report.gaps import find_gaps
 from steelyard.scores import Cause, Diagnosis, Evaluation
 from steelyard.sinks import SQLiteSink
+from steelyard.view._turn import flow_of
 from writing import write
 
 NINE, SEAT = "The ferry to Skarn leaves at 9 in the morning.", "A seat on the ferry costs 4 crowns."
@@ -63,6 +65,17 @@ def test_what_cannot_be_explained_is_said(bad_turn: str, steelyard: Steelyard, t
 def test_a_turn_is_explained_by_rules(bad_turn: str, steelyard: Steelyard) -> None:
     said = steelyard("explain", "r1", "--db", bad_turn).out
     assert "invented" in said and "Change the prompt" in said
+
+
+def test_what_nothing_is_known_of_is_taken_as_shown_to_the_model(bad_turn: str) -> None:
+    with closing(open_results(bad_turn)) as results:
+        found = results.evaluation("r1")
+    assert found is not None and found.record is not None
+    first, second = found.record.contexts
+    for seen, shown in ((None, 2), (0.0, 1), (0.1, 2)):
+        record = found.record.replace(contexts=(first, replace(second, seen=seen)))
+        flow = flow_of(found.replace(record=record))
+        assert flow is not None and ("taken as shown", shown) in flow.steps
 
 
 def test_a_turn_is_explained_by_experiment(bad_turn: str, steelyard: Steelyard) -> None:

@@ -158,6 +158,17 @@ def test_a_mean_over_drawn_cases_weighs_them() -> None:
     assert estimate is not None and estimate.value == pytest.approx(0.9)
 
 
+def test_a_comparison_over_drawn_cases_weighs_them() -> None:
+    cases = [(0.2, 0.9, 1.0), (0.9, 0.5, 6.0), (0.4, 0.6, 3.0), (0.8, 0.7, 2.0), (0.5, 0.5, 1.0)]
+    before, after = (
+        a_run(*(made(one[at], name=f"c{place}", weight=one[2]) for place, one in enumerate(cases)))
+        for at in (0, 1)
+    )
+    (found,) = compare_runs(before, after).differences
+    change = sum(weight * (later - earlier) for earlier, later, weight in cases)
+    assert found.difference.value == pytest.approx(change / sum(weight for *_, weight in cases))
+
+
 def test_a_comparison_pairs_cases_and_cuts_slices() -> None:
     values = [0.4, 0.6, 0.8, 0.9, 0.7, 0.6, 0.9, 0.8]
     before = a_run(*(made(v, name=f"c{i}", tags=("even",) if i % 2 else ()) for i, v in enumerate(values)))

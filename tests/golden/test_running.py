@@ -14,7 +14,15 @@ from golden import apps
 from golden.apps import WEIGHING, ask
 from judge_server import JudgeServer
 from steelyard.errors import ConfigurationError, JudgeRejected
-from steelyard.golden import Case, GoldenSet, arun_golden, junit_xml, markdown_summary, run_golden
+from steelyard.golden import (
+    Case,
+    GoldenSet,
+    MetricResult,
+    arun_golden,
+    junit_xml,
+    markdown_summary,
+    run_golden,
+)
 from steelyard.judge import ChatJudge
 from steelyard.questions import Predicate, Question, Request, YesNo
 from steelyard.testing import ScriptedJudge
@@ -151,6 +159,31 @@ def test_a_baseline_of_another_judge_is_said() -> None:
         assert len([warning for warning in after.warnings if judge in warning]) == said
 
 
+def test_judging_an_answer_again_tells_nothing_of_how_the_application_wavers() -> None:
+    golden = lamps(12)
+    before = run_golden(golden, app_right(0.8, 1), metrics=["faithfulness"], measure=True)
+    (judged_once, judged_often) = (
+        replace(
+            before,
+            repeated="judge",
+            cases=tuple(
+                replace(case, metrics={name: repeated(one, times) for name, one in case.metrics.items()})
+                for case in before
+            ),
+        )
+        for times in (1, 9)
+    )
+    once, often = (
+        run_golden(golden, app_right(0.8, 2), gates=["faithfulness"], baseline=baseline).gates[0]
+        for baseline in (judged_once, judged_often)
+    )
+    assert (once.low, once.high, once.outcome, once.why) == (often.low, often.high, often.outcome, often.why)
+
+
+def repeated(found: MetricResult, times: int) -> MetricResult:
+    return replace(found, values=found.values[:1] * times)
+
+
 def test_a_case_that_the_baseline_does_not_have_is_passed_over() -> None:
     before = run_golden(lamps(2), app_right(1.0, 1), metrics=["faithfulness"])
     after = run_golden(lamps(3), app_right(1.0, 1), gates=["faithfulness"], baseline=before)
@@ -224,9 +257,17 @@ def test_a_mined_set_brings_its_bar_along() -> None:
     same = {"answer": "Zoltan never lit any lamp.", "contexts": ["Ada lit it."]}
     run = run_golden(lamps(30, metadata=metadata), lambda question: same, metrics=["faithfulness"])
     assert [(gate.gate, gate.outcome) for gate in run.gates] == [("faithfulness >= 1 (production)", "fail")]
+    both = {"scores": {"faithfulness": 1.0, "hallucination": 0.0}}
+    both["judges"] = dict.fromkeys(both["scores"], judge)  # type: ignore[arg-type]
+    names = ["faithfulness", "hallucination"]
+    shared = run_golden(lamps(30, metadata=both), lambda question: same, metrics=names)
+    for made, rate in ((run, "5%"), (shared, "2%")):  # gates that nobody named share the false failures
+        assert all(f"false failures at most {rate}" in gate.why for gate in made.gates)
+    assert len(shared.gates) == 2
     for found, said in (
         ({"scores": {"faithfulness": 1.0}}, "mine it again"),
         ({**metadata, "judges": {"faithfulness": "another"}}, "judged by another"),
+        ({**metadata, "judges": {"hallucination": judge}}, "production was judged by"),
     ):
         other = run_golden(lamps(3, metadata=found), lambda question: same, metrics=["faithfulness"])
         assert other.outcome == "nothing was asked" and said in " ".join(other.warnings)

@@ -107,6 +107,14 @@ def test_a_context_that_a_chat_judge_names_is_narrowed_to_a_sentence() -> None:
     assert score_from_dict(score_to_dict(made)) == made
 
 
+def test_no_place_in_a_passage_that_was_expected_is_told_as_one_of_what_was_retrieved() -> None:
+    expected = RECORD.replace(reference_contexts=(Context(text="Rome."), Context(text="Madrid.")))
+    for record, located in ((RECORD, {True}), (expected, {False})):
+        made = asyncio.run(Hallucination().score(record, judge=ScriptedJudge(think)))
+        first = made.verdicts[0].evidence
+        assert first and {piece.located for piece in first} == located
+
+
 def test_what_the_local_judge_points_at_is_its_own() -> None:
     made = asyncio.run(Faithfulness(claims="sentences").score(RECORD, judge=LocalJudge()))
     pieces = [piece for one in made.verdicts for piece in one.evidence]

@@ -17,13 +17,16 @@ from steelyard.metrics import (
     AnswerCorrectness,
     ContextPrecision,
     ContextRecall,
+    ContextRelevancy,
     FactualCorrectness,
     Faithfulness,
     Metric,
 )
 from steelyard.metrics._formulas import average_precision, cosine, f_beta, f_score, harmonic_mean, share_error
+from steelyard.questions import Answer, Question, Relevant, Request, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Score
+from steelyard.testing import ScriptedJudge
 
 marks = st.lists(st.booleans(), min_size=1, max_size=12)
 unit = st.floats(0, 1)
@@ -157,6 +160,27 @@ def test_certain_verdicts_have_no_error_and_uncertain_ones_at_most_half(probabil
     assert 0 <= error <= 0.5 / math.sqrt(len(probabilities)) + 1e-12
     assert share_error([round(p) for p in probabilities]) == 0
     assert share_error([*probabilities, None]) is None
+
+
+@given(times=st.lists(st.tuples(st.integers(1, 4), unit), min_size=1, max_size=6))
+def test_a_sentence_that_comes_several_times_weighs_so_often_in_the_error(
+    times: list[tuple[int, float]],
+) -> None:
+    texts = [f"Sentence {chr(97 + place)} stands here." for place in range(len(times))]
+    chances = {text: chance for text, (_, chance) in zip(texts, times, strict=True)}
+
+    def answer(question: Question, _: Request) -> Answer:
+        assert isinstance(question, Relevant)
+        return YesNo(value=chances[question.text] >= 0.5, probability=chances[question.text])
+
+    passages = [
+        Context(text=text) for text, (count, _) in zip(texts, times, strict=True) for _ in range(count)
+    ]
+    record = Record(question="What stands here?", contexts=tuple(passages))
+    made = asyncio.run(ContextRelevancy().score(record, judge=ScriptedJudge(answer)))
+    assert made.value == pytest.approx(sum(c * p for c, p in times) / len(passages))
+    error = math.sqrt(sum(c * c * p * (1 - p) for c, p in times)) / len(passages)
+    assert made.standard_error == pytest.approx(error, abs=1e-9)
 
 
 def test_ranks_are_compared_pairwise() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import unicodedata
+from typing import Literal
 
 import pytest
 
@@ -148,6 +150,19 @@ def test_similarity_is_clipped_and_relevancy_is_not() -> None:
     assert score(AnswerSimilarity(), other, Script(), opposite).value == 0.0
     script = Script(questions=("a?", "b?", "c?"))
     assert score(AnswerRelevancy(), FRANCE, script, opposite).value == -1.0
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_an_entity_is_the_same_however_unicode_spells_it(form: Literal["NFC", "NFD", "NFKC", "NFKD"]) -> None:
+    names = ("\uff35\uff2b", "Caf\u00e9 \ufb01rst", "STRASSE 1", "H\u2082O", "\u212b  Unit")
+
+    def answer(question: Question, _: Request) -> Answer:
+        assert isinstance(question, Entities)
+        written = (unicodedata.normalize(form, name).swapcase() for name in names)
+        return Texts(items=names if question.of == "reference" else tuple(written))
+
+    result = asyncio.run(ContextEntityRecall().score(FRANCE, judge=ScriptedJudge(answer)))
+    assert {verdict.about for verdict in result.verdicts if not verdict.value} == set()
 
 
 def test_entity_recall_asks_for_other_names_of_what_is_not_found_alone() -> None:
