@@ -95,6 +95,7 @@ def test_ids_and_scores_are_kept() -> None:
 
 NOTHING = (
     "No results found.",
+    "Retrieved 0 results with score >= 0.4:\nNo results found above that score.",
     '{"results": "No relevant information was found in the knowledge base."}',
     "['There are no matching documents for this question.']",
     "Sorry, nothing matched your search.",
@@ -360,9 +361,16 @@ def test_parts_that_count_are_passages_without_what_is_above_them(mark: str) -> 
     assert numbered_parts(mark.format(1, parts[0])) == parts[:1]
 
 
+@pytest.mark.parametrize("head", ["[{}]\n", "[{}] (source: law.pdf)\n", "[{}]: ", "({}) "])
+def test_parts_that_begin_in_brackets_are_passages_without_what_stands_there(head: str) -> None:
+    parts = ["Boats leave at nine.\nOn Sundays at ten.", "Dogs are free."]
+    assert numbered_parts("\n\n".join(head.format(part[:3]) + part for part in parts)) == parts
+
+
 @pytest.mark.parametrize(
     "block",
     [
+        "[Rome](https://a.example) has hills.\n\n[Oslo](https://b.example) has a fjord.",
         "1. Boil it.\n2. Salt it.",
         "- [1] A title of a document",
         "Section 1 of the act holds.",

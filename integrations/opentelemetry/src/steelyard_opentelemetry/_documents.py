@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -10,6 +11,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
+from steelyard.recording.provenance import names_passages
 from steelyard.recording.reading import (
     DOCUMENT_TEXTS,
     PASSAGE_IDS,
@@ -163,17 +165,28 @@ def retrieved_in(value: object) -> tuple[Context, ...]:
 def told_by_tool(result: object, sent: Iterable[str]) -> tuple[Any, int]:
     """What a tool returned, and how many texts it only names: a prompt may have these.
 
-    Where no prompt shows it, names are no evidence, nor is a check's yes or no.
+    Where no prompt shows it, names are no evidence, nor are a check's yes or no, and how much was found.
     """
     found = unwrapped(result)
     if isinstance(result, str) and any(result in text for text in sent):
         return found, 0
     if found and are_names(found):
         return None, len(found)
-    is_check = isinstance(found, Mapping) and all(
-        one is None or isinstance(one, bool) for one in found.values()
-    )
-    return "" if is_check else found, 0
+    if not isinstance(found, Mapping):
+        return found, 0
+    checks = [one for one in found.values() if one is None or isinstance(one, bool)]
+    counts = counts_in(found)
+    return (found if len(checks) + len(counts) < len(found) else None if any(counts) else ""), 0
+
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def counts_in(fields: Mapping[str, Any]) -> list[int]:
+    """The counts of passages among some fields, which are known by their names."""
+    numbers = ((_CAMEL.sub("_", str(key)), value) for key, value in fields.items() if type(value) is int)
+    parts = ((re.split(r"[\W_]", key.lower()), value) for key, value in numbers)
+    return [value for words, value in parts if any(names_passages(f"{one.rstrip('s')}s") for one in words)]
 
 
 def _list_in(value: object) -> object:

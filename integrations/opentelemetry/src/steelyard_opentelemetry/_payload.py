@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.recording.provenance import strip_code_fence
+from steelyard.recording.provenance import finds_nothing, strip_code_fence
 from steelyard.recording.reading import (
     ANSWERS,
     ASKED_NAMES,
@@ -166,8 +166,10 @@ def is_conversation(value: object) -> bool:
 
 
 def is_empty(value: object, depth: int = 3) -> bool:
-    """Whether a retrieval's output is there and holds nothing: an empty list, or one in an object."""
+    """Whether a retrieval's output is there and holds nothing: an empty list, or words that say so."""
     value = decode(value)
+    if isinstance(value, str):
+        return finds_nothing(value)
     if isinstance(value, (list, tuple)):
         return not value or (len(value) == 1 and isinstance(value[0], (list, tuple)) and not value[0])
     if not isinstance(value, Mapping) or depth <= 0:

@@ -143,3 +143,71 @@ def test_what_has_the_labels_of_the_reply_shows_its_form_and_is_no_passage(reply
     sent = [("system", form), ("user", QUESTION)]
     records = read_spans([call(*sent, reply=said, at=(0, 1), trace=OTHER)]).records
     assert [record.contexts_source for record in records] == ([] if is_form else ["guessed"])
+
+
+def root_and(name: str, told: dict[str, Any]) -> list[Span]:
+    """A root that was asked and answered, and a step below it."""
+    root = span("ask", attributes=oi("CHAIN", input__value=QUESTION, output__value=ANSWER), at=(0, 9))
+    return [root, span(name, root, attributes=told, at=(1, 2))]
+
+
+@pytest.mark.parametrize("counted", ["Found 2 relevant chunks", "Retrieved 3 documents", "4 results found."])
+@pytest.mark.parametrize("written", ["openinference", "langfuse"])
+def test_how_many_a_search_found_is_no_passage(counted: str, written: str) -> None:
+    own = {"langfuse.observation.type": "retriever", "langfuse.observation.input": QUESTION}
+    told = oi("RETRIEVER", input__value=QUESTION, output__value=counted)
+    other = {**own, "langfuse.observation.output": counted}
+    record = one(root_and("find", told if written == "openinference" else other))
+    assert record.contexts == record.retrieved == ()
+    assert any("documents are not" in note for note in record.notes)
+
+
+@pytest.mark.parametrize("name", ["rag.chunks_count", "retriever.document_count", "docs.found", "numResults"])
+@pytest.mark.parametrize("kind", ["RETRIEVER", None])
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_count_of_none_says_that_nothing_was_found(name: str, kind: str | None, count: int) -> None:
+    told = {**(oi(kind, input__value=QUESTION) if kind else {"rag.query": QUESTION}), name: count}
+    record = one(root_and("retrieve", told))
+    assert record.contexts == ()
+    lacking = [note for note in record.notes if note.startswith(("no_documents", "no_retrieval"))]
+    assert bool(lacking) is (count > 0)
+
+
+@pytest.mark.parametrize(("result", "counts"), [({"results": 2}, False), ({"kilometres": 2}, True)])
+def test_how_much_a_tool_found_is_no_passage(result: dict[str, int], counts: bool) -> None:
+    found = {"langfuse.observation.type": "tool", "langfuse.observation.output": json.dumps(result)}
+    records = read_spans(root_and("look_up", found)).records
+    assert [one.text for record in records for one in record.contexts] == [json.dumps(result)] * counts
+
+
+@pytest.mark.parametrize("came", [{"response": ANSWER}, {"output": ANSWER, "took": 3}])
+def test_a_step_that_tells_passages_and_returned_an_object_answers(came: dict[str, object]) -> None:
+    told = {"mlflow.spanType": '"CHAIN"', "mlflow.spanInputs": json.dumps(QUESTION)}
+    passages = {"retrieved_chunks": json.dumps(list(TEXTS)), "mlflow.spanOutputs": json.dumps(came)}
+    root = span("ask", attributes={**told, **passages}, at=(0, 9))
+    model = call(("user", prompt()), reply=ANSWER, at=(3, 4), trace=root.trace_id, parent=root)
+    record = one([root, model])
+    assert (record.question, record.answer, len(record.contexts)) == (QUESTION, ANSWER, len(TEXTS))
+
+
+@pytest.mark.parametrize("passages", [list(TEXTS), []])
+def test_a_models_step_that_was_given_an_object_was_sent_what_is_in_it(passages: list[str]) -> None:
+    given = {"query": QUESTION, "context_docs": passages, "state": {"step": "draft"}}
+    told = {"gen_ai.operation.name": "chat", "span.kind": "llm", "input": json.dumps(given), "output": ANSWER}
+    search = {"gen_ai.operation.name": "retrieval", "input": json.dumps({"query": QUESTION})}
+    root = span("handle", at=(0, 9))
+    found = span("find", root, attributes={**search, "output": json.dumps(passages)}, at=(1, 2))
+    record = one([root, found, span("write", root, attributes=told, at=(3, 4))])
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert [one.text for one in record.contexts] == passages
+
+
+@pytest.mark.parametrize("form", [{"reponse": ANSWER, "sources": ["d1"]}, {"finding": ANSWER, "sure": True}])
+def test_a_form_that_an_agent_returned_is_the_answer(form: dict[str, object]) -> None:
+    agent = {"gen_ai.operation.name": "invoke_agent", "agent_name": "a", "final_result": json.dumps(form)}
+    said = [{"role": "user", "parts": [{"type": "text", "content": prompt()}]}]
+    told = {**agent, "pydantic_ai.all_messages": json.dumps(said)}
+    agent_run = span("agent run", scope="pydantic-ai", attributes=told, at=(0, 9))
+    found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(list(TEXTS)))
+    record = one([agent_run, span("find", agent_run, attributes=found, at=(1, 2))])
+    assert json.loads(record.answer) == form

@@ -65,6 +65,7 @@ from steelyard.recording.provenance._words import is_spaceless as is_spaceless
 from steelyard.recording.provenance._words import may_find_nothing as may_find_nothing
 from steelyard.recording.provenance._words import names_passages as names_passages
 from steelyard.recording.provenance._words import names_speaker as names_speaker
+from steelyard.recording.provenance._words import only_counts as only_counts
 from steelyard.recording.provenance._words import plain as plain
 from steelyard.recording.provenance._words import plain_line as plain_line
 from steelyard.recording.provenance._words import unescaped as unescaped

@@ -248,7 +248,7 @@ def _above_instruction(text: str) -> str:
 
 
 _OPENING, _CLOSING = "[(<{\u3010", "])>}\u3011"
-_BRACKETED = re.compile(r"[\[(\u3010][^\[\]\n]{1,200}[\])\u3011]\s{0,4}")
+_BRACKETED = re.compile(r"[\[(\u3010][^\[\]\n]{1,200}[\])\u3011](?!\()")
 _MOST_BEFORE = 24  # characters before a part's number
 _MOST_HEAD = 8  # words of a line that stands above a passage
 
@@ -275,14 +275,15 @@ def numbered_parts(block: str) -> list[str]:
 
 
 def _headed(lines: list[str]) -> list[str]:
-    """The parts of a block that each stand below a line in brackets, of which the first begins the block."""
+    """The parts of a block that each begin in brackets, of which the first begins the block."""
     heads = [
         at
         for at, line in enumerate(lines)
-        if _BRACKETED.fullmatch(line) and not "".join(lines[at - 1 : at]).strip()
+        if _BRACKETED.match(line) and not "".join(lines[at - 1 : at]).strip()
     ]
     pairs = itertools.pairwise([*heads, len(lines)]) if heads[:1] == [0] and len(heads) > 1 else ()
-    return [text for begin, end in pairs if (text := without_rule("\n".join(lines[begin + 1 : end])))]
+    parts = ((lines[at], without_rule("\n".join(lines[at + 1 : end])), lines[at][:1]) for at, end in pairs)
+    return [text for part in parts if (text := _below_head(*part))]
 
 
 def tagged_parts(block: str) -> list[str]:

@@ -264,6 +264,7 @@ _STATEMENTS = (
     rf"(?:no|zero|0) {_WORD}{{0,3}}{_HITS}(?:{_FOUND}|(?<= results) for\b|{_BARE}"
     r"| (?:for|match(?:ed|ing)) (?:this|the|that|your) (?:query|question|request|search|topic)\b)",
     rf"(?:no|zero|0) {_WORD}{{1,4}}(?:(?:was|were|is|are) )?(?:found|returned|matched){_BARE}",
+    rf"(?:found|returned|retrieved) 0 {_WORD}{{0,3}}{_HITS}",
     r"(?:nothing|none)(?: (?:was|were|relevant|similar)){0,2} (?:found|returned|match(?:ed|es))\b",
     r"(?:(?:i|we) )?(?:(?:could|did|can)(?: ?not|n.t)|(?:was |were )?unable to|failed to) (?:find|locate)"
     rf" (?:anything\b|{_WORD}{{0,3}}{_HITS})",
@@ -297,6 +298,7 @@ _ADVICE = re.compile(
     r"(?:please|try|suggestions?|consider|check|refine|rephrase|use|make sure|you (?:can|may|might))\b",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"\d{1,9}")
 _BUT = re.compile(r"\b(?:but|however|instead|although)\b", re.IGNORECASE)
 
 
@@ -325,6 +327,15 @@ def finds_nothing(text: str) -> bool:
     )
 
 
+def only_counts(text: str) -> bool:
+    """Whether all that a search says is how many it found.
+
+    >>> [only_counts(text) for text in ("Found 2 relevant chunks", "Found 2 chunks: one", "0 in stock")]
+    [True, False, False]
+    """
+    return finds_nothing(_NUMBER.sub("0", text[: _LONGEST_STATEMENT + 1]))
+
+
 def may_find_nothing(text: str) -> bool:
     """Whether a paragraph begins as one that says nothing was found, and goes on without a number.
 
@@ -343,4 +354,5 @@ def _states(text: str) -> bool:
     if not _NOTHING.match(told) or _BUT.search(told):
         return False
     rest = _END.split(told, maxsplit=1)[1:]
-    return not any(one.strip() and not _ADVICE.match(one.strip()) for one in rest)
+    others = (one.strip() for one in rest if one.strip())
+    return all(_ADVICE.match(one) or _NOTHING.match(one) for one in others)

@@ -277,7 +277,7 @@ def numbers_of_the_look_up_alone() -> Trace:
     with trace.span("POST /ask", _SERVER):
         rewrite = [("system", "Write a search query. Output only the query."), ("user", QUESTION)]
         trace.leaf("ChatCompletion", oi_model(rewrite, QUERY))
-        trace.leaf("docs.retrieve", {"docs.found": 0}, scope="app")
+        trace.leaf("docs.retrieve", {"docs.found": 2}, scope="app")
         trace.leaf("ChatCompletion", oi_model([("system", "Be brief."), ("user", QUESTION)], ANSWER))
     return trace
 

@@ -14,8 +14,8 @@ from steelyard_opentelemetry._span import ParsedSpan, Span
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
+from steelyard_opentelemetry.dialects._generic import counts_none, own_names
 from steelyard_opentelemetry.dialects._generic import own_answers as own_answers
-from steelyard_opentelemetry.dialects._generic import own_names
 from steelyard_opentelemetry.dialects._generic import own_questions as own_questions
 from steelyard_opentelemetry.dialects._generic import own_texts as own_texts
 from steelyard_opentelemetry.dialects._rules import fused
@@ -62,6 +62,8 @@ def _as_look_up(found: ParsedSpan, span: Span) -> ParsedSpan:
         return replace(found, kind="chain", documents=(), passing=(), empty=False)
     if found.documents and all(_OBJECT.match(one.text) for one in found.documents):
         return replace(found, documents=(), empty=True)
+    if found.kind in ("retrieval", "rerank") and not (found.documents or found.noted or found.empty):
+        found = replace(found, empty=counts_none(span))
     if found.kind == "retrieval" and not found.query:
         # Convention or not, what was searched for stands under the same few names.
         return replace(found, query=next(iter(own_questions(span)), ""))

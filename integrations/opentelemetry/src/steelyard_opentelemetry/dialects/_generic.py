@@ -15,9 +15,9 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
-from steelyard.recording.provenance import numbered_parts, passages_of
+from steelyard.recording.provenance import numbered_parts, only_counts, passages_of
 from steelyard.recording.reading import Message, messages_in, strings_in
-from steelyard_opentelemetry._documents import are_names, noted_in, retrieved_in
+from steelyard_opentelemetry._documents import are_names, counts_in, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
 from steelyard_opentelemetry.dialects._shapes import json_value, last_reply
@@ -84,7 +84,7 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     if parts := _look_up(kind, told, came, question):
         kind = _LOOKED_UP.get(kind, "retrieval")
     elif kind in _SEARCHES:
-        is_told = known or broken or is_empty(came) or any(map(_kind_of, _types(told)))
+        is_told = known or broken or is_empty(came) or counts_none(span) or any(map(_kind_of, _types(told)))
         parts = _untold(question, came) if is_told else {}
     elif kind == "tool":
         parts = _tool(span.name, told, given, came)
@@ -113,14 +113,18 @@ def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> d
     found = _documents(told, came, kind)
     is_none = not found and bool(question) and is_empty(_first(told, _DOCUMENTS))
     answers = kind != "rerank" and question
-    answer = (answer_in(_first(told, _ANSWERS)) or _spoken(came, found)) if answers else ""
+    # What a step returned in an object may quote a passage wholly.
+    returned = answer_in(came) if isinstance(came, Mapping) and kind not in _SEARCHES else ""
+    answer = (answer_in(_first(told, _ANSWERS)) or returned or _spoken(came, found)) if answers else ""
     parts = {"query": question, "documents": found, "answer": answer, "empty": is_none}
     return parts if found or is_none else {}
 
 
 def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[str, Any]:
     """What a model was sent and replied, and what stands beside it; nothing where either is not told."""
-    answer, sent = answer_in(came) or last_reply(_first(told, _ANSWERS)), _sent(told, given)
+    answer = answer_in(came) or last_reply(_first(told, _ANSWERS))
+    filled = () if (sent := _sent(told, given)) else _sent_in(given)
+    sent = sent or filled
     if not (answer and sent) and not broken:
         return {}
     bare = given.strip() if isinstance(given, str) else ""
@@ -129,7 +133,7 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
         "answer": answer,
         "variables": {"question": bare} if around else {},
         "messages": sent,
-        "question": bare,
+        "question": bare or (filled[0].text if len(filled) == 1 else ""),
         "passing": (given,) if isinstance(given, Mapping) else (),
         "noted": tuple(one.text for one in _documents(told, None, "llm")),
     }
@@ -159,7 +163,8 @@ def _tool(name: str, told: Mapping[str, Any], given: Any, came: Any) -> dict[str
 def _spoken(came: object, found: Sequence[Context]) -> str:
     """A text that came of a span with passages, where it is not these passages once more."""
     text = came.strip() if isinstance(came, str) else ""
-    return "" if any(one.text in text or text in one.text for one in found) else text
+    is_found = only_counts(text) or any(one.text in text or text in one.text for one in found)
+    return "" if is_found else text
 
 
 def searched(found: ParsedSpan, span: Span) -> ParsedSpan:
@@ -177,6 +182,12 @@ def own_names(span: Span) -> list[str]:
     if not _FOREIGN.isdisjoint(span.attributes):
         return []
     return [span.name, *(key for key in span.attributes if key.partition(".")[0] not in _ELSEWHERE)]
+
+
+def counts_none(span: Span) -> bool:
+    """Whether all that a span tells of passages are counts, and each is none."""
+    counts = counts_in(span.attributes)
+    return bool(counts) and not any(counts)
 
 
 def own_questions(span: Span) -> list[str]:
@@ -296,7 +307,7 @@ def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Conte
     # A count may stand under such a name, too.
     named = [value for name in _DOCUMENTS if (value := _loaded(told.get(name))) is not None]
     for value in (*named, came, _first(told, _FOUND)) if kind in _SEARCHES else named:
-        if are_names(value):
+        if are_names(value) or (isinstance(value, str) and only_counts(value)):
             continue
         if isinstance(value, (list, tuple, Mapping)):
             found = tuple(one for one in retrieved_in(value) if one.text) or passages_of(value)
@@ -327,3 +338,11 @@ def _sent(told: Mapping[str, Any], given: object) -> tuple[Message, ...]:
         if found := next(filter(None, map(messages_in, (value, *inner))), ()):
             return found
     return ()
+
+
+def _sent_in(given: Any) -> tuple[Message, ...]:
+    """What a model's step was given in an object, of which nobody tells how it was written into a prompt."""
+    asked = question_in(given) if isinstance(given, Mapping) else ""
+    beside = [text for _, text in strings_in(given) if text.strip() != asked] if asked else []
+    others = [Message("system", "\n\n".join(beside))] if any(map(is_telling, beside)) else []
+    return (*others, Message("user", asked)) if asked else ()

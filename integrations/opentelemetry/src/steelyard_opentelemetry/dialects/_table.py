@@ -198,6 +198,7 @@ _PYDANTIC_AI = Dialect(
             any_of=("agent_name", "pydantic_ai.all_messages", "all_messages_events"),
             given=("pydantic_ai.all_messages", "all_messages_events"),
             came=("final_result",),
+            answer=_shapes.last_reply,
         ),
     ),
 )
