@@ -11,7 +11,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
-from steelyard.recording.provenance import names_passages
+from steelyard.recording.provenance import names_passages, only_counts
 from steelyard.recording.reading import (
     DOCUMENT_TEXTS,
     PASSAGE_IDS,
@@ -177,6 +177,11 @@ def told_by_tool(result: object, sent: Iterable[str]) -> tuple[Any, int]:
     checks = [one for one in found.values() if one is None or isinstance(one, bool)]
     counts = counts_in(found)
     return (found if len(checks) + len(counts) < len(found) else None if any(counts) else ""), 0
+
+
+def is_tally(value: object) -> bool:
+    """Whether what a look-up returned is a text that says how much was found, and no more."""
+    return isinstance(value, str) and only_counts(value)
 
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -17,6 +17,7 @@ from steelyard.recording.provenance import (
     json_strings,
     names_passages,
     plain,
+    sentence,
 )
 from steelyard_opentelemetry._asked import asked_on
 from steelyard_opentelemetry._documents import documents_in
@@ -118,12 +119,18 @@ def _untold(turn: Turn, origin: Origin) -> Origin:
         # The span tells what the model was asked first, without what its tools returned.
         return replace(origin, contexts=sources.documents, retrieved=())
     if not any(call.prompts for call in steps.calls):
-        # The template's variables are told in place of the prompt.
-        filled = [one.text for one in sources.texts if names_passages(one.name)]
-        origin = replace(origin, contexts=ranked(Context(text=text) for text in filled))
+        origin = _told_without_prompt(turn, origin)
     if turn.has_unread and not origin.contexts:
         return guess(origin, steps, question=turn.question)
     return origin
+
+
+def _told_without_prompt(turn: Turn, origin: Origin) -> Origin:
+    """The same with a template's variables in place of its prompt, or what was noted beside the answer."""
+    filled = [one.text for one in turn.sources.texts if names_passages(one.name)]
+    filled = filled or [text for _, parsed in turn.seen("chain", "agent") for text in parsed.noted]
+    notes = (sentence("no_prompt_seen"),) if filled else origin.notes
+    return replace(origin, contexts=ranked(Context(text=text) for text in filled), notes=notes)
 
 
 def _shows_results(steps: Steps, origin: Origin) -> bool:

@@ -211,3 +211,36 @@ def test_a_form_that_an_agent_returned_is_the_answer(form: dict[str, object]) ->
     found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(list(TEXTS)))
     record = one([agent_run, span("find", agent_run, attributes=found, at=(1, 2))])
     assert json.loads(record.answer) == form
+
+
+@pytest.mark.parametrize("form", [{"reply": ANSWER, "sure": True}, {"finding": ANSWER, "citations": ["d1"]}])
+def test_a_models_step_that_filled_in_a_form_replied(form: dict[str, object]) -> None:
+    kind, given, came = (f"langfuse.observation.{name}" for name in ("type", "input", "output"))
+    told = {kind: "agent", given: json.dumps({"args": [], "kwargs": {"message": QUESTION}})}
+    root = span("turn", attributes={**told, came: json.dumps({**form, "thread": "t1"})}, at=(0, 9))
+    found = {kind: "retriever", given: json.dumps({"query": QUESTION}), came: json.dumps(list(TEXTS))}
+    sent = [{"role": "user", "content": prompt()}]
+    model = {kind: "generation", given: json.dumps(sent), came: json.dumps(form)}
+    steps = [("find", found, (1, 2)), ("write", model, (3, 4))]
+    record = one([root, *(span(name, root, attributes=a, at=at) for name, a, at in steps)])
+    assert (record.question, [context.text for context in record.contexts]) == (QUESTION, list(TEXTS))
+    assert ANSWER in record.answer
+
+
+@pytest.mark.parametrize("written", ["\n\n".join(TEXTS), json.dumps(list(TEXTS))])
+def test_passages_on_the_step_that_answered_count_if_no_prompt_was_seen(written: str) -> None:
+    told = {
+        **oi("CHAIN", input__value=QUESTION, output__value="It is a city."),
+        "retrieval.documents": written,
+    }
+    record = one([span("ask", attributes=told, at=(0, 9))])
+    assert "\n\n".join(context.text for context in record.contexts) == "\n\n".join(TEXTS)
+    assert any(note.startswith("no_prompt_seen") for note in record.notes)
+
+
+def test_documents_whose_fields_have_long_names_are_read() -> None:
+    listed = [
+        {"document.content": text, "document.score": 0.5, "document.metadata": {"a": 1}} for text in TEXTS
+    ]
+    told = {"span_type": "Retrieval", "retrieval.query": QUESTION, "retrieval.documents": json.dumps(listed)}
+    assert [context.text for context in one(root_and("search", told)).contexts] == list(TEXTS)

@@ -17,10 +17,10 @@ from steelyard.record import Context
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import numbered_parts, only_counts, passages_of
 from steelyard.recording.reading import Message, messages_in, strings_in
-from steelyard_opentelemetry._documents import are_names, counts_in, noted_in, retrieved_in
+from steelyard_opentelemetry._documents import are_names, counts_in, is_tally, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import json_value, last_reply
+from steelyard_opentelemetry.dialects._shapes import as_list_of, json_value, last_reply
 
 _NAME = "generic"
 _INPUTS = (
@@ -122,21 +122,34 @@ def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> d
 
 def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[str, Any]:
     """What a model was sent and replied, and what stands beside it; nothing where either is not told."""
-    answer = answer_in(came) or last_reply(_first(told, _ANSWERS))
+    answer = _replied(came) or last_reply(_first(told, _ANSWERS))
     filled = () if (sent := _sent(told, given)) else _sent_in(given)
     sent = sent or filled
     if not (answer and sent) and not broken:
         return {}
-    bare = given.strip() if isinstance(given, str) else ""
+    bare = _asked_alone(given, filled)
     around = bare and bare not in [one.text for one in sent]
     return {
         "answer": answer,
         "variables": {"question": bare} if around else {},
         "messages": sent,
-        "question": bare or (filled[0].text if len(filled) == 1 else ""),
+        "question": bare,
         "passing": (given,) if isinstance(given, Mapping) else (),
         "noted": tuple(one.text for one in _documents(told, None, "llm")),
     }
+
+
+def _replied(came: Any) -> str:
+    """A model's reply in what came: its words, or the form that it filled in."""
+    is_form = isinstance(came, Mapping) and any(is_telling(text) for _, text in strings_in(came))
+    return last_reply(came) if is_form else answer_in(came)
+
+
+def _asked_alone(given: Any, filled: Sequence[Message]) -> str:
+    """A question, where nothing else is told of what a model was sent."""
+    if isinstance(given, str):
+        return given.strip()
+    return filled[0].text if len(filled) == 1 else ""
 
 
 def _step(told: Mapping[str, Any], given: Any, came: Any, question: str, broken: str) -> dict[str, Any]:
@@ -307,15 +320,18 @@ def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Conte
     # A count may stand under such a name, too.
     named = [value for name in _DOCUMENTS if (value := _loaded(told.get(name))) is not None]
     for value in (*named, came, _first(told, _FOUND)) if kind in _SEARCHES else named:
-        if are_names(value) or (isinstance(value, str) and only_counts(value)):
+        if are_names(value) or is_tally(value):
             continue
         if isinstance(value, (list, tuple, Mapping)):
-            found = tuple(one for one in retrieved_in(value) if one.text) or passages_of(value)
-            if found:
+            if found := _listed(as_list_of(value) or value):
                 return found
         elif isinstance(value, str) and any(map(str.isalpha, value)):
             return _parts(value, kind)
     return ()
+
+
+def _listed(value: object) -> tuple[Context, ...]:
+    return tuple(one for one in retrieved_in(value) if one.text) or passages_of(value)
 
 
 def _parts(text: str, kind: Kind) -> tuple[Context, ...]:

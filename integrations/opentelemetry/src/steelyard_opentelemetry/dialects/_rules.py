@@ -9,9 +9,8 @@ from itertools import chain
 from typing import Any
 
 from steelyard.record import Context, text_of
-from steelyard.recording.provenance import only_counts
 from steelyard.recording.reading import Message, searched_by_provider
-from steelyard_opentelemetry._documents import documents_in, merged, retrieved_in, windows_in
+from steelyard_opentelemetry._documents import documents_in, is_tally, merged, retrieved_in, windows_in
 from steelyard_opentelemetry._payload import (
     Broken,
     Words,
@@ -302,7 +301,7 @@ def _of_look_up(rule: SpanRule, span: Span, given: Any, came: Any) -> dict[str, 
     found = () if flat is None else retrieved_in(flat)
     if any(one.text for one in found):
         found = merged(found, documents_in(came))
-    elif came is not None and not (isinstance(came, str) and only_counts(came)):
+    elif came is not None and not is_tally(came):
         found = rule.documents(given, came) or found
     return {
         "documents": found,
