@@ -33,7 +33,7 @@ FORMS = {
     *("_literals:_OPAQUE", "_literals:_SPACE", "_passages:_TAG", "_passages:_ENTITY"),
     *("_passages:_ATTRIBUTE_ID", "_passages:_LOOKS_SHOWN", "_values:_HOLDS_SEVERAL"),
     *("_payload:_ENCODED", "_payload:_SHOWN", "_payload:_OBJECT", "_payload:_UNSHOWN", "_payload:_STOP"),
-    *("_joining:_BETWEEN", "_shapes:_BETWEEN", "_generic:_CAMEL"),
+    *("_joining:_BETWEEN", "_shapes:_BETWEEN", "_documents:CAMEL"),
 }
 """Patterns of forms: formats, escapes, ids."""
 

@@ -184,12 +184,12 @@ def is_tally(value: object) -> bool:
     return isinstance(value, str) and only_counts(value)
 
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def counts_in(fields: Mapping[str, Any]) -> list[int]:
     """The counts of passages among some fields, which are known by their names."""
-    numbers = ((_CAMEL.sub("_", str(key)), value) for key, value in fields.items() if type(value) is int)
+    numbers = ((CAMEL.sub("_", str(key)), value) for key, value in fields.items() if type(value) is int)
     parts = ((re.split(r"[\W_]", key.lower()), value) for key, value in numbers)
     return [value for words, value in parts if any(names_passages(f"{one.rstrip('s')}s") for one in words)]
 

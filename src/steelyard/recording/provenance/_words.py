@@ -298,7 +298,6 @@ _ADVICE = re.compile(
     r"(?:please|try|suggestions?|consider|check|refine|rephrase|use|make sure|you (?:can|may|might))\b",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d{1,9}")
 _BUT = re.compile(r"\b(?:but|however|instead|although)\b", re.IGNORECASE)
 
 
@@ -333,7 +332,7 @@ def only_counts(text: str) -> bool:
     >>> [only_counts(text) for text in ("Found 2 relevant chunks", "Found 2 chunks: one", "0 in stock")]
     [True, False, False]
     """
-    return finds_nothing(_NUMBER.sub("0", text[: _LONGEST_STATEMENT + 1]))
+    return finds_nothing(re.sub(r"\d{1,9}", "0", text[: _LONGEST_STATEMENT + 1]))
 
 
 def may_find_nothing(text: str) -> bool:

@@ -17,7 +17,7 @@ from steelyard.record import Context
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import numbered_parts, only_counts, passages_of
 from steelyard.recording.reading import Message, messages_in, strings_in
-from steelyard_opentelemetry._documents import are_names, counts_in, is_tally, noted_in, retrieved_in
+from steelyard_opentelemetry._documents import CAMEL, are_names, counts_in, is_tally, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
 from steelyard_opentelemetry.dialects._shapes import as_list_of, json_value, last_reply
@@ -61,7 +61,6 @@ _FOREIGN_WORDS = """
 db.system db.system.name http.method http.request.method rpc.system messaging.system
 """
 _FOREIGN = frozenset(_FOREIGN_WORDS.split())
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_KEYS = 200
 _SEARCHES = ("retrieval", "rerank")
 _LOOKED_UP: Mapping[Kind, Kind] = {"rerank": "rerank"}
@@ -254,7 +253,7 @@ def _by_name(span: Span) -> dict[str, Any]:
         named = {key.rpartition(".")[2]: value for key, value in event.attributes.items()}
         listed.setdefault(f"{name}s", []).append(named)
     for key, value in [*told[:_MOST_KEYS], *listed.items()]:
-        words = re.split(r"[.:/ ]", _CAMEL.sub("_", key).lower())
+        words = re.split(r"[.:/ ]", CAMEL.sub("_", key).lower())
         if value is None or (words[0] in _ELSEWHERE and len(words) > 1):
             continue
         if name := _without_number(words):
@@ -303,7 +302,7 @@ def _kind(name: str, told: Mapping[str, Any], given: object, came: object) -> Ki
 
 
 def _kind_of(words: str) -> Kind | None:
-    plain = _CAMEL.sub("_", words).lower()
+    plain = CAMEL.sub("_", words).lower()
     return next((kind for pattern, kind in _KINDS if pattern.search(plain)), None)
 
 
