@@ -115,6 +115,17 @@ def test_a_passage_that_was_retrieved_and_not_shown() -> None:
     assert (made.cause, made.stage, made.lost) == ("passage_lost", "", (0,))
 
 
+def test_lost_passages_are_told_by_their_places_in_one_step() -> None:
+    other = "On the ferry to Skarn a motorcycle costs 11."
+    record = turn(
+        contexts=[FERRY],
+        retrieved=(Context(text=FERRY), Context(text="Rain."), Context(text=other)),
+        stages=(Stage(name="ranked", query="?", contexts=(Context(text=FERRY), Context(text=PRICE))),),
+    )
+    made = found(record, faithful(claim(False)), sufficient(1.0, 0.0))
+    assert (made.cause, made.stage, made.lost) == ("passage_lost", "ranked", (1,))
+
+
 def test_a_passage_that_says_no_more_was_not_lost() -> None:
     other = "Sourdough needs flour and water."
     made = found(
@@ -244,6 +255,14 @@ def test_what_was_added() -> None:
 
 def test_an_answer_that_evades_though_it_was_there() -> None:
     assert found(turn(answer="I do not know."), sufficient(3.0, 1.0)).cause == "evasive"
+
+
+def test_a_claim_of_a_metric_that_passes_is_no_cause() -> None:
+    verdicts = (claim(True), claim(False, about="It is red."))
+    fails = Score(metric="answer_relevancy", status="scored", value=0.1, passed=False)
+    for passed, cause in ((True, "unknown"), (False, "invented")):
+        scores = (faithful(*verdicts, passed=passed), fails, sufficient(4.0, 1.0))
+        assert found(turn(), *scores).cause == cause
 
 
 def test_what_nothing_explains_is_unknown() -> None:

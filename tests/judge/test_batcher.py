@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import time
 from collections.abc import Sequence
@@ -11,13 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from judge.asked import closing
 from judge.fusing import RECORD, Asks, ask, deep, embeds, scored, shallow, three
 from judge_server import Fault, JudgeServer, Received, filled
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, RateLimited
 from steelyard.judge import ChatJudge
 from steelyard.questions import (
+    Answer,
     Capabilities,
     Choose,
     Claims,
@@ -33,10 +37,12 @@ from steelyard.questions import (
     Texts,
     Useful,
     Vector,
+    View,
     YesNo,
     keyed,
     require,
 )
+from steelyard.questions._packing import fitted, size_of
 from steelyard.record import Context, Record
 from steelyard.scores import Usage
 from steelyard.testing import ScriptedJudge
@@ -255,6 +261,18 @@ def test_a_long_retry_after_is_handed_up() -> None:
     assert batcher.retry_after == 600
 
 
+def test_of_several_waits_the_longest_is_handed_up() -> None:
+    waits = iter((600.0, 5.0, None))
+
+    def busy(question: Question, request: Request) -> Answer:
+        error = RateLimited("slow down", retry_after=next(waits))
+        raise error
+
+    batcher = QuestionBatcher(judge=ScriptedJudge(busy), fuse="off")
+    asyncio.run(batcher.run(RECORD, [Asks("three", three)]))
+    assert next(waits, 0.0) == 0.0 and batcher.retry_after == 600
+
+
 def test_the_schema_asks_for_every_key() -> None:
     with JudgeServer() as server:
         ask(server, METRICS)
@@ -280,6 +298,31 @@ def test_keys_say_what_they_are_about() -> None:
     assert list(keyed([Supported(claim="A a."), Supported(claim="B b.")])) == ["s1", "s2"]
     both: list[Question] = [Useful(context=0), Useful(context=0, toward="reference")]
     assert list(keyed(both)) == ["c1", "c1a"]
+
+
+@given(
+    sizes=st.lists(st.integers(0, 40_000), min_size=1, max_size=4),
+    characters=st.integers(500, 60_000),
+    seed=st.integers(0, 99),
+)
+def test_a_view_that_was_cut_leaves_room_for_the_questions(
+    sizes: list[int], characters: int, seed: int
+) -> None:
+    draw = random.Random(seed)
+    # Stretches that bear on the question and others, in any order: what is kept has gaps everywhere.
+    texts = [
+        "".join(f"{draw.choice(['Ulm', 'Rain'])} {'is ' * 200}here. " for _ in range(size // 600))
+        for size in sizes
+    ]
+    view = View(question="Where?", answer="Here.", contexts=tuple(Context(text=text) for text in texts))
+    shown, left_out = fitted(view, [Supported(claim="Ulm.")], characters=characters)
+    if left_out is None:
+        return
+    kept = [context.text for context in shown.contexts or ()]
+    assert len(kept) == len(texts)
+    assert size_of(shown) <= characters * 4 // 5
+    marked = [int(count) for text in kept for count in re.findall(r"\[\.\.\. (\d+) characters", text)]
+    assert sum(marked) == left_out
 
 
 def test_long_contexts_are_cut_by_what_bears_on_the_questions() -> None:

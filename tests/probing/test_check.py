@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from steelyard.errors import JudgeUnavailable
 from steelyard.judge import ChatJudge, LocalJudge
 from steelyard.judge.middleware import Cache
 from steelyard.probing import JudgeCheck, ProbeSet, acheck_judge, advice, baselines, check_judge, load_probes
+from steelyard.probing._figures import accuracy
+from steelyard.probing._probes import ProbeAnswer
 from steelyard.questions import (
     Answer,
     Noncommittal,
@@ -87,6 +90,20 @@ def test_a_judge_that_always_says_yes_gets_no_pair_right() -> None:
     told = advice(check, beside())
     assert told[0] == "Do not use it: it is not clearly better than a coin."
     assert "It gives no probabilities: verdicts can be counted, not ranked." in told
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
+def test_a_pair_is_right_only_where_both_of_its_twins_are(share: float) -> None:
+    draw = random.Random(1)
+    right = {probe.id: draw.random() < share for probe in SET.probes}
+    found = accuracy(
+        [ProbeAnswer(probe=probe, value=probe.expected == right[probe.id]) for probe in SET.probes]
+    )
+    pairs: dict[str, list[bool]] = {}
+    for probe in SET.probes:
+        pairs.setdefault(probe.pair, []).append(right[probe.id])
+    assert found.right.value == pytest.approx(sum(right.values()) / len(right))
+    assert found.pairs.value == pytest.approx(sum(map(all, pairs.values())) / len(pairs))
 
 
 def test_twins_never_share_a_request() -> None:

@@ -29,6 +29,7 @@ from langchain_parts import (
     BERLIN,
     FRANCE,
     PARIS,
+    PROMPT,
     QUESTION,
     SEINE,
     Broken,
@@ -55,6 +56,16 @@ def test_a_chain_that_writes_into_its_input_changes_no_question(receiver: Receiv
     (RunnableLambda(takes_out) | lcel()).invoke({"question": QUESTION}, config)
     assert receiver.record.question == QUESTION
     assert texts(receiver.record.contexts) == THREE
+
+
+def test_a_chain_that_changes_what_it_found_changes_no_record(receiver: Receiver, config: Any) -> None:
+    def taken_out(found: list[Document]) -> str:
+        return "\n\n".join(found.pop(0).page_content for _ in range(len(found)))
+
+    chain = {"context": Shelf() | RunnableLambda(taken_out), "question": RunnablePassthrough()} | PROMPT
+    (chain | says("Paris is the capital.") | StrOutputParser()).invoke(QUESTION, config)
+    assert texts(receiver.record.contexts) == THREE
+    assert [one.score for one in receiver.record.contexts] == [0.91, 0.55, 0.31]
 
 
 def test_lcel_with_a_string(receiver: Receiver, config: Any) -> None:

@@ -251,6 +251,25 @@ def test_an_unlimited_budget_costs_nothing() -> None:
     assert control.reserve("turn") is None
 
 
+async def test_a_window_that_is_shared_ends_for_all_at_the_same_time() -> None:
+    class Shared(MemoryQueue):
+        async def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
+            return Granted(600.0, [Standing(one.kind, one.seconds, 3000.0, 10.0, 0.0, 1.0) for one in claims])
+
+        async def bill(self, leased: Leased, used: Mapping[str, float] | None) -> None: ...
+
+    clock = Clock(0.0)
+    control = BudgetControl(budget=Budget(requests_per_hour=10), shared=True, clock=clock)
+    leased = Leased(1, "lease", Selected(turn("1"), 0.0, 1.0))
+    queue = Shared(Monitor(metrics=[], sinks=[])._run.inbox, capacity=1)
+    assert await control.ask(queue, leased) == 600.0
+    outcomes = []
+    for _ in range(3):
+        outcomes.append(control.reserve("mine"))
+        clock.now += 400
+    assert outcomes == ["over_budget", "over_budget", None]
+
+
 def test_a_masked_out_turn_gives_its_reservation_back() -> None:
     def mask(record: Record) -> Record:
         if record.tags:
