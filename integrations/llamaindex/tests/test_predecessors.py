@@ -8,6 +8,7 @@ import gc
 import weakref
 from typing import Any
 
+import pytest
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.schema import NodeWithScore, TextNode
@@ -34,6 +35,19 @@ def test_a_query_that_a_model_wrote_before_the_engine_was_asked_is_said_to_be_on
     engine().query(written.removeprefix("1. "))
     assert receiver.record.question == SEARCHED
     assert signs(receiver) == [[WRITTEN]]
+
+
+@pytest.mark.parametrize(
+    ("message", "notes"), [("Hello, I look for a bicycle with three gears", [WRITTEN]), ("User: {}", [])]
+)
+def test_what_a_model_picked_out_of_a_message_to_search_for_is_not_what_the_user_asked(
+    receiver: Receiver, message: str, notes: list[str]
+) -> None:
+    query = "bicycle with three gears"
+    form = f'{{"action": "search", "query": "{query}"}}'
+    Scripted(say=lambda prompt: form).complete(f"Which action?\n{message.format(query)}")
+    engine().query(query)
+    assert signs(receiver) == [notes]
 
 
 def test_asynchronous_and_streamed_runs_are_followed_too(receiver: Receiver) -> None:

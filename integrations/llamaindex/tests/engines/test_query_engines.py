@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from dirty_equals import IsFloat, IsPositive, IsStr
+from llama_index.core import PromptTemplate
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
@@ -111,6 +112,15 @@ def test_nothing_found(receiver: Receiver) -> None:
     engine(retriever=Nothing()).query(QUESTION)
     assert (receiver.record.contexts, receiver.record.status) == ((), "ok")
     assert receiver.record.answer == "Empty Response"
+
+
+def test_a_table_without_rows_is_nothing_found(receiver: Receiver) -> None:
+    class Rows(BaseRetriever):
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            return [NodeWithScore(node=TextNode(text="[]"))]
+
+    engine(retriever=Rows(), text_qa_template=PromptTemplate("{context_str}: {query_str}")).query(QUESTION)
+    assert (texts(receiver.record), receiver.record.retrieved) == ([], ())
 
 
 def test_passages_that_were_all_left_out_are_retrieved_and_no_contexts(receiver: Receiver) -> None:

@@ -191,7 +191,7 @@ def _reranked(turn: Steps, found: Iterable[Context]) -> list[Context]:
     by_text: dict[str, Context] = {}
     for one in found:
         by_text.setdefault(one.text.strip(), one)
-    left = unique(one for step in steps for one in step.contexts or ())
+    left = unique(one for step in steps for one in step.contexts or () if not tells_nothing(one.text))
     pairs = ((one, by_text.get(one.text.strip())) for one in left)
     return [one if same is None else replace(one, query=same.query, hop=same.hop) for one, same in pairs]
 

@@ -235,11 +235,18 @@ def notes_on_predecessors(
 
 
 def _wrote(call: ModelCall, asked: str) -> bool:
-    """Whether a question is a whole line of a reply, perhaps behind a number or a label."""
+    """Whether a question is a line of a reply, perhaps behind a number or a label, and not the prompt's.
+
+    What a form has of a longer line of the prompt a model picked out, to search for.
+    """
     most = word_count(asked) + _LABEL_WORDS
-    is_line = any(line.endswith(asked) and word_count(line) <= most for line in call.lines)
+    lines = [line for line in call.lines if line.endswith(asked) and word_count(line) <= most]
     # The prompt last: it is long, and most replies do not hold the question.
-    return is_line and asked not in plain("\n".join(call.prompts))
+    if not lines or asked not in plain(shown := "\n".join(call.prompts)):
+        return bool(lines)
+    is_form = asked in lines and asked not in map(plain_line, call.reply.split("\n"))
+    told = (line for line in map(plain_line, shown.split("\n")) if asked in line)
+    return is_form and all(word_count(line) > most for line in told)
 
 
 def _is_shown(earlier: Sequence[ModelCall], prompt: str, *, known: Sequence[str]) -> bool:
