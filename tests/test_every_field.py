@@ -15,7 +15,7 @@ from steelyard.metrics import ALL, AspectCritique, CustomJudge, Metric, score_re
 from steelyard.online.queue._turns import Seen, Selected, turn_from_json, turn_to_json
 from steelyard.questions import Question, Request, View, YesNo
 from steelyard.record import Context, Record, TraceRef, record_from_json, record_to_json, with_hashed_user
-from steelyard.scores import Evaluation, Score, Verdict, evaluation_from_json, evaluation_to_json
+from steelyard.scores import Diagnosis, Evaluation, Score, Verdict, evaluation_from_json, evaluation_to_json
 from steelyard.sinks import JSONLSink, Sink, SQLiteSink, read_evaluations, read_jsonl
 from steelyard.testing import ScriptedJudge
 from variants import full, variants
@@ -48,6 +48,13 @@ def test_only_a_hashed_user_is_kept_with_results() -> None:
     for user in ("ann", "user-ann", "user-" + "g" * 32, RECORD.user):
         kept = Evaluation(record_id="r", scores=(), record=Record(user=user)).user
         assert kept == (user if user == RECORD.user else None)
+
+
+def test_a_cause_that_a_newer_version_names_is_unknown_to_this_one() -> None:
+    diagnosis = Diagnosis(cause="invented", rule="verdicts", because="so")
+    written = evaluation_to_json(Evaluation(record_id="r", scores=(), diagnosis=diagnosis))
+    again = evaluation_from_json(written.replace('"invented"', '"a cause of tomorrow"'))
+    assert again.diagnosis == replace(diagnosis, cause="unknown")
 
 
 def test_a_record_is_read_as_it_was_written() -> None:

@@ -186,7 +186,10 @@ def phoenix() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
                 "next_cursor": "2" if start == 0 or again else None,
             }
             body = json.dumps(page if known else {}).encode()
-            self.send_response(200 if known else 404)
+            moved = parts.path == "/v1/projects/moved/spans"
+            self.send_response(302 if moved else 200 if known else 404)
+            if moved:  # as a server would that wants the key of another one
+                self.send_header("location", "/v1/projects/shop%20floor/spans")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -212,6 +215,9 @@ def test_spans_of_a_phoenix_server_become_turns(steelyard: Steelyard, tmp_path: 
         assert done.status == 0, done.err
         assert steelyard("backfill", address, *command, "again").status == 0
         wrong = steelyard("backfill", address, *command, "other")
+        before = len(asked)
+        moved = steelyard("backfill", address, *command, "moved")
+        assert (moved.status, len(asked) - before) == (2, 1), moved.err
     assert (wrong.status, "HTTP 404" in wrong.err) == (2, True)
     assert asked[1]["cursor"] == ["2"]
     turn = the_turn(tmp_path / "s.db")

@@ -14,7 +14,7 @@ from judge_server import Fault, JudgeServer, Received
 from steelyard.engine import evaluate_one
 from steelyard.judge import LocalJudge
 from steelyard.metrics import ContextSufficiency, Faithfulness
-from steelyard.record import Record, Timings
+from steelyard.record import Record, Stage, Timings
 from steelyard.report import open_results
 from steelyard.report.gaps import find_gaps
 from steelyard.scores import Cause, Diagnosis, Evaluation
@@ -76,6 +76,23 @@ def test_what_nothing_is_known_of_is_taken_as_shown_to_the_model(bad_turn: str) 
         record = found.record.replace(contexts=(first, replace(second, seen=seen)))
         flow = flow_of(found.replace(record=record))
         assert flow is not None and ("taken as shown", shown) in flow.steps
+
+
+def test_lost_passages_are_marked_by_their_places_in_the_step_that_lost_them(bad_turn: str) -> None:
+    with closing(open_results(bad_turn)) as results:
+        found = results.evaluation("r1")
+    assert found is not None and found.record is not None
+    first, second = found.record.contexts
+    record = found.record.replace(
+        contexts=(first,),
+        retrieved=(first, second),
+        stages=(Stage(name="ranked", query="?", contexts=(second, first)),),
+    )
+    for stage, at in (("ranked", 0), ("", 1)):
+        lost = Diagnosis(cause="passage_lost", lost=(at,), stage=stage)
+        flow = flow_of(found.replace(record=record, diagnosis=lost))
+        assert flow is not None
+        assert [row.title for row in flow.rows if row.lost] == [SEAT]
 
 
 def test_a_turn_is_explained_by_experiment(bad_turn: str, steelyard: Steelyard) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 import writing
@@ -21,9 +23,20 @@ from steelyard.report import TurnFilter, build_figures, open_results
 from steelyard.report.planning import plan_judging
 from steelyard.results import ResultsReader, _lists, open_labels
 from steelyard.results.labels import Label, LabelStore
-from steelyard.results.queries import Scope, StoredCanaries
+from steelyard.results.queries import Scope, ScreenedTurns, StoredCanaries
 from steelyard.scores import Evaluation, Provenance, Usage
 from steelyard.sinks import PostgresSink, Sink, SQLiteSink
+
+
+def test_a_part_of_screened_turns_stands_for_all_of_them() -> None:
+    count = 12
+    inclusion = np.where(np.arange(count) % 3 == 0, 0.5, np.nan)  # one in three was judged
+    columns = {field.name: np.linspace(0.1, 1.0, count) for field in fields(ScreenedTurns)}
+    turns = ScreenedTurns(**(columns | {"inclusion": inclusion, "screened": np.full(count, 0.8)}))
+    part = turns.part([0, 1, 3, 4, 11], judged_every=2, every=4)
+    assert part.inclusion.tolist() == pytest.approx([0.25, math.nan, 0.25, math.nan, math.nan], nan_ok=True)
+    assert part.screened.tolist() == pytest.approx([0.4, 0.2, 0.4, 0.2, 0.2])
+    assert part.times.tolist() == turns.times[[0, 1, 3, 4, 11]].tolist()
 
 
 class Store(NamedTuple):

@@ -117,6 +117,7 @@ class SinkWriter:
         self._counting = threading.RLock()
         self._thread: SinkThread | None = None
         self._hanging: list[SinkThread] = []
+        self._restarts = 0
         self._closed = False
         self._warn = WarnOnce(_log)
         self._rest = _FIRST_REST
@@ -159,7 +160,7 @@ class SinkWriter:
 
     @property
     def restarts(self) -> int:
-        return self._thread.thread.restarts if self._thread is not None else 0
+        return self._restarts + (self._thread.thread.restarts if self._thread is not None else 0)
 
     @property
     def _failing(self) -> bool:
@@ -211,7 +212,7 @@ class SinkWriter:
         thread = self._thread
         # The write has its own timeout within the loop; later than that the loop itself is blocked.
         if thread is not None and thread.busy_for >= self._timeout + GRACE:
-            self._thread = None
+            self._thread, self._restarts = None, self.restarts
             self._hanging.append(thread)
             self._warn(
                 "hangs",
@@ -238,7 +239,8 @@ class SinkWriter:
     def close(self, timeout: float) -> None:
         """Let the sink write what it holds back, close it, and give back what waits; blocks."""
         self.stop()
-        thread, self._thread = self._thread, None
+        thread = self._thread
+        self._thread, self._restarts = None, self.restarts
         if thread is not None and not thread.thread.join(timeout):
             self._give_back("closed", thread.leave())
         self._give_back("closed", drained(self._waiting))

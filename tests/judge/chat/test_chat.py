@@ -112,6 +112,7 @@ def test_a_yes_names_its_context() -> None:
         (Fault(status=413), JudgeRejected, "too_large"),
         (Fault(status=429, headers={"retry-after": "600"}), RateLimited, "rate_limited"),
         (Fault(status=503, headers={"retry-after": "600"}), JudgeUnavailable, "server_error"),
+        (Fault(status=429, headers={"retry-after-ms": "600000"}), RateLimited, "rate_limited"),
         (Fault(raw=b"<html>502</html>"), MalformedReply, "malformed_reply"),
         (Fault(raw=b"[1, 2]"), MalformedReply, "malformed_reply"),
         (Fault(raw=b'{"choices": []}'), MalformedReply, "malformed_reply"),

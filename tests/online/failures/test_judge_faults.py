@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import logging
 import socket
 import sqlite3
@@ -14,9 +16,13 @@ import pytest
 from judge_server import Fault, JudgeServer
 from online.failures.parts import causes, chat, run
 from online.helpers import FAITHFUL, turn
+from steelyard.errors import JudgeUnavailable
 from steelyard.judge.chat import ChatJudge
-from steelyard.online import Monitor
-from steelyard.testing import MemorySink
+from steelyard.online import Canaries, CanaryReading, Monitor
+from steelyard.probing import load_probes
+from steelyard.questions import Answer, Question, Request, Supported, YesNo
+from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 pytestmark = pytest.mark.faults
 
@@ -49,6 +55,59 @@ def test_2_too_many_requests_for_long(server: JudgeServer, headers: dict[str, st
     # Due when the server said, or after the first pause of five seconds where it did not.
     wait = due - started_again
     assert 600 <= wait < 660 if headers else 5 <= wait < 65
+
+
+def answering(*, half: bool = False) -> ScriptedJudge:
+    """A judge that knows every probe, and answers each time, or every other time."""
+    known = {(probe.contexts, probe.claim): probe.expected for probe in load_probes().probes}
+    calls = itertools.count()
+
+    def answer(question: Question, request: Request) -> Answer:
+        assert isinstance(question, Supported)
+        key = (tuple(context.text for context in request.view.contexts or ()), question.claim)
+        if half and next(calls) % 2:
+            raise JudgeUnavailable("away", cause="server_error")
+        return YesNo(value=known.get(key, True), probability=0.9)
+
+    return ScriptedJudge(answer)
+
+
+@pytest.mark.parametrize(("half", "state"), [(True, "learning"), (False, "watching")])
+def test_nothing_is_learnt_of_a_judge_that_is_away_every_other_time(
+    half: bool, state: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    judge, canaries = answering(half=half), Canaries(share=0.0001, probes=40)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], canaries=canaries)
+    monitor.submit(turn())
+    until(lambda: "answers few canaries" in caplog.text if half else learnt(monitor).state == state)
+    assert monitor.flush(30) == 0
+    assert learnt(monitor).state == state and (learnt(monitor).probes > 0) == (state == "watching")
+    monitor.close()
+
+
+def test_canaries_whose_probes_are_gone_are_learned_anew(tmp_path: Path) -> None:
+    file = tmp_path / "canaries.json"
+    for asked in (160, 160):
+        judge = answering()
+        canaries = Canaries(share=0.0001, probes=40, file=file)
+        monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], canaries=canaries)
+        monitor.submit(turn())
+        wait_for_canaries(monitor)
+        assert monitor.flush(30) == 0
+        assert len(judge.requests) == asked + 1
+        monitor.close()
+        known = json.loads(file.read_text())
+        file.write_text(json.dumps(known | {"probes": ["gone", *known["probes"][1:]]}))
+
+
+def wait_for_canaries(monitor: Monitor) -> None:
+    until(lambda: learnt(monitor).state == "watching")
+
+
+def learnt(monitor: Monitor) -> CanaryReading:
+    found = monitor.stats().canaries
+    assert found is not None
+    return found
 
 
 def test_3_a_third_of_all_requests_fail(server: JudgeServer) -> None:

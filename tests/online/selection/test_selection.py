@@ -56,6 +56,10 @@ def test_a_metric_scores_its_share_of_what_is_picked() -> None:
         ({"answer": "Bananas grow quickly in tropical gardens everywhere."}, "low_overlap"),
         ({"contexts": (Context(text="Marie Curie found polonium.", score=0.1),)}, "low_retrieval_score"),
         ({"contexts": (Context(text="Marie Curie found polonium."),)}, "no_retrieval_score"),
+        (
+            {"contexts": (Context(text="Marie Curie found polonium.", score=0.1), Context(text="Radium."))},
+            "low_retrieval_score",
+        ),
         ({"answer": "I'm sorry, polonium found Marie Curie."}, "refusal"),
         ({"answer": "I don't know what Marie Curie found."}, "refusal"),
         ({"answer": "Marie Curie"}, "short_answer"),
