@@ -38,6 +38,8 @@ class Traffic:
     mean: float = 0.9
     swing: float = 0.0
     """How far the mean is above and below in the course of a week."""
+    days: float = 0.0
+    """The standard deviation of the means of days."""
     a_day: int = 200
 
     def __str__(self) -> str:
@@ -56,9 +58,11 @@ class Traffic:
         rates = draw.beta(self.mean * nu, (1 - self.mean) * nu, count) if nu else np.full(count, self.mean)
         week = np.arange(count) / self.a_day / 7
         swing = self.swing * np.sin(2 * np.pi * week)
+        if self.days:
+            swing += draw.normal(0, self.days, count // self.a_day + 1)[np.arange(count) // self.a_day]
         # A share of good answers goes wrong, or of bad ones right: the mean over sessions swings by no more.
         room = np.where(swing > 0, (1 - rates[sessions]) / (1 - self.mean), rates[sessions] / self.mean)
-        rate = rates[sessions] + swing * room
+        rate = np.clip(rates[sessions] + swing * room, 0.0, 1.0)
         values = (draw.random(count) < rate).astype(float)
         return Turns(values, self._inclusion(draw, values), sessions)
 

@@ -67,6 +67,13 @@ def test_turns_of_mixed_sessions_that_nobody_names_are_seldom_said_to_have_chang
 
 
 @pytest.mark.parametrize("days", [14, 28])
+def test_days_that_differ_by_more_than_their_sessions_are_seldom_said_to_have_changed(days: int) -> None:
+    draw = np.random.default_rng(15)
+    traffic = Traffic(size=3, alike=0.1, days=0.02, swing=0.03, a_day=1_000)
+    assert sum(bool(changes(draw, traffic, days)) for _ in range(40)) <= 12
+
+
+@pytest.mark.parametrize("days", [14, 28])
 def test_a_fall_is_told_though_nobody_names_sessions(days: int) -> None:
     draw = np.random.default_rng(13)
     fall = [

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from steelyard.stats._difference import Difference, sample_difference
 from steelyard.stats._estimate import FEW, normal_quantile
-from steelyard.stats._fits import slow_widening
+from steelyard.stats._fits import widening
 from steelyard.stats._sample import Sample, sample_of
 
 _Array = npt.NDArray[np.float64]
@@ -81,7 +81,8 @@ def find_changes(
 
     Days of the week are compared with their like if each was seen in two weeks, hours of the day if each was
     seen on two days: their own means are taken out together with the step, which widens its interval by what
-    the step and the days have in common.
+    the step and the days have in common. Days that differ by more than their turns do widen it further
+    (`widening`).
 
     Args:
         values: In 0..1; or a sample, which has its own probabilities and sessions.
@@ -90,7 +91,7 @@ def find_changes(
         sessions: The session of each (see `weighted_mean`); independent turns if None.
         width: Seconds of a piece of time.
         level: Nominal coverage, of the intervals at all borders together.
-        sessions_known: If False, turns that come far apart may be alike as well, see `slow_widening`.
+        sessions_known: If False, turns that come far apart may be alike as well.
 
     Returns:
         No change if there are too few turns to tell; one that is not clear if nothing clearly changed.
@@ -118,10 +119,10 @@ def _told(axis: _Axis, known: bool) -> list[tuple[int, bool, Difference]]:
     told = (
         [(index, False, difference) for index, difference in steps] if drift is None else [(0, True, drift)]
     )
-    if known:
-        return told
     model = (place >= borders).astype(float) if drift is None else place / len(place)
-    wide = [(index, is_drift, _slowly(axis, model, difference)) for index, is_drift, difference in told]
+    wide = [
+        (index, is_drift, _widened(axis, model, difference, known)) for index, is_drift, difference in told
+    ]
     return [step for step in wide if step[2].clear] or wide[:1]
 
 
@@ -225,11 +226,11 @@ def _step(axis: _Axis, first: int, last: int) -> tuple[int, Difference] | None:
     )
 
 
-def _slowly(axis: _Axis, steps: _Array, found: Difference) -> Difference:
-    """A change with its interval as wide as it must be if nobody knows which turns are alike."""
+def _widened(axis: _Axis, steps: _Array, found: Difference, known: bool) -> Difference:
+    """A change with its interval as wide as days differ from each other."""
     season = (axis.season[:, None] == np.unique(axis.season[axis.weights > 0])).astype(float)
     means, weights = _means(axis, 0, len(steps)), axis.weights
-    wider = slow_widening(season, steps, means, weights, variance=axis.effect, level=found.level)
+    wider = widening(season, steps, means, weights, variance=axis.effect, level=found.level, known=known)
     low, high = (found.value - wider * (found.value - end) for end in (found.low, found.high))
     return replace(found, low=max(low, -1.0), high=min(high, 1.0))
 

@@ -1,4 +1,4 @@
-"""Curves through points: logistic ones, ridge regression over folds of sessions, and the slowest waves."""
+"""Curves through points: logistic ones, ridge regression over folds of sessions, and waves of days."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _Array = npt.NDArray[np.float64]
 _STEPS = 100
 _WAVES = 6
 """The fewest that are looked at; a third of the pieces of a longer time, waves of six pieces and more."""
+_BEFORE = 6
+"""Pieces of time that the sessions' own variance counts for."""
 _SMALL = 1e-9  # keeps the curvature invertible where the labels are separated
 
 
@@ -76,25 +78,48 @@ def folds_of(sessions: Sequence[Hashable], count: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def slow_widening(
-    season: _Array, steps: _Array, means: _Array, weights: _Array, *, variance: float, level: float
+def widening(
+    season: _Array,
+    steps: _Array,
+    means: _Array,
+    weights: _Array,
+    *,
+    variance: float,
+    level: float,
+    known: bool,
 ) -> float:
-    """How many times wider an interval is, if turns that come far apart may resemble each other.
+    """How many times wider an interval is by what means of pieces of time vary beyond their turns.
 
-    How much a mean of many turns varies shows in the slowest waves that a model leaves of the means of pieces
-    of time: the cosine estimator of the long-run variance, with Student's quantile of as many degrees of
-    freedom as there are waves, less one for each step beyond the first, which was put where it takes most
-    (Lazarus, Lewis, Stock & Watson, JBES 36, 2018). Beyond all use if none is left. `season` has the columns
-    of the model, and `variance` is that of a weighted turn, as it is for the interval.
+    Where sessions are known, days may still differ by more than their sessions do. The residual mean square
+    of the pieces is held back by six pieces that vary as `variance` says, with Student's quantile (Smyth,
+    Statistical Applications in Genetics and Molecular Biology 3, 2004); it widens only.
+
+    If nobody knows which turns are alike, those that come far apart may be. How much a mean of many turns
+    varies shows in the slowest waves that a model leaves of the means: the cosine estimator of the long-run
+    variance, with as many degrees of freedom as there are waves, less one for each step beyond the first,
+    which was put where it takes most (Lazarus, Lewis, Stock & Watson, JBES 36, 2018). Beyond all use if none
+    is left.
+
+    Args:
+        season: The columns of the model of what repeats itself, a row for each piece.
+        steps: Those of the changes.
+        means: The pieces' means.
+        weights: Of what the means are.
+        variance: That of a weighted turn, as it is for the interval.
+        level: The interval's coverage.
+        known: Whether sessions are known.
     """
     roots, count = np.sqrt(weights), len(means)
     waves = np.cos(np.pi * np.outer(np.arange(count) + 0.5, np.arange(1, count)) / count)
     basis, triangle = np.linalg.qr(np.column_stack([season, steps, waves]) * roots[:, None])
     left = np.abs(triangle.diagonal()) > _SMALL * math.sqrt(float(weights.sum()))
     left[: season.shape[1] + steps.shape[1]] = False
-    slow = (basis.T @ (roots * means))[left][: max(_WAVES, count // 3)]
-    freedom, tail = len(slow) + 1 - steps.shape[1], (1 + level) / 2
+    slow = (basis.T @ (roots * means))[left][: None if known else max(_WAVES, count // 3)]
+    before = _BEFORE if known else 0
+    freedom, tail = len(slow) + 1 - steps.shape[1] + before, (1 + level) / 2
     if freedom < 1:
         return 1 / _SMALL
-    found = math.sqrt(max(float(slow @ slow) / freedom / variance, 1.0))
-    return found * t_quantile(tail, freedom) / normal_quantile(tail)
+    ratio = (float(slow @ slow) / variance + before) / freedom
+    if known and ratio <= 1:
+        return 1.0
+    return math.sqrt(max(ratio, 1.0)) * t_quantile(tail, freedom) / normal_quantile(tail)
