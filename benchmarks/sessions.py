@@ -191,10 +191,26 @@ def changes(rounds: int) -> None:
         print(f"| {named(kind)}, {sample} | " + " | ".join(cells) + " |", flush=True)
 
 
-def told_changes(traffic: Traffic, seed: int, *, day: int, told: bool = True) -> list[float]:
+def days(rounds: int) -> None:
+    """Periods of days whose means differ, in which nothing else changed."""
+    print(
+        f"\na change told though only days differ, sessions of 3 turns alike by .1, {rounds} periods a cell"
+    )
+    print("| standard deviation of days | 14 days, 200 turns a day | 28, 200 | 14, 1,000 | 28, 1,000 |")
+    print("|---|" + "---:|" * 4)
+    for apart in (0.0, 0.01, 0.02, 0.03):
+        cells = []
+        for a_day, long in product((200, 1_000), (14, 28)):
+            traffic = Traffic(size=3, alike=0.1, swing=0.03, days=apart, a_day=a_day)
+            told = sum(bool(told_changes(traffic, number, day=long, long=long)) for number in range(rounds))
+            cells.append(share(told, rounds))
+        print(f"| {apart:g} | " + " | ".join(cells) + " |", flush=True)
+
+
+def told_changes(traffic: Traffic, seed: int, *, day: int, told: bool = True, long: int = 14) -> list[float]:
     """The days of the clear changes of a period in which a ninth of good answers goes wrong from a day on."""
     draw = np.random.default_rng(seed)
-    turns = traffic.stream(draw, 14 * traffic.a_day)
+    turns = traffic.stream(draw, long * traffic.a_day)
     days = np.arange(len(turns.values)) / traffic.a_day
     values = np.where((days >= day) & (draw.random(len(days)) < 1 / 9), 0.0, turns.values)
     kept = np.flatnonzero(draw.random(len(days)) < turns.inclusion)
@@ -307,6 +323,7 @@ def main() -> None:
         "learnt": learnt,
         "delays": delays,
         "changes": changes,
+        "days": days,
     }
     parser.add_argument("--only", choices=tables)
     parser.add_argument("--month", type=Path, metavar="FILE", help="write a made-up month and end")
