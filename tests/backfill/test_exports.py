@@ -145,6 +145,16 @@ def test_langfuse_observations_become_turns_with_their_own_ids(
     assert (turn.trace.trace_id, turn.trace.span_id) == ("cmtrace0001", "cmspan-root")
 
 
+def test_documents_are_found_in_what_langchain_writes_of_its_objects() -> None:
+    plain: list[Any] = [{"page_content": text, "metadata": {}} for text in TEXTS]
+    objects = [
+        {"lc": 1, "type": "constructor", "id": ["langchain", "Document"], "kwargs": one} for one in plain
+    ]
+    for given in (plain, objects, json.dumps(objects), {"documents": objects}):
+        found = _exports.documents(given)
+        assert [found[f"retrieval.documents.{at}.document.content"] for at in range(2)] == list(TEXTS)
+
+
 @contextmanager
 def phoenix() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
     """A server that answers as Phoenix does, two spans a page; its address and what it was asked."""

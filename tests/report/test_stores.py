@@ -70,6 +70,16 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
         yield made
 
 
+def test_the_value_that_is_asked_for_is_told_however_many_are_more_frequent(store: Store) -> None:
+    often = [(f"v{number:02}", 2) for number in range(80)]
+    turns = [value for value, count in [*often, ("rare", 1)] for _ in range(count)]
+    write(store, [turn(number, 0.5, kind=value) for number, value in enumerate(turns)])
+    with closing(open_results(store.address)) as reader:
+        facets = reader.facets(TurnFilter(where=(("kind", "rare"), ("kind", "never"))))
+    (kind,) = [one.counts for one in facets.facets if one.name == "kind"]
+    assert (kind["rare"], kind["never"]) == (1, 0) and len(kind) < len(often)
+
+
 @pytest.fixture
 def reader(store: Store) -> Iterator[ResultsReader]:
     with closing(open_results(store.address)) as opened:

@@ -12,10 +12,13 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from sinks.making import failed, make_evaluation, make_score
@@ -24,6 +27,7 @@ from steelyard.cli import demo
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError
 from steelyard.results import open_labels
+from steelyard.results._table_sink import oldest_beyond
 from steelyard.results.counts import ScoreCounts
 from steelyard.results.labels import Label
 from steelyard.scores import Evaluation, Usage
@@ -125,6 +129,19 @@ def test_a_typical_turn_takes_at_most_8_kib(tmp_path: Path) -> None:
     for score, stored in zip(written.scores, first.scores, strict=True):
         probabilities = [verdict.probability for verdict in score.verdicts]
         assert [verdict.probability for verdict in stored.verdicts] == pytest.approx(probabilities, abs=1e-6)
+
+
+@given(turns=st.integers(1, 190), used=st.integers(1, 10**7), share=st.floats(0.01, 1.5))
+def test_a_file_that_is_too_large_loses_as_many_turns_as_it_must(turns: int, used: int, share: float) -> None:
+    keep = max(1, int(used * share))
+    rows = [(f"r{number:03}", float(number)) for number in range(turns)]
+    found: Any = SimpleNamespace(fetchall=lambda: rows)
+    gone = oldest_beyond(lambda *_: found, Retention(bytes=keep), now=0.0, turns=turns, used=used)
+    # If turns are equally large, what is left fits, and with one turn more it would not.
+    left = turns - len(gone)
+    assert gone == [record for record, _ in rows[: len(gone)]]
+    assert left * used <= keep * turns or not left
+    assert not gone or (left + 1) * used > keep * turns
 
 
 @pytest.mark.parametrize(
