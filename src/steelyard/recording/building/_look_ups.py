@@ -10,15 +10,7 @@ from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.building._beside import MUCH, MUCH_SHARE
-from steelyard.recording.building._steps import (
-    WHOLLY,
-    Step,
-    Steps,
-    is_telling,
-    is_written,
-    parts_of,
-    tells_nothing,
-)
+from steelyard.recording.building._steps import WHOLLY, Step, Steps, is_telling, is_written, parts_of
 from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
@@ -79,8 +71,7 @@ def look_ups_of(turn: Steps, tool_contexts: Collection[str]) -> LookUps:
     for step in turn.steps:
         if step.kind == "retrieval" and step in turn.retrievals:
             query = text_of(step.given) if isinstance(step.given, str) else None
-            # A table's rows are a text, too, and may be none.
-            _add(made, step, [one for one in step.contexts or () if not tells_nothing(one.text)], query)
+            _add(made, step, list(step.contexts or ()), query)
         elif step.kind == "tool" and not (
             _serves_another(turn, step) or step.hands_over or _hands_over(step.name)
         ):

@@ -164,7 +164,7 @@ def sources_of(turn: Steps, *, tool_contexts: Collection[str] = ()) -> Sources:
     look_ups = look_ups_of(turn, tool_contexts)
     made = Sources(look_ups=look_ups, looked_up=look_ups.any)
     prompts = [text for call in turn.calls for text in call.prompts]
-    look_ups.found = list(as_shown(look_ups.found, prompts))
+    look_ups.found = _telling(as_shown(look_ups.found, prompts))
     known = {context.text.strip() for context in made.found}
     for steps in reversed(turn.before):
         earlier = look_ups_of(Steps(steps=steps), tool_contexts)
@@ -191,9 +191,14 @@ def _reranked(turn: Steps, found: Iterable[Context]) -> list[Context]:
     by_text: dict[str, Context] = {}
     for one in found:
         by_text.setdefault(one.text.strip(), one)
-    left = unique(one for step in steps for one in step.contexts or () if not tells_nothing(one.text))
+    left = unique(_telling(one for step in steps for one in step.contexts or ()))
     pairs = ((one, by_text.get(one.text.strip())) for one in left)
     return [one if same is None else replace(one, query=same.query, hop=same.hop) for one, same in pairs]
+
+
+def _telling(found: Iterable[Context]) -> list[Context]:
+    """What was found, without rows of a table that are none: as a text they say that nothing was found."""
+    return [one for one in found if not tells_nothing(one.text)]
 
 
 def has_empty_place(turn: Steps) -> bool:
