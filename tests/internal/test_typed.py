@@ -1,15 +1,19 @@
-"""Long JSON, in pieces."""
+"""Long JSON, in pieces; what reads and writes dataclasses, and forks."""
 
 from __future__ import annotations
 
 import json
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard._internal.typed import PiecewiseDecoder, json_pieces, json_value
+from steelyard._internal.typed import Adapter, PiecewiseDecoder, adapter, json_pieces, json_value
 
 LONG = "x" * 60_000
 plain = st.recursive(
@@ -77,3 +81,55 @@ def test_hooks_and_limits_hold_in_pieces_too() -> None:
         json_value("[" * 100_000)
     assert len(list(json_pieces(["x"] * 10))) == 1
     assert max(map(len, json_pieces([LONG] * 100))) < 2 * len(LONG)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A dataclass of its own, so that what reads and writes it was not used before."""
+
+    text: str = "a"
+
+
+class Slow:
+    """Reads and writes, once it is told to go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+
+    def dump_python(self, value: object, **options: Any) -> object:
+        self.begun.set()
+        assert self.goes_on.wait(60)
+        return value
+
+    def validate_python(self, value: object) -> object:
+        return self.dump_python(value)
+
+
+def fork(then: Callable[[], None]) -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    then()
+
+
+@pytest.mark.parametrize("use", ["dump_python", "validate_python"])
+def test_a_fork_waits_for_what_is_read_or_written_for_the_first_time(use: str) -> None:
+    slow, forked = Slow(), threading.Event()
+    made = Adapter(slow)  # type: ignore[arg-type]
+    using = threading.Thread(target=getattr(made, use), args=("a",))
+    using.start()
+    assert slow.begun.wait(60)
+    forking = threading.Thread(target=fork, args=(forked.set,))
+    forking.start()
+    assert not forked.wait(0.5)
+    slow.goes_on.set()
+    assert forked.wait(60)
+    using.join()
+    forking.join()
+
+
+def test_a_dataclass_is_written_and_read_alike_the_first_time_and_later() -> None:
+    for _ in range(2):
+        assert adapter(Part).dump_python(Part(), exclude_defaults=True) == {}
+        assert adapter(Part).validate_python({"text": "b"}) == Part("b")

@@ -131,14 +131,41 @@ _making = ForkLock()
 _Part = TypeVar("_Part", bound=Any)
 
 
+class Adapter:
+    """What reads and writes a dataclass.
+
+    Pydantic and its part in Rust have locks of their own at first use, which a forked child cannot free: a
+    fork waits until that is over.
+    """
+
+    def __init__(self, made: TypeAdapter[Any]) -> None:
+        self._made = made
+        self._used: set[str] = set()
+
+    def dump_python(self, value: object, **options: Any) -> Any:
+        """Its fields as plain values, as pydantic's own method has it."""
+        return self._use(self._made.dump_python, value, options)
+
+    def validate_python(self, data: object) -> Any:
+        """Read from plain values, as pydantic's own method has it."""
+        return self._use(self._made.validate_python, data, {})
+
+    def _use(self, call: Callable[..., Any], value: object, options: Mapping[str, Any]) -> Any:
+        if call.__name__ in self._used:
+            return call(value, **options)
+        with _making:
+            found = call(value, **options)
+        self._used.add(call.__name__)
+        return found
+
+
 @cache
-def adapter(kind: type[Any]) -> TypeAdapter[Any]:
+def adapter(kind: type[Any]) -> Adapter:
     """What reads and writes a dataclass; made once."""
-    # Pydantic and its part in Rust have locks of their own at first use, which a forked child cannot free.
     with _making:
         from pydantic import TypeAdapter
 
-        return TypeAdapter(kind)
+        return Adapter(TypeAdapter(kind))
 
 
 def loads(line: str | bytes) -> Any:
