@@ -365,6 +365,14 @@ def test_a_fork_waits_for_no_thread_that_waits_for_the_fork() -> None:
     code, output, _ = run("""
     from steelyard._internal.forks import ForkLock
     class Told(ForkLock):
+        def __init__(self):
+            super().__init__()
+            self.acquire, self.taken = self.take, threading.Event()
+        def take(self, *args, **options):
+            if self._lock.acquire(*args, **options):
+                self.taken.set()
+                return True
+            return False
         def in_child(self, *, whole):
             self.whole = whole
             super().in_child(whole=whole)
@@ -372,8 +380,8 @@ def test_a_fork_waits_for_no_thread_that_waits_for_the_fork() -> None:
     def nested():
         with outer:
             held.set()
-            # The fork takes the locks in the order in which they were made, and waits for the other one now.
-            while not inner.locked(): time.sleep(0.001)
+            # The fork takes the locks in the order in which they were made: this one, and then waits for ours.
+            inner.taken.wait()
             with inner: pass
     thread = threading.Thread(target=nested)
     thread.start()
