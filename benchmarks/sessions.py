@@ -161,6 +161,7 @@ def weeks(rounds: int) -> None:
 
 def learnt(rounds: int) -> None:
     """Alarms that learn what is normal: quiet weeks, and a fall while they learn or behind that."""
+    rounds = (rounds + 1) // 2  # a stream takes a second here, with the classes and not in rows
     print(f"\nAlarm(falls_by=.03), 200 turns a day, a weekly swing of .03, {rounds} streams a cell")
     falls = {"nothing falls, 10,000 turns": _TURNS, "a fall of .1 after 50": 50, "150": 150, "1,600": 1_600}
     print(f"| sessions | {' | '.join(falls)} |\n|---|{'---:|' * len(falls)}")
