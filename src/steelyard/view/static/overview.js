@@ -68,7 +68,7 @@
     const readout = document.createElement("output");
     box.replaceChildren(readout);
     new uPlot({
-      width: box.clientWidth, height: box.clientHeight, padding: [6, 6, 0, 0], tzDate: utc, legend: { show: false },
+      width: box.clientWidth, height: box.clientHeight, padding: [6, 16, 0, 0], tzDate: utc, legend: { show: false },
       scales: { x: { time: true, range: () => range }, y: { range: [bottom(data), 1.02] } },
       cursor: { sync: { key: "metrics" }, y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
       bands: [{ series: [2, 1], fill: token("--band") }],
