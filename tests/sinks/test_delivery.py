@@ -203,7 +203,7 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
         return (429, {}) if len(times) == 1 else (202, {})
 
     with VendorServer(answer, headers={"Retry-After": "0.3"}) as server:
-        sink = MAKERS["datadog"](server.url)
+        sink = MAKERS["langsmith"](server.url, patience=60.0)
         write(sink, turn(1))
     assert times[1] - times[0] >= 0.3
     assert sink.counts == ScoreCounts(written=1)
@@ -213,7 +213,7 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
 def test_a_pause_that_nobody_can_mean_is_as_if_none_were_asked_for(asked: str) -> None:
     replies: Iterator[Answer] = iter([(429, {}), (202, {})])
     with VendorServer(lambda request: next(replies), headers={"Retry-After": asked}) as server:
-        sink = MAKERS["datadog"](server.url)
+        sink = MAKERS["langsmith"](server.url, patience=60.0)
         write(sink, turn(1))
     assert sink.counts == ScoreCounts(written=1)
 

@@ -24,8 +24,10 @@ def _patient(more: Mapping[str, Any]) -> dict[str, Any]:
 MAKERS: dict[str, Callable[..., Any]] = {
     "phoenix": lambda url, **more: PhoenixSink(url, api_key="px-secret", **_patient(more)),
     "langfuse": lambda url, **more: LangfuseSink(url, **KEYS, **_patient(more)),
-    "mlflow": lambda url, **more: MLflowSink(url, token="ml-secret", patience=0.2, **_patient(more)),
-    "langsmith": lambda url, **more: LangSmithSink(url, api_key="ls-secret", patience=0.2, **_patient(more)),
+    "mlflow": lambda url, **more: MLflowSink(url, token="ml-secret", **_patient({"patience": 0.2, **more})),
+    "langsmith": lambda url, **more: LangSmithSink(
+        url, api_key="ls-secret", **_patient({"patience": 0.2, **more})
+    ),
     "datadog": lambda url, **more: DatadogSink("app", api_key="dd-secret", url=url, **_patient(more)),
 }
 
