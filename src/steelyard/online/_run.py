@@ -53,6 +53,7 @@ class MonitorRun:
         self._notifier = notifier
         # Re-entrant: a signal handler may submit a turn while its own thread starts the run.
         self._starting = threading.RLock()
+        self._closing = threading.RLock()
         self._half_started = False
         self._dismissed = False
         self._again_at = 0.0
@@ -109,18 +110,24 @@ class MonitorRun:
 
     def close(self, timeout: float, *, grace: float | None = None) -> int:
         """Flush, stop the threads, give up what is left; returns how much that was."""
-        forget(self)
         self.inbox.closed = True
         self.flush(timeout)
-        with self._starting:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            ended = time.monotonic() + (max(_GRACE, timeout / 2) if grace is None else grace)
-            # Half of the time again for what judges and sinks do at their end; callers count on `timeout`
-            # alone.
-            thread.join(max(0.0, ended - time.monotonic()))
-            self._restarts += thread.restarts
-            self.delivery.close(max(0.0, ended - time.monotonic()))
+        ended = time.monotonic() + (max(_GRACE, timeout / 2) if grace is None else grace)
+        # Whoever closes at the same time, the end of the program say, waits for whoever was first.
+        first = self._closing.acquire(timeout=max(0.0, ended - time.monotonic()))
+        try:
+            with self._starting:
+                thread, self._thread = self._thread, None
+            if thread is not None:
+                # Half of the time again for what judges and sinks do at their end; callers count on `timeout`
+                # alone.
+                thread.join(max(0.0, ended - time.monotonic()))
+                self._restarts += thread.restarts
+                self.delivery.close(max(0.0, ended - time.monotonic()))
+        finally:
+            if first:
+                self._closing.release()
+        forget(self)
         self._notifier.close()
         if left := self.inbox.abandon():
             # Nobody reads the counts of a process that has ended.

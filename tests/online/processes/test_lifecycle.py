@@ -34,6 +34,7 @@ class Slow:
             for evaluation in evaluations:
                 file.write(evaluation.record_id + "\\n")
     async def aclose(self):
+        await asyncio.sleep(0.2)
         with open(sys.argv[1], "a") as file:
             file.write("closed\\n")
 
@@ -41,6 +42,8 @@ monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=9)
 def submit(name):
     monitor.submit(Record(id=name, question="q", answer="a"))
 """
+
+_CLOSED_ELSEWHERE = "threading.Thread(target=monitor.close, daemon=True).start(); time.sleep(0.1)"
 
 
 def run(script: str, out: Path, *, code: int = 0) -> tuple[list[str], str, float]:
@@ -58,7 +61,15 @@ def run(script: str, out: Path, *, code: int = 0) -> tuple[list[str], str, float
 
 @pytest.mark.faults
 @pytest.mark.parametrize(
-    ("ending", "code"), [("", 0), ("sys.exit(3)", 3), ("raise SystemExit", 0), ("1 / 0", 1)]
+    ("ending", "code"),
+    [
+        ("", 0),
+        ("sys.exit(3)", 3),
+        ("raise SystemExit", 0),
+        ("1 / 0", 1),
+        (_CLOSED_ELSEWHERE, 0),
+        (f"{_CLOSED_ELSEWHERE}; os.kill(os.getpid(), signal.SIGTERM); time.sleep(90)", -signal.SIGTERM),
+    ],
 )
 def test_what_is_pending_is_written_at_exit(tmp_path: Path, ending: str, code: int) -> None:
     lines, errors, _ = run(f"submit('a'); submit('b')\n{ending}", tmp_path / "out", code=code)
