@@ -380,7 +380,7 @@ def test_a_fork_waits_for_no_thread_that_waits_for_the_fork() -> None:
     def nested():
         with outer:
             held.set()
-            # The fork takes the locks in the order in which they were made: this one, and then waits for ours.
+            # The fork takes locks in the order in which they were made: this one, then it waits for ours.
             inner.taken.wait()
             with inner: pass
     thread = threading.Thread(target=nested)
