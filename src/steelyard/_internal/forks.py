@@ -12,7 +12,6 @@ import contextlib
 import os
 import sqlite3
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any, Final
 from weakref import WeakMethod, WeakValueDictionary
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.native import Lock, RLock, get_ident
 from steelyard._internal.text import error_place
 
 
@@ -68,7 +68,7 @@ _module_locks: dict[str, Callable[[], Any]] = getattr(
 )
 _held: list[ForkLock] = []
 """Acquired for the fork that is under way."""
-_forking = threading.RLock()
+_forking = RLock()
 """Two threads that fork at the same time would wait for each other's locks."""
 _inherited: list[sqlite3.Connection] = []
 """Connections that were in use by a thread of the parent: SQLite forbids even closing them here."""
@@ -89,7 +89,7 @@ class ForkLock:
     """A lock that no fork leaves held: the child's is free, and what it guards is whole."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self.acquire, self.release, self.locked = self._lock.acquire, self._lock.release, self._lock.locked
         _locks[id(self)] = self
 
@@ -195,7 +195,7 @@ def _importing() -> bool:
     Python frees its own lock on imports in a child, and not those on single modules.
     """
     locks = (reference() for reference in list(_module_locks.values()))
-    owners = {getattr(lock, "owner", None) for lock in locks} - {threading.get_ident()}
+    owners = {getattr(lock, "owner", None) for lock in locks} - {get_ident()}
     return any(is_ours(frame) for thread, frame in sys._current_frames().items() if thread in owners)
 
 
@@ -252,7 +252,7 @@ def _in_child() -> None:
     global _forking
     held = set(map(id, _held))
     _held.clear()
-    _forking = threading.RLock()
+    _forking = RLock()
     for lock in _alive():
         lock.in_child(whole=id(lock) in held or not lock.locked())
     for reference in tuple(_in_children):

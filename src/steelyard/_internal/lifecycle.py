@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from weakref import WeakSet
 
 from steelyard._internal.forks import in_children, is_ours
+from steelyard._internal.native import RLock, thread
 
 
 class _Closes(Protocol):
@@ -44,7 +45,7 @@ class _Closing:
 
 
 # Re-entrant: a finalizer that closes a Monitor may run while this very thread holds it.
-_lock = threading.RLock()
+_lock = RLock()
 # Of the one second that `_close_all` allows; the rest is for threads that end a little late.
 _GRACE = 0.8
 _running: set[_Closes] = set()
@@ -134,7 +135,7 @@ def _end_with_a_forking_thread() -> None:
     """
     # What C code has started says nothing of its end.
     if type(threading.main_thread()).__name__ not in ("_MainThread", "_DummyThread"):
-        threading.Thread(target=_close_after_the_last, name="steelyard-end", daemon=True).start()
+        thread(_close_after_the_last, name="steelyard-end").start()
 
 
 def _close_after_the_last() -> None:
@@ -207,9 +208,8 @@ def _closes_later(number: int, frame: FrameType | None) -> bool:
     global _closing
     if _closing is None:
         longest = max((monitor.exit_timeout for monitor in list(_running)), default=0.0)
-        thread = threading.Thread(target=_close_all, name="steelyard-end", daemon=True)
-        _closing = _Closing(thread, time.monotonic() + longest + 1)
-        thread.start()
+        _closing = _Closing(thread(_close_all, name="steelyard-end"), time.monotonic() + longest + 1)
+        _closing.thread.start()
     hinders = _HAS_MASK and is_ours(frame)
     _closing.thread.join(min(_closing.rest, _HINDERED) if hinders else _closing.rest)
     if not (hinders and _closing.rest and _closing.thread.is_alive()):
@@ -223,7 +223,7 @@ def _closes_later(number: int, frame: FrameType | None) -> bool:
 def _after_fork() -> None:
     global _lock, _registered, _closing
     # A thread of the parent may have held it at the fork, and is not here to let it go.
-    _lock = threading.RLock()
+    _lock = RLock()
     _running.clear()
     # Again, since some that fork forget the exit functions.
     _registered = False

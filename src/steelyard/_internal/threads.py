@@ -18,10 +18,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.native import RLock, Selector, SimpleQueue, get_ident, thread
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -104,6 +104,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         """
         self.start()
         future: Future[_Result] = Future()
+        future._condition = threading.Condition(RLock())
 
         def job() -> None:
             # Asked first: a future that was cancelled while it waited must not be run.
@@ -174,7 +175,7 @@ class DaemonExecutor(ThreadPoolExecutor):
     def _add_thread(self) -> None:
         number = next(self._numbers)
         name = f"{self._name}-{number}" if number else self._name
-        threading.Thread(target=_work, args=(self._jobs,), name=name, daemon=True).start()
+        thread(_work, self._jobs, name=name).start()
 
 
 def _as_exception(error: BaseException) -> Exception:
@@ -217,8 +218,8 @@ class LoopThread:
         self._main = main
         self._name = name
         # Made here and not in the thread, so that `call` can reach it before the thread has begun.
-        self._loop = asyncio.SelectorEventLoop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._loop = asyncio.SelectorEventLoop(Selector())
+        self._thread = thread(self._run, name=name)
         self._helpers = DaemonExecutor(0, name=f"{name}-io", spares=_HELPERS)
         self._task: asyncio.Future[None] | None = None
         # Not `asyncio.all_tasks`: that walks through the tasks of all loops, once for each loop that ends.
@@ -244,7 +245,7 @@ class LoopThread:
     @property
     def current(self) -> bool:
         """Whether the caller runs in this thread."""
-        return threading.current_thread() is self._thread
+        return self._thread.ident == get_ident()
 
     @property
     def ended(self) -> bool:

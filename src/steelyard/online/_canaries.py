@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import random
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Literal, Self
 
 from steelyard._internal.files import replace_file
 from steelyard._internal.logs import SafeLogger, WarnOnce
+from steelyard._internal.native import RLock
 from steelyard._internal.text import error_place, error_words
 from steelyard.judge.middleware import uncached
 from steelyard.online._options import LEAST, Canaries, MonitorOptions
@@ -166,7 +166,7 @@ class CanaryWatch:
         self._random = random.Random()
         self._warn = WarnOnce(_log)
         self._called: asyncio.Event | None = None
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._waiting = 0
         self._state: CanaryState = "learning"
         self._probes: Sequence[Probe] = ()

@@ -20,10 +20,11 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from functools import partial
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
+from steelyard._internal.native import get_ident
 from steelyard._internal.text import error_place
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.online._options import MonitorOptions
@@ -41,6 +42,7 @@ DecisionCallback = Callable[[TraceRef | None, str], object]
 """Takes the trace of a turn that will not be judged, and why: a reason or cause of `Stats`."""
 
 _log = SafeLogger("steelyard.online")
+_WAIT = 0.005
 _WAITING = 1000  # a callback slower than the traffic misses turns rather than filling the memory
 
 
@@ -83,8 +85,11 @@ class Notifier:
 
     def wait(self, timeout: float) -> None:
         """Wait until everything was delivered; returns at once inside a callback."""
-        if threading.current_thread() is not self._working:
-            wait(tuple(self._waiting), timeout)
+        ends = time.monotonic() + timeout
+        waiting = () if get_ident() == self._working else tuple(self._waiting)
+        # Looked at rather than waited for: greenlets that share the thread must run on.
+        while not all(told.done() for told in waiting) and time.monotonic() < ends:
+            time.sleep(_WAIT)
 
     def close(self) -> None:
         """Let the thread end after what waits."""
@@ -94,13 +99,13 @@ class Notifier:
     def begin(self) -> None:
         """Begin, or begin anew in a forked child, with the same callbacks."""
         self._thread = DaemonExecutor(1, name="steelyard-callbacks")
-        self._working: threading.Thread | None = None
+        self._working: int | None = None
         self._waiting: set[Future[None]] = set()
         self._closed = False
         self.missed = 0
 
     def _tell_all(self, evaluation: Evaluation) -> None:
-        self._working = threading.current_thread()
+        self._working = get_ident()
         with unrecorded():
             for number, callback in list(self._callbacks.items()):
                 self._call(number, callback, evaluation)

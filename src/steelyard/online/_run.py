@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from steelyard._internal.lifecycle import at_exit, forget
 from steelyard._internal.logs import SafeLogger, WarnOnce
+from steelyard._internal.native import RLock
 from steelyard._internal.text import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
@@ -52,8 +52,8 @@ class MonitorRun:
         self.worker = Worker(options, inbox=self.inbox, delivery=self.delivery, feedback=feedback)
         self._notifier = notifier
         # Re-entrant: a signal handler may submit a turn while its own thread starts the run.
-        self._starting = threading.RLock()
-        self._closing = threading.RLock()
+        self._starting = RLock()
+        self._closing = RLock()
         self._half_started = False
         self._dismissed = False
         self._again_at = 0.0

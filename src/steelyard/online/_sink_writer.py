@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +18,7 @@ from itertools import chain
 from typing import Literal
 
 from steelyard._internal.logs import SafeLogger, WarnOnce
+from steelyard._internal.native import RLock
 from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.online._sink_thread import GRACE, Handed, SinkThread, drained
@@ -114,7 +114,7 @@ class SinkWriter:
         self._handed = 0
         self._counts: Counter[tuple[str, str]] = Counter()
         # Re-entrant: a signal handler may ask for counts while its own thread counts.
-        self._counting = threading.RLock()
+        self._counting = RLock()
         self._thread: SinkThread | None = None
         self._hanging: list[SinkThread] = []
         self._restarts = 0

@@ -8,7 +8,6 @@ writing.
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -18,6 +17,7 @@ from pathlib import Path
 from steelyard._internal.forks import in_children
 from steelyard._internal.lifecycle import attend
 from steelyard._internal.logs import SafeLogger, WarnOnce
+from steelyard._internal.native import RLock
 from steelyard._internal.text import error_place
 from steelyard.calibration import Calibration
 from steelyard.diagnosis import Experiments
@@ -37,7 +37,7 @@ from steelyard.recording import Draft, check_function, is_unrecorded
 from steelyard.sinks import MonitorAware, Sink
 
 _log = SafeLogger("steelyard.online")
-_sharing = threading.RLock()
+_sharing = RLock()
 _shared: Monitor | None = None
 
 
@@ -350,7 +350,7 @@ def default_monitor() -> Monitor:
 def _after_fork() -> None:
     """Another thread may have been making it in the parent."""
     global _sharing
-    _sharing = threading.RLock()
+    _sharing = RLock()
 
 
 in_children(_after_fork)

@@ -165,3 +165,38 @@ def test_celery_loses_no_turn(number: signal.Signals, tmp_path: Path) -> None:
         output = process.communicate(timeout=250)
         until(lambda: gone(process.pid))
     check_all_are_there(tmp_path, output)
+
+
+_GREEN = """
+import _queue, _thread, asyncio, concurrent.futures.thread, logging, selectors, sys, threading, types
+kept = {(of.__name__, name): getattr(of, name) for of, name in (
+    (_thread, "start_new_thread"), (_thread, "allocate_lock"), (_thread, "RLock"), (_thread, "get_ident"),
+    (selectors, "DefaultSelector"), (_queue, "SimpleQueue"))}
+class Green:
+    def __init__(self, *_): self.thread = kept["_thread", "get_ident"]()
+    def acquire(self, *_, **__):
+        assert self.thread == kept["_thread", "get_ident"](), "a lock between greenlets wakes no other thread"
+        return True
+    def release(self): pass
+    __enter__, __exit__ = acquire, lambda *_: None
+    locked, _is_owned = lambda self: False, lambda self: True
+threading._start_new_thread = _thread.start_new_thread = lambda *_: 1  # a greenlet: it never gets its turn
+threading._allocate_lock = threading.Lock = _thread.allocate_lock = Green
+threading.RLock = _thread.RLock = selectors.DefaultSelector = Green
+sys.modules["gevent.monkey"] = types.SimpleNamespace(get_original=lambda of, name: kept[of, name])
+
+from steelyard import Monitor, Record
+from steelyard.sinks import JSONLSink, SQLiteSink
+monitor = Monitor(metrics=[], sinks=[SQLiteSink("out.db"), JSONLSink("out.jsonl")], spool="spool.db")
+heard = []
+monitor.on_evaluation(heard.append)
+for number in range(20):
+    monitor.submit(Record(question=f"{number}?", answer="a"))
+left = monitor.flush(40)
+print(left, len(heard), [counts.written for counts in monitor.stats().sinks.values()], monitor.close())
+"""
+
+
+def test_where_threads_are_greenlets_turns_are_judged_in_threads_all_the_same(tmp_path: Path) -> None:
+    done = programs.run(["-c", _GREEN], cwd=tmp_path, timeout=100)
+    assert (done.stdout, done.stderr) == ("0 20 [20, 20] 0\n", "")

@@ -24,6 +24,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from sys import maxsize
 
+from steelyard._internal.native import RLock
 from steelyard.errors import SkipReason
 from steelyard.online.queue._turns import Closed, Counts, Feedback, FinalState, Kept, Ledger, Queued, size_of
 from steelyard.record import Record
@@ -59,7 +60,7 @@ class Inbox:
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._wake = wake
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._try_lock = _without_waiting(self._lock)
         self._let_go = threading.Condition(self._lock)
         self._entries: deque[_Entry] = deque()
@@ -296,7 +297,7 @@ class Inbox:
             self._items.append(item)
 
 
-def _without_waiting(lock: threading.RLock) -> AbstractContextManager[bool]:
+def _without_waiting(lock: RLock) -> AbstractContextManager[bool]:
     """The lock for `with`, saying whether it was free; where it was not, the end raises RuntimeError."""
     methods = {"__enter__": staticmethod(partial(lock.acquire, False)), "__exit__": lock.__exit__}
     made: AbstractContextManager[bool] = type("TryLock", (), methods)()

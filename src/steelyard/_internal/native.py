@@ -1,0 +1,70 @@
+"""Threads and locks of the operating system, whatever `threading` has become.
+
+Under gevent it starts greenlets, which share one thread: event loops cannot run there side by side, and its
+locks do not wake a thread of the operating system. Where the standard library was patched before this module
+is imported, gevent says what was there; what is patched later does not change the names here.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
+    from selectors import DefaultSelector as Selector
+    from threading import Lock, RLock, get_ident
+
+__all__ = ["Lock", "RLock", "Selector", "SimpleQueue", "get_ident", "thread"]
+
+
+def _original(module: str, name: str) -> Any:
+    found = import_module(module)
+    patcher = sys.modules.get("gevent.monkey")
+    return getattr(found, name) if patcher is None else patcher.get_original(module, name)
+
+
+if not TYPE_CHECKING:
+    Lock, RLock = _original("_thread", "allocate_lock"), _original("_thread", "RLock")
+    get_ident = _original("_thread", "get_ident")
+    SimpleQueue = _original("_queue", "SimpleQueue")
+    Selector = _original("selectors", "DefaultSelector")
+_start_new_thread: Callable[[Callable[[], None], tuple[()]], int] = _original("_thread", "start_new_thread")
+
+
+def thread(target: Callable[..., object], *args: object, name: str) -> threading.Thread:
+    """A daemon thread, not started yet."""
+    kind = threading.Thread if _thread.start_new_thread is _start_new_thread else _Thread
+    return kind(target=target, args=args, name=name, daemon=True)
+
+
+class _Thread(threading.Thread):
+    """A thread that `threading` does not know."""
+
+    _number: int | None = None
+
+    def start(self) -> None:
+        self._running = Lock()
+        self._running.acquire()
+        self._number = _start_new_thread(self._run_and_tell, ())
+
+    def _run_and_tell(self) -> None:
+        try:
+            self.run()
+        finally:
+            self._running.release()
+
+    @property
+    def ident(self) -> int | None:
+        return self._number
+
+    def is_alive(self) -> bool:
+        return self._number is not None and self._running.locked()
+
+    def join(self, timeout: float | None = None) -> None:
+        if self._number is not None and self._running.acquire(timeout=-1 if timeout is None else timeout):
+            self._running.release()
