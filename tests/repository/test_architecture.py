@@ -209,10 +209,12 @@ def by_locale(file: Path) -> Iterator[str]:
             yield f"{file.relative_to(ROOT)}:{node.lineno}"
 
 
-PLAIN = re.compile(r"= threading\.(?:R?Lock|Condition)\(")
+PLAIN = re.compile(r"= (?:threading\.)?(?:R?Lock|Condition)\(")
 MADE_ANEW = {
     "_internal/forks.py": "what ForkLock is made of",
     "_internal/lifecycle.py": "made anew in a child",
+    "_internal/native.py": "tells of one thread, which no child has",
+    "_internal/threads.py": "belongs to one call, which no child waits for",
     "online/monitor.py": "made anew in a child",
     "online/_run.py": "a child has a run of its own",
     "online/_canaries.py": "a child has a run of its own",

@@ -1,4 +1,4 @@
-"""Threads and locks of the operating system, whatever `threading` has become.
+"""Threads, locks and loops of the operating system, whatever `threading` has become.
 
 Under gevent it starts greenlets, which share one thread: event loops cannot run there side by side, and its
 locks do not wake a thread of the operating system. Where the standard library was patched before this module
@@ -8,18 +8,19 @@ is imported, gevent says what was there; what is patched later does not change t
 from __future__ import annotations
 
 import _thread
+import asyncio
 import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from selectors import BaseSelector
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from queue import SimpleQueue
-    from selectors import DefaultSelector as Selector
-    from threading import Lock, RLock, get_ident
-
-__all__ = ["Lock", "RLock", "Selector", "SimpleQueue", "get_ident", "thread"]
+    from queue import SimpleQueue as SimpleQueue
+    from threading import Lock as Lock
+    from threading import RLock as RLock
+    from threading import get_ident as get_ident
 
 
 def _original(module: str, name: str) -> Any:
@@ -32,7 +33,7 @@ if not TYPE_CHECKING:
     Lock, RLock = _original("_thread", "allocate_lock"), _original("_thread", "RLock")
     get_ident = _original("_thread", "get_ident")
     SimpleQueue = _original("_queue", "SimpleQueue")
-    Selector = _original("selectors", "DefaultSelector")
+_selector: Callable[[], BaseSelector] = _original("selectors", "DefaultSelector")
 _start_new_thread: Callable[[Callable[[], None], tuple[()]], int] = _original("_thread", "start_new_thread")
 
 
@@ -40,6 +41,19 @@ def thread(target: Callable[..., object], *args: object, name: str) -> threading
     """A daemon thread, not started yet."""
     kind = threading.Thread if _thread.start_new_thread is _start_new_thread else _Thread
     return kind(target=target, args=args, name=name, daemon=True)
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """A loop that could not be made, without file descriptors, is not to be closed: its end would say so."""
+
+    _made = False
+
+    def __init__(self) -> None:
+        super().__init__(_selector())
+        self._made = True
+
+    def is_closed(self) -> bool:
+        return not self._made or super().is_closed()
 
 
 class _Thread(threading.Thread):

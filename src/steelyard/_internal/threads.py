@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from steelyard._internal.logs import SafeLogger
-from steelyard._internal.native import RLock, Selector, SimpleQueue, get_ident, thread
+from steelyard._internal.native import Loop, RLock, SimpleQueue, get_ident, thread
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -218,7 +218,7 @@ class LoopThread:
         self._main = main
         self._name = name
         # Made here and not in the thread, so that `call` can reach it before the thread has begun.
-        self._loop = asyncio.SelectorEventLoop(Selector())
+        self._loop = Loop()
         self._thread = thread(self._run, name=name)
         self._helpers = DaemonExecutor(0, name=f"{name}-io", spares=_HELPERS)
         self._task: asyncio.Future[None] | None = None
