@@ -91,7 +91,7 @@ def _close_all() -> None:
     # A copy: closing takes Monitors out of the set.
     monitors, started = list(_running), time.monotonic()
     for monitor in monitors:
-        monitor.flush(max(0.0, started + monitor.exit_timeout - time.monotonic()))
+        _insist(monitor.flush, started + monitor.exit_timeout)
     # All are asked to stop before the first is waited for.
     for monitor in monitors:
         monitor.stop()
@@ -99,12 +99,24 @@ def _close_all() -> None:
     for monitor in monitors:
         # What is left of its time is for the counts: files that others write make them wait.
         ended = max(now, started + monitor.exit_timeout) + _GRACE
-        monitor.close(0, grace=max(0.0, ended - time.monotonic()))
+        _insist(partial(_close, monitor), ended)
     # Python ends by SIGINT after Ctrl-C. It forgets that when it executes a text, as modules
     # with dataclasses do that the last turn imports; an interrupt out of a text reminds it.
     if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):
         with contextlib.suppress(KeyboardInterrupt):
             exec("raise KeyboardInterrupt")
+
+
+def _close(monitor: _Closes, grace: float) -> None:
+    monitor.close(0, grace=grace)
+
+
+def _insist(end: Callable[[float], object], ends: float) -> None:
+    """Call with the seconds that are left, and again if a signal that comes once more asks for the end."""
+    while True:
+        with contextlib.suppress(SystemExit):
+            end(max(0.0, ends - time.monotonic()))
+            return
 
 
 def _end_with_a_child() -> None:

@@ -79,10 +79,14 @@ def test_what_is_pending_is_written_at_exit(tmp_path: Path, ending: str, code: i
 
 
 @pytest.mark.faults
-def test_sigterm_with_the_documented_hook_flushes(tmp_path: Path) -> None:
-    script = """
+@pytest.mark.parametrize("again", ["pass", "again.start()"])
+def test_sigterm_with_the_documented_hook_flushes(tmp_path: Path, again: str) -> None:
+    script = f"""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     submit('a')
+    again = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM))
+    again.daemon = True
+    {again}
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(1000)
     """
