@@ -123,7 +123,9 @@ def _is_filled_in(run: Run) -> bool:
     if run.choices.framework == "plain":
         return run.choices["shape"] == "filled" and run.choices["own_spans"] not in ("look_up", "numbered")
     if run.choices.framework == "written":
-        return run.choices["search"] in ("previews", "ids", "count", "nothing", "none")
+        is_agent = run.choices["looks"] == "tool" and run.choices["client"] not in ("own", "transcript")
+        is_shown = is_agent or run.choices["also"] != "nowhere"
+        return not is_shown and run.choices["search"] in ("previews", "ids", "count", "nothing", "none")
     return run.choices["shape"] == "bare" and run.choices["prompting"] in ("fstring", "value")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,12 +16,13 @@ from generator.plain.client import CHECK, FORM, REWRITE
 from generator.receiving import Run
 from generator.spans import Spans
 from generator.templates import names, template_of
-from generator.texts import JOINERS
+from generator.texts import JOINERS, title_of
 from generator.turns import Turn
-from generator.written.ways import CLIENTS, STEPS
+from generator.written.ways import CLIENTS, STEPS, TEXTUAL, Call
 
 PREVIEW = 60
 LEADS = ("Here are facts about us:", "Use these sources:", "Answer from these documents only:")
+ROUTE = "Classify the message as billing, technical or other. Reply with the category alone."
 GRADE = "Does this passage help to answer the question? Reply yes or no."
 
 
@@ -35,6 +36,15 @@ def axes(*, heldout: bool = False) -> Axes:
             *("documents", "texts", "joined", "wrapped", "previews", "ids", "count", "nothing", "none"),
             *("events", "json", "json_each", "printed"),
         ),
+        "looks": ("search", "tool"),
+        "rows": ("bare", "titled", "nested"),
+        "also": ("nowhere", "nowhere", "root", "step"),
+        "around": ("nothing", "asked", "filled", "prompt"),
+        "tells": ("all", "all", "all", "reply", "usage"),
+        "wrapped_call": ("no", "no", "yes"),
+        "canned": ("no", "yes"),
+        "route": ("no", "no", "yes"),
+        "judged": ("no", "no", "yes"),
         "search_place": ("step", "inner", "behind"),
         "search_name": ("retrieve", "vector_search", "fetch_notes", "step_two"),
         "place": ("template", "second_system", "beside", "persona"),
@@ -52,6 +62,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "model_apart": ("no", "yes"),
         "together": ("one_thread", "gather", "pool"),
         "served": ("no",),
+        "process": ("new",),
         **CONTENT,
         # A request in JSON with these names is what the user asked, and its fields, on a span.
         "typing": tuple(one for one in CONTENT["typing"] if one != "json"),
@@ -74,6 +85,7 @@ class _Application:
         self.own_scope = "traceloop.tracer" if choices["steps"] == "traceloop" else "app"
         self.scope, self.name, self.client = CLIENTS[choices["client"]]
         self.provider = spans.provider
+        self.is_agent = choices["looks"] == "tool" and choices["client"] not in TEXTUAL
 
     @contextmanager
     def span(self, name: str, told: dict[str, Any]) -> Iterator[Span]:
@@ -98,6 +110,7 @@ class _Application:
         given = request if tells in ("both", "question", "object") else None
         with self.span("handle", self.steps("root", given, None)) as root:
             reply = self.worked(turn)
+            root.set_attributes(self.also(turn, "root"))
             result = {"reply": reply, "sources": ["a.md"], "status": "ok"} if is_object else reply
             if tells in ("both", "answer", "object"):
                 root.set_attributes(self.steps("root", given, result))
@@ -110,24 +123,79 @@ class _Application:
             else ""
         )
         self.noise()
-        if self.choices["search_place"] != "behind":
+        if self.on("route"):
+            self.called([("system", ROUTE), ("user", turn.question)], "technical")
+        asked = query if query and self.choices["asking"] == "rewritten" else turn.question
+        is_agent = self.is_agent
+        if self.choices["search_place"] != "behind" and not is_agent:
             self.search(turn, query or turn.question)
         for text in turn.shown if self.on("grade") else ():
             self.called([("user", f"{GRADE}\n\n{text}\n\nQuestion: {turn.question}")], "yes")
-        asked = query if query and self.choices["asking"] == "rewritten" else turn.question
-        sent = self.prompt(turn, asked)
-        said = "\n\n".join(text for _, text in sent) if turn.echoes else turn.answer
-        turn.prompt = "\n\n".join(text for _, text in sent)
-        if self.on("revise"):
-            self.called(sent, turn.draft)
-            sent = [*sent[:-1], ("user", f"{sent[-1][1]}\n\nDraft:\n{turn.draft}\n\nImprove the draft.")]
-        form = self.choices["reply"] == "form"
-        self.called(sent, json.dumps({"finding": said, "topics": ["rules"]}) if form else said)
-        if self.choices["search_place"] == "behind":
+        if not turn.shown and not is_agent and self.choices["search_place"] != "behind" and self.on("canned"):
+            turn.prompt = asked
+            return turn.answer
+        said = self.answered(turn, asked, self.looped(turn, asked) if is_agent else self.prompt(turn, asked))
+        if self.choices["search_place"] == "behind" and not is_agent:
             self.search(turn, query or turn.question)
         if self.on("check"):
             self.called([("user", f"{CHECK}\n\n{said}")], "yes")
+        if self.on("judged"):
+            given = {"question": turn.question, "answer": said, "context": self.joined(turn)}
+            with self.span("evaluate", self.steps("step", given, {"score": 0.9, "passed": True})):
+                pass
         return said
+
+    def looped(self, turn: Turn, asked: str) -> list[tuple[str, str]]:
+        """What a model is sent for its answer that called a tool before."""
+        lead = self.choices.random("lead").choice(LEADS)
+        past = [one for q, a in self.history(turn) for one in (("user", q), ("assistant", a))]
+        sent = [("system", f"You help our customers. {lead}"), *past, ("user", asked)]
+        call = Call(turn.queries[0])
+        self.called(sent, call)
+        came = self.found(self.choices["search"], turn) if turn.shown else turn.nothing
+        if came is None or self.choices["search"] in ("ids", "previews"):
+            came = self.joined(turn)
+        for row in came if isinstance(came, list) else ():
+            turn.came(row if isinstance(row, str) else json.dumps(row, ensure_ascii=False))
+        shown = turn.came(came if isinstance(came, str) else json.dumps(came, ensure_ascii=False))
+        self.search(turn, call, "tool", shown)
+        return [*sent, ("assistant", call), ("tool", shown)]
+
+    def answered(self, turn: Turn, asked: str, sent: list[tuple[str, str]]) -> str:
+        """What the last model says, with a step around it."""
+        said = "\n\n".join(text for _, text in sent) if turn.echoes else turn.answer
+        turn.prompt = "\n\n".join(text for _, text in sent)
+        around = self.choices["around"]
+        given: dict[str, Any] = {
+            "asked": asked,
+            "filled": {"question": asked, "context": self.joined(turn)},
+            "prompt": turn.prompt,
+        }
+        if around == "nothing":
+            self.drafted(turn, sent, said)
+            return said
+        also = self.also(turn, "step")
+        with self.span("generate", {**self.steps("step", given[around], said), **also}):
+            self.drafted(turn, sent, said)
+        return said
+
+    def drafted(self, turn: Turn, sent: list[tuple[str, str]], said: str) -> None:
+        if self.on("revise"):
+            self.called(sent, turn.draft)
+            words = f"{sent[-1][1]}\n\nDraft:\n{turn.draft}\n\nImprove the draft."
+            is_tool = sent[-1][0] == "tool"
+            more = f"Draft:\n{turn.draft}\n\nImprove the draft."
+            sent = [*sent, ("user", more)] if is_tool else [*sent[:-1], ("user", words)]
+        form = self.choices["reply"] == "form"
+        self.called(sent, json.dumps({"finding": said, "topics": ["rules"]}) if form else said)
+
+    def also(self, turn: Turn, place: str) -> dict[str, Any]:
+        """The passages once more, elsewhere than where they were found."""
+        is_there = self.choices["also"] == place and turn.shown
+        return {"rag.contexts" if place == "root" else "app.context": list(turn.shown)} if is_there else {}
+
+    def history(self, turn: Turn) -> list[tuple[str, str]]:
+        return turn.history if self.choices["history"] == "sent" else []
 
     def on(self, axis: str) -> bool:
         return self.choices[axis] == "yes"
@@ -142,13 +210,15 @@ class _Application:
             with self.span(self.choices["noise"], told):
                 pass
 
-    def search(self, turn: Turn, query: str) -> None:
+    def search(self, turn: Turn, query: str, kind: str = "search", shown: str = "") -> None:
         tells, inner = self.choices["search"], self.choices["search_place"] == "inner"
         if tells == "none":
             return
-        came = self.found(tells, turn)
+        # A tool that found something returns what the model is shown, or says nothing of it.
+        came = self.found(tells, turn) if kind == "search" or tells in ("ids", "previews") else shown
+        came = None if kind == "tool" and tells in ("count", "nothing", "events") else came
         figures = {"app.top_k": 5, **({"app.count": len(turn.shown)} if tells == "count" else {})}
-        told = {**self.steps("search", query if tells != "nothing" else None, came), **figures}
+        told = {**self.steps(kind, query if tells != "nothing" else None, came), **figures}
         if inner:
             with self.span("prepare", {"app.stage": 2}):
                 self.write_search(told, turn if tells == "events" else None)
@@ -162,13 +232,13 @@ class _Application:
 
     def found(self, tells: str, turn: Turn) -> Any:
         """What a search says that it found."""
-        rows = [{"id": f"d{at}", "score": 0.5, "text": text} for at, text in enumerate(turn.shown)]
+        rows = [self.row(at, text) for at, text in enumerate(turn.shown)]
         made = {
             "documents": rows,
             "texts": list(turn.shown),
             "joined": self.joined(turn),
             "wrapped": {"status": "ok", "chunks": rows, "milliseconds": 12},
-            "previews": [{**row, "text": text[:PREVIEW]} for row, text in zip(rows, turn.shown, strict=True)],
+            "previews": [self.row(at, text[:PREVIEW]) for at, text in enumerate(turn.shown)],
             "ids": [row["id"] for row in rows],
             "json": json.dumps(rows),
             "json_each": list(map(json.dumps, rows)),
@@ -176,14 +246,21 @@ class _Application:
         }
         return made.get(tells)
 
+    def row(self, at: int, text: str) -> dict[str, Any]:
+        """A passage with what a store keeps beside it."""
+        row = {"id": f"d{at}", "score": 0.5}
+        beside = {"title": title_of(at), "url": f"https://example.org/{at}", "page": at + 1}
+        if self.choices["rows"] == "nested":
+            return {**row, "payload": {**beside, "text": text}}
+        return {**row, "text": text, **(beside if self.choices["rows"] == "titled" else {})}
+
     def joined(self, turn: Turn) -> str:
         return turn.came(JOINERS[self.choices["joining"]](turn.shown))
 
     def prompt(self, turn: Turn, asked: str) -> list[tuple[str, str]]:
         """What the answering model is sent."""
         place, template = self.choices["place"], template_of(self.choices)
-        sends = self.choices["history"] == "sent"
-        past = [one for q, a in turn.history for one in (("user", q), ("assistant", a))] if sends else []
+        past = [one for q, a in self.history(turn) for one in (("user", q), ("assistant", a))]
         written = "\n".join(f"{role}: {text}" for role, text in past)
         values = {"context": self.joined(turn), "question": asked, "history": written}
         system, human = template.split() if place == "beside" else ("", "")
@@ -208,9 +285,24 @@ class _Application:
         return [("system", FORM), *sent] if self.choices["reply"] == "form" else sent
 
     def called(self, sent: Sequence[tuple[str, str]], reply: str) -> str:
-        """A model's span."""
+        """A model's span, or two of them: a wrapper's and its client's."""
         tracer = self.provider.get_tracer(self.scope)
         around = Context() if self.on("model_apart") else None
-        with tracer.start_as_current_span(self.name, around, attributes=self.client(sent, reply)):
-            pass
+        with tracer.start_as_current_span(self.name, around, attributes=self.told(self.client, sent, reply)):
+            if self.on("wrapped_call"):
+                scope, name, client = CLIENTS["langfuse"]
+                inner = self.provider.get_tracer(scope)
+                with inner.start_as_current_span(name, attributes=self.told(client, sent, reply)):
+                    pass
         return reply
+
+    def told(
+        self, client: Callable[[Sequence[tuple[str, str]], str], dict[str, Any]], sent: Any, reply: str
+    ) -> dict[str, Any]:
+        """What a model's span says: all, its reply alone, or what is alike in every call."""
+        tells = self.choices["tells"]
+        every = client([] if tells == "reply" else sent, reply)
+        if tells != "usage":
+            return every
+        other = client([("user", "a")], "b")
+        return {name: value for name, value in every.items() if other.get(name) == value != "user"}

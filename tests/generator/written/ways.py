@@ -9,7 +9,13 @@ from typing import Any
 Told = dict[str, Any]
 Messages = Sequence[tuple[str, str]]
 Kind = str
-"""`root`, `search` or `step`."""
+"""`root`, `search`, `tool` or `step`."""
+
+
+class Call(str):
+    """What a model calls a tool with, in place of words."""
+
+    __slots__ = ()
 
 
 def _json(value: object) -> str:
@@ -20,34 +26,41 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else _json(value)
 
 
+def _called(given: object) -> Told:
+    """The arguments of a function."""
+    return {"args": [], "kwargs": given} if isinstance(given, dict) else {"args": [given], "kwargs": {}}
+
+
 def _openinference(kind: Kind, given: object, came: object) -> Told:
-    told: Told = {"openinference.span.kind": {"root": "CHAIN", "search": "RETRIEVER", "step": "CHAIN"}[kind]}
+    told: Told = {"openinference.span.kind": {"search": "RETRIEVER", "tool": "TOOL"}.get(kind, "CHAIN")}
     for name, value in (("input.value", given), ("output.value", came)):
         told |= {name: _text(value)} if value is not None else {}
     if kind == "search" and isinstance(came, list) and all(isinstance(one, dict) for one in came):
         del told["output.value"]
         for at, one in enumerate(came):
-            told[f"retrieval.documents.{at}.document.content"] = one["text"]
+            told[f"retrieval.documents.{at}.document.content"] = one.get("payload", one)["text"]
     return told
 
 
 def _traceloop(kind: Kind, given: object, came: object) -> Told:
-    told: Told = {"traceloop.span.kind": {"root": "workflow"}.get(kind, "task")}
+    told: Told = {"traceloop.span.kind": {"root": "workflow", "tool": "tool"}.get(kind, "task")}
     if given is not None:
-        told["traceloop.entity.input"] = _json({"args": [given], "kwargs": {}})
+        told["traceloop.entity.input"] = _json(_called(given))
     return told | ({"traceloop.entity.output": _json(came)} if came is not None else {})
 
 
 def _langfuse(kind: Kind, given: object, came: object) -> Told:
-    told: Told = {"langfuse.observation.type": {"search": "retriever"}.get(kind, "span")}
+    told: Told = {"langfuse.observation.type": {"search": "retriever", "tool": "tool"}.get(kind, "span")}
     if given is not None:
-        told["langfuse.observation.input"] = _json({"args": [given], "kwargs": {}})
+        told["langfuse.observation.input"] = _json(_called(given))
     return told | ({"langfuse.observation.output": _json(came)} if came is not None else {})
 
 
 def _mlflow(kind: Kind, given: object, came: object) -> Told:
     told: Told = {
-        "mlflow.spanType": _json({"root": "CHAIN", "search": "RETRIEVER"}.get(kind, "UNKNOWN")),
+        "mlflow.spanType": _json(
+            {"root": "CHAIN", "search": "RETRIEVER", "tool": "TOOL"}.get(kind, "UNKNOWN")
+        ),
         "mlflow.traceRequestId": '"tr-1"',
     }
     if given is not None:
@@ -77,6 +90,8 @@ def _odd(kind: Kind, given: object, came: object) -> Told:
 
 
 def _genai(kind: Kind, given: object, came: object) -> Told:
+    if kind == "step":
+        return _own(kind, given, came)
     if kind != "root":
         told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look_up"}
         told |= {"gen_ai.tool.call.arguments": _json({"query": given})} if given is not None else {}
@@ -111,29 +126,55 @@ STEPS: Mapping[str, Callable[[Kind, object, object], Told]] = {
 """Who writes the steps of an application."""
 
 
+def _part(role: str, text: str) -> Told:
+    if isinstance(text, Call):
+        return {"type": "tool_call", "id": "c1", "name": "look_up", "arguments": {"query": text}}
+    if role == "tool":
+        return {"type": "tool_call_response", "id": "c1", "response": text}
+    return {"type": "text", "content": text}
+
+
 def _parts(messages: Messages) -> str:
-    return _json([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages])
+    return _json([{"role": role, "parts": [_part(role, text)]} for role, text in messages])
 
 
-def _listed(messages: Messages) -> list[dict[str, str]]:
-    return [{"role": role, "content": text} for role, text in messages]
+def _message(role: str, text: str) -> Told:
+    if isinstance(text, Call):
+        function = {"name": "look_up", "arguments": _json({"query": text})}
+        called = {"id": "c1", "type": "function", "function": function}
+        return {"role": role, "content": None, "tool_calls": [called]}
+    return {"role": role, "content": text, **({"tool_call_id": "c1"} if role == "tool" else {})}
+
+
+def _listed(messages: Messages) -> list[Told]:
+    return [_message(role, text) for role, text in messages]
 
 
 def _of_openinference(sent: Messages, reply: str) -> Told:
     told: Told = {"openinference.span.kind": "LLM", "llm.model_name": "m"}
-    for at, (role, text) in enumerate(sent):
-        told[f"llm.input_messages.{at}.message.role"] = role
-        told[f"llm.input_messages.{at}.message.content"] = text
-    told["llm.output_messages.0.message.role"] = "assistant"
-    told["llm.output_messages.0.message.content"] = reply
-    return {**told, "input.value": _json({"messages": _listed(sent)}), "output.value": reply}
+    places = [*((f"input_messages.{at}", *one) for at, one in enumerate(sent))]
+    for place, role, text in (*places, ("output_messages.0", "assistant", reply)):
+        told[f"llm.{place}.message.role"] = role
+        if isinstance(text, Call):
+            function = f"llm.{place}.message.tool_calls.0.tool_call.function"
+            told |= {f"{function}.name": "look_up", f"{function}.arguments": _json({"query": text})}
+        else:
+            told[f"llm.{place}.message.content"] = text
+    came = _json(_message("assistant", reply)) if isinstance(reply, Call) else reply
+    return {**told, "input.value": _json({"messages": _listed(sent)}), "output.value": came}
 
 
 def _of_openllmetry(sent: Messages, reply: str) -> Told:
     told: Told = {"gen_ai.system": "openai", "llm.request.type": "chat", "gen_ai.request.model": "m"}
-    for at, (role, text) in enumerate(sent):
-        told |= {f"gen_ai.prompt.{at}.role": role, f"gen_ai.prompt.{at}.content": text}
-    return {**told, "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": reply}
+    places = [*((f"prompt.{at}", *one) for at, one in enumerate(sent))]
+    for place, role, text in (*places, ("completion.0", "assistant", reply)):
+        told[f"gen_ai.{place}.role"] = role
+        if isinstance(text, Call):
+            told |= {f"gen_ai.{place}.tool_calls.0.name": "look_up"}
+            told |= {f"gen_ai.{place}.tool_calls.0.arguments": _json({"query": text})}
+        else:
+            told[f"gen_ai.{place}.content"] = text
+    return told
 
 
 _CHAT = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m"}
@@ -150,13 +191,13 @@ def _of_langfuse(sent: Messages, reply: str) -> Told:
     return {
         "langfuse.observation.type": "generation",
         "langfuse.observation.input": _json(_listed(sent)),
-        "langfuse.observation.output": _json({"role": "assistant", "content": reply}),
+        "langfuse.observation.output": _json(_message("assistant", reply)),
         "langfuse.observation.model.name": "m",
     }
 
 
 def _of_mlflow(sent: Messages, reply: str) -> Told:
-    choice = {"message": {"role": "assistant", "content": reply}, "index": 0, "finish_reason": "stop"}
+    choice = {"message": _message("assistant", reply), "index": 0, "finish_reason": "stop"}
     return {
         "mlflow.spanType": '"CHAT_MODEL"',
         "mlflow.spanInputs": _json({"model": "m", "messages": _listed(sent)}),
@@ -167,7 +208,7 @@ def _of_mlflow(sent: Messages, reply: str) -> Told:
 def _of_logfire(sent: Messages, reply: str) -> Told:
     return {
         "request_data": _json({"messages": _listed(sent), "model": "m"}),
-        "response_data": _json({"message": {"role": "assistant", "content": reply}, "usage": None}),
+        "response_data": _json({"message": _message("assistant", reply), "usage": None}),
         **{"gen_ai.system": "openai", "gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
     }
 
@@ -178,7 +219,8 @@ def _of_own(sent: Messages, reply: str) -> Told:
 
 def _of_request(sent: Messages, reply: str) -> Told:
     """What was sent and said as JSON in one attribute each, under the GenAI names of before."""
-    return {**_CHAT, "gen_ai.prompt": _json(_listed(sent)), "gen_ai.completion": reply}
+    came = _json([_message("assistant", reply)]) if isinstance(reply, Call) else reply
+    return {**_CHAT, "gen_ai.prompt": _json(_listed(sent)), "gen_ai.completion": came}
 
 
 def _of_endpoint(sent: Messages, reply: str) -> Told:
@@ -206,3 +248,5 @@ CLIENTS: Mapping[str, tuple[str, str, Callable[[Messages, str], Told]]] = {
     "transcript": ("app", "llm.helper", _of_transcript),
 }
 """Who writes a model's call: its scope, its span's name, its attributes."""
+TEXTUAL = ("own", "transcript")
+"""Those that have no form for a call of a tool."""

@@ -11,7 +11,7 @@ from steelyard.recording.provenance import json_strings, plain
 from steelyard.recording.reading import is_question, strings_in
 from steelyard_opentelemetry._payload import loaded
 from steelyard_opentelemetry._span import Node, ParsedSpan
-from steelyard_opentelemetry.dialects import own_answers, own_questions, own_texts
+from steelyard_opentelemetry.dialects import around, own_answers, own_questions, own_texts
 
 if TYPE_CHECKING:
     from steelyard_opentelemetry._turn import Turn
@@ -72,8 +72,13 @@ def asked_on(node: Node, replies: Sequence[str] = ()) -> list[str]:
 def read_answered(tree: Node) -> None:
     """Read the outermost spans of the application's own that tell what a model below was asked and replied.
 
-    No later call is asked the same: it would go on from a step.
+    No later call is asked the same: it would go on from a step. What seems to be a look-up and stands around
+    others is a step that tells their passages.
     """
+    for node in tree.below():
+        inner = node.below() if node.parsed and node.parsed.dialect == "generic" and node.children else ()
+        if node.parsed and any(one.parsed and one.parsed.kind in _WITHIN for one in inner if one is not node):
+            node.parsed = around(node.parsed, node.span)
     calls = [node for node in tree.below() if node.parsed is not None and node.parsed.kind == "llm"]
     waiting = [tree] if calls else []
     while waiting:
@@ -81,6 +86,9 @@ def read_answered(tree: Node) -> None:
         if node.parsed is None:
             node.parsed = _answered(node, calls)
             waiting.extend(node.children if node.parsed is None else ())
+
+
+_WITHIN = ("llm", "retrieval", "rerank")
 
 
 def _answered(node: Node, calls: Sequence[Node]) -> ParsedSpan | None:

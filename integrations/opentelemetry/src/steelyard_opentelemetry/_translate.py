@@ -320,7 +320,10 @@ def _new_text(given: Any, returned: Any, turn: Turn) -> str:
     # What shows an object is no text, but a text may be JSON.
     said = {answer_in(text) or ("" if shows_object(text) else text.strip()) for text in new} - {""}
     is_only = len(said) == 1 and not any(is_status(text, turn.told_calls) for text in said)
-    return said.pop() if is_only else said_last(sorted(said), turn.told_calls)
+    last = said.pop() if is_only else said_last(sorted(said), turn.told_calls)
+    # What code answers itself may stand beside names and figures.
+    words = [] if last else list(filter(is_telling, said))
+    return words[0] if len(words) == 1 else last
 
 
 def _outermost(turn: Turn) -> list[ParsedSpan]:

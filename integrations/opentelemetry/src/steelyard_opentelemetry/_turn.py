@@ -290,12 +290,19 @@ class Turn:
     def _last_reply(self) -> str:
         """The last reply of those that may be answers."""
         last = max(self.answering, key=lambda found: found[0].span.end, default=None)
-        form = self._form(last[0].span.end if last else 0)
+        form = self._form(last[0].span.end if last else 0) or ("" if last else self._told_within())
         if form or last is None or self._is_passed_on(*last):
             return form
         # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
         reasoned = _REASONED.match(last[1].answer)
         return reasoned[1].strip() if reasoned else last[1].answer
+
+    def _told_within(self) -> str:
+        """What the last step returned in which a model ran directly that tells no reply."""
+        silent = {id(node) for node, parsed in self.seen("llm") if not (parsed.answer or parsed.arguments)}
+        steps = self.seen("chain", "agent")
+        told = [one.answer for node, one in steps if any(id(child) in silent for child in node.children)]
+        return next(filter(None, reversed(told)), "")
 
     def _is_passed_on(self, node: Node, parsed: ParsedSpan) -> bool:
         """Whether a later call was shown a reply, and no span tells what it made of it."""

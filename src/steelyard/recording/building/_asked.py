@@ -258,7 +258,10 @@ def _guessed(turn: Steps) -> str:
     said = asked_last(turn, calls_behind(turn.calls, turn.answer).made)
     named = (guessed_question(text) for text in reversed(said))
     replies = [reply for call in turn.calls for reply in call.replies]
-    guessed = next((one for one in named if one and not any(one in reply for reply in replies)), "")
+    # The user's message alone, where passages stand in others.
+    alone = (text for text in said[1:][-1:] if "\n" not in text)
+    able = (one for one in (*named, *alone) if one)
+    guessed = next((one for one in able if not any(one in reply for reply in replies)), "")
     # What a template was filled in with stands behind its label.
     filled = [step.given for step in turn.steps if step.kind == "prompt"]
     return next((text for _, text in strings_in(filled) if text and guessed.endswith(text)), guessed)

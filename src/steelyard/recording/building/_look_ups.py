@@ -382,4 +382,5 @@ def rows_named(turn: Steps) -> Iterator[Context]:
         return
     for name, value in (state_of(turn.returned) or {}).items():
         if names_passages(str(name)) and isinstance(value, (list, tuple)):
-            yield from contexts_of(one for one in value if isinstance(one, Mapping)) or parts_of(value)
+            rows = contexts_of(one for one in value if isinstance(one, Mapping)) or parts_of(value)
+            yield from (one for one in rows if is_telling(one.text))

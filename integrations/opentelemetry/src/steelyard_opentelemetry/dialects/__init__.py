@@ -14,6 +14,7 @@ from steelyard_opentelemetry._span import ParsedSpan, Span
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
 from steelyard_opentelemetry.dialects._content import CONTENT, Content
+from steelyard_opentelemetry.dialects._generic import around as around
 from steelyard_opentelemetry.dialects._generic import counts_none, own_names
 from steelyard_opentelemetry.dialects._generic import own_answers as own_answers
 from steelyard_opentelemetry.dialects._generic import own_questions as own_questions

@@ -29,7 +29,7 @@ _INPUTS = (
 )
 _OUTPUTS = (
     *("output", "outputs", "span_outputs", "output_value", "output_json", "output_data", "data_outputs"),
-    *("response_data", "call_return"),
+    *("response_data", "call_return", "return"),
 )
 _QUESTIONS = ("question", "user_question", "user_query", "query_text", "user_input", "search_query", "query")
 _ANSWERS = ("answer", "final_answer", "response", "completion", "generation", "reply", "llm_output")
@@ -88,7 +88,7 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     elif kind == "tool":
         parts = _tool(span.name, told, given, came)
     elif kind == "llm":
-        parts = _call(told, given, came, broken)
+        parts = _call(told, given, came, broken or any(map(_kind_of, _types(told))))
     else:
         parts = _step(told, given, came, question, broken)
     return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
@@ -119,12 +119,15 @@ def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> d
     return parts if found or is_none else {}
 
 
-def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[str, Any]:
-    """What a model was sent and replied, and what stands beside it; nothing where either is not told."""
+def _call(told: Mapping[str, Any], given: Any, came: Any, is_told: object) -> dict[str, Any]:
+    """What a model was sent and replied, and what stands beside it; nothing where either is not told.
+
+    What a span says that it is counts also if it tells the reply alone.
+    """
     answer = _replied(came) or last_reply(_first(told, _ANSWERS))
     filled = () if (sent := _sent(told, given)) else _sent_in(given)
     sent = sent or filled
-    if not (answer and sent) and not broken:
+    if not (answer and sent) and not is_told:
         return {}
     bare = _asked_alone(given, filled)
     around = bare and bare not in [one.text for one in sent]
@@ -180,12 +183,33 @@ def _spoken(came: object, found: Sequence[Context]) -> str:
 
 
 def searched(found: ParsedSpan, span: Span) -> ParsedSpan:
-    """A function that somebody decorated as a look-up, if it is called so and returned a list."""
+    """A function that somebody decorated as a look-up, if it is called so, or returned rows with scores."""
     came = _loaded(found.passing[-1]) if len(found.passing) > 1 else None
-    if found.kind != "chain" or not isinstance(came, list) or _kind_of(span.name) != "retrieval":
+    if found.kind != "chain" or not isinstance(came, list):
+        return found
+    if _kind_of(span.name) != "retrieval" and not _are_hits(came):
         return found
     return replace(
         found, kind="retrieval", query=found.question, documents=retrieved_in(came), empty=not came, answer=""
+    )
+
+
+def around(found: ParsedSpan, span: Span) -> ParsedSpan:
+    """A step that tells passages and that others stand below, unless it says that it looks something up."""
+    if found.kind != "retrieval" or _kind_of(span.name) or any(map(_kind_of, _types(_by_name(span)))):
+        return found
+    passing = (found.query, found.answer) if found.answer else (found.query,)
+    noted = tuple(one.text for one in found.documents)
+    return ParsedSpan(
+        dialect=_NAME, kind="chain", question=found.query, answer=found.answer, passing=passing, noted=noted
+    )
+
+
+def _are_hits(rows: Sequence[Any]) -> bool:
+    """Whether each entry of a list has a text and a score, as what a search found."""
+    found = retrieved_in(rows)
+    return (
+        bool(found) and len(found) == len(rows) and all(one.text and one.score is not None for one in found)
     )
 
 
