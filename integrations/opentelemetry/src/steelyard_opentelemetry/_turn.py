@@ -135,8 +135,10 @@ class Turn:
     @cached_property
     def has_unread(self) -> bool:
         """Whether something was looked up, and it is not told what that found."""
-        retrievals = any(step.contexts is None for step in self.steps.retrievals)
-        return retrievals or any(step.returned is None for step in self.steps.tools)
+        if any(step.contexts is None for step in self.steps.retrievals):
+            return True
+        told = any(one.role == "tool" for step in self.steps.models for one in step.messages)
+        return not told and any(step.returned is None for step in self.steps.tools)
 
     @property
     def found_nothing(self) -> bool:

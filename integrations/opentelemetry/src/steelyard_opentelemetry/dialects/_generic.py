@@ -20,7 +20,13 @@ from steelyard.recording.reading import Message, messages_in, strings_in
 from steelyard_opentelemetry._documents import CAMEL, are_names, counts_in, is_tally, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import as_list_of, json_value, last_reply
+from steelyard_opentelemetry.dialects._shapes import (
+    PROMPTS,
+    as_list_of,
+    json_value,
+    last_reply,
+    request_in,
+)
 
 _NAME = "generic"
 _INPUTS = (
@@ -43,7 +49,6 @@ _DOCUMENTS = (
 )
 _FOUND = ("results", "hits", "matches")
 """What a search found; elsewhere these may be anything."""
-_PROMPTS = ("prompt", "prompts", "messages", "prompt_messages", "llm_input", "user_prompt", "full_prompt")
 _TOOL_NAMES = ("tool_name", "function_name", "name")
 _TYPES = ("type", "subtype", "span_type", "kind", "span_kind", "observation_type", "span_attributes")
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
@@ -365,11 +370,10 @@ def _parts(text: str, kind: Kind) -> tuple[Context, ...]:
 
 def _sent(told: Mapping[str, Any], given: object) -> tuple[Message, ...]:
     """What a model was sent: messages, a request that holds them, or one text."""
-    prompt = _first(told, _PROMPTS)
+    prompt = _first(told, PROMPTS)
     holds = isinstance(given, str) and isinstance(prompt, str) and given.strip() in prompt
     for value in (prompt, given) if holds else (given, prompt):
-        if isinstance(value, Mapping) and "messages" not in value:
-            value = next((value[key] for key in (*_PROMPTS, "contents", "input") if key in value), value)
+        value = request_in(value)
         if isinstance(value, str) and value.strip():
             return (Message("user", value.strip()),)
         # A client may be called with the whole request as one of its arguments.

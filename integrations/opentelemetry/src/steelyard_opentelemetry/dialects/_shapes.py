@@ -88,8 +88,21 @@ def messages_of(value: object) -> tuple[Message, ...]:
     """Messages in any of the usual forms, or the texts that a completion model was sent."""
     if isinstance(value, str):
         return as_messages(value) or _prompts([value] if value.strip() else [])
+    if (inner := request_in(value)) is not value:
+        return messages_of(inner)
     items = list(value) if isinstance(value, (list, tuple)) else []
     return _prompts(items) or messages_in([_message(item) for item in items] or value)
+
+
+PROMPTS = ("prompt", "prompts", "messages", "prompt_messages", "llm_input", "user_prompt", "full_prompt")
+"""What applications call what they send a model."""
+
+
+def request_in(value: Any) -> Any:
+    """What a model is sent in a request that holds more; the value itself if it is none."""
+    if not isinstance(value, Mapping) or "messages" in value:
+        return value
+    return next((value[key] for key in (*PROMPTS, "contents", "input") if key in value), value)
 
 
 def _prompts(items: list[Any]) -> tuple[Message, ...]:
