@@ -300,7 +300,9 @@ class Turn:
         return reasoned[1].strip() if reasoned else last[1].answer
 
     def _told_within(self) -> str:
-        """What the last step returned in which a model ran directly that tells no reply."""
+        """What the last step returned in which a model ran that tells no reply, if anything was looked up."""
+        if not self.retrieves:
+            return ""
         silent = {id(node) for node, parsed in self.seen("llm") if not (parsed.answer or parsed.arguments)}
         steps = self.seen("chain", "agent")
         told = [one.answer for node, one in steps if any(id(child) in silent for child in node.children)]

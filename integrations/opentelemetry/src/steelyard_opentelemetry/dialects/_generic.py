@@ -93,7 +93,7 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     elif kind == "tool":
         parts = _tool(span.name, told, given, came)
     elif kind == "llm":
-        parts = _call(told, given, came, broken or any(map(_kind_of, _types(told))))
+        parts = _call(told, given, came, broken)
     else:
         parts = _step(told, given, came, question, broken)
     return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
@@ -124,7 +124,7 @@ def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> d
     return parts if found or is_none else {}
 
 
-def _call(told: Mapping[str, Any], given: Any, came: Any, is_told: object) -> dict[str, Any]:
+def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[str, Any]:
     """What a model was sent and replied, and what stands beside it; nothing where either is not told.
 
     What a span says that it is counts also if it tells the reply alone.
@@ -132,7 +132,7 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, is_told: object) -> di
     answer = _replied(came) or last_reply(_first(told, _ANSWERS))
     filled = () if (sent := _sent(told, given)) else _sent_in(given)
     sent = sent or filled
-    if not (answer and sent) and not is_told:
+    if not (answer and (sent or any(map(_kind_of, _types(told))))) and not broken:
         return {}
     bare = _asked_alone(given, filled)
     around = bare and bare not in [one.text for one in sent]

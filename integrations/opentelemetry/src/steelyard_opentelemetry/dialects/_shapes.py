@@ -88,7 +88,9 @@ def messages_of(value: object) -> tuple[Message, ...]:
     """Messages in any of the usual forms, or the texts that a completion model was sent."""
     if isinstance(value, str):
         return as_messages(value) or _prompts([value] if value.strip() else [])
-    if (inner := request_in(value)) is not value:
+    inner = request_in(value)
+    is_shown = isinstance(inner, str) and shown_in(inner) != inner  # a template
+    if inner is not value and not is_shown:
         return messages_of(inner)
     items = list(value) if isinstance(value, (list, tuple)) else []
     return _prompts(items) or messages_in([_message(item) for item in items] or value)
