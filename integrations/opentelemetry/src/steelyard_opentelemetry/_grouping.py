@@ -127,18 +127,11 @@ def _asked_once(tops: Sequence[Turn], tree: Node) -> list[Turn]:
     found: list[Turn] = []
     for top in sorted(tops, key=lambda top: top.root.span.start):
         top.tree = tree
-        same = next((one for one in found if _asks_once_more(top, one) or _tells_once_more(top, one)), None)
+        same = next((one for one in found if _asks_once_more(top, one)), None)
         if same is not None:
             found.remove(same)
-        root = same.root if same is not None and _tells_once_more(top, same) else top.root
-        found.append(top if same is None else Turn.of(root, [same, top]))
+        found.append(top if same is None else Turn.of(top.root, [same, top]))
     return found
-
-
-def _tells_once_more(top: Turn, earlier: Turn) -> bool:
-    """Whether a span tells an earlier one's question and answer again: a log of the turn."""
-    told, before = ([squeezed(one.question), squeezed(one.answer)] for one in (top, earlier))
-    return all(told) and told == before
 
 
 def _asks_once_more(call: Turn, earlier: Turn) -> bool:

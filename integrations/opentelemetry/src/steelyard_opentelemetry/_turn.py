@@ -13,6 +13,7 @@ from steelyard.recording.building import (
     Sources,
     Steps,
     asked_of,
+    is_telling,
     shows_nothing,
     sources_of,
     without_template,
@@ -277,6 +278,8 @@ class Turn:
         retriever, or of an answer that had been given: a title, further questions, a check.
         """
         asked = set(map(squeezed, self.queries))
+        # A word before anything was looked up says what to look up.
+        begun = min((node.span.start for node, _ in self.seen("retrieval")), default=0)
         models = [
             (node, parsed)
             for node, parsed in self.seen("llm", "retrieval")
@@ -284,6 +287,7 @@ class Turn:
             and self.above[id(node)].isdisjoint(("retrieval", "rerank"))
             and not is_intermediate_output((parsed.answer,))
             and squeezed(parsed.answer) not in asked
+            and (node.span.end > begun or is_telling(parsed.answer))
         ]
         # What a model says within a tool is a tool's result, and not what the user read.
         outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
@@ -292,21 +296,12 @@ class Turn:
     def _last_reply(self) -> str:
         """The last reply of those that may be answers."""
         last = max(self.answering, key=lambda found: found[0].span.end, default=None)
-        form = self._form(last[0].span.end if last else 0) or ("" if last else self._told_within())
+        form = self._form(last[0].span.end if last else 0)
         if form or last is None or self._is_passed_on(*last):
             return form
         # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
         reasoned = _REASONED.match(last[1].answer)
         return reasoned[1].strip() if reasoned else last[1].answer
-
-    def _told_within(self) -> str:
-        """What the last step returned in which a model ran that tells no reply, if anything was looked up."""
-        if not self.retrieves:
-            return ""
-        silent = {id(node) for node, parsed in self.seen("llm") if not (parsed.answer or parsed.arguments)}
-        steps = self.seen("chain", "agent")
-        told = [one.answer for node, one in steps if any(id(child) in silent for child in node.children)]
-        return next(filter(None, reversed(told)), "")
 
     def _is_passed_on(self, node: Node, parsed: ParsedSpan) -> bool:
         """Whether a later call was shown a reply, and no span tells what it made of it."""

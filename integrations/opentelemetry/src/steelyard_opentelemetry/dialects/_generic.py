@@ -188,11 +188,9 @@ def _spoken(came: object, found: Sequence[Context]) -> str:
 
 
 def searched(found: ParsedSpan, span: Span) -> ParsedSpan:
-    """A function that somebody decorated as a look-up, if it is called so, or returned rows with scores."""
+    """A function that somebody decorated as a look-up, if it is called so and returned a list."""
     came = _loaded(found.passing[-1]) if len(found.passing) > 1 else None
-    if found.kind != "chain" or not isinstance(came, list):
-        return found
-    if _kind_of(span.name) != "retrieval" and not _are_hits(came):
+    if found.kind != "chain" or not isinstance(came, list) or _kind_of(span.name) != "retrieval":
         return found
     return replace(
         found, kind="retrieval", query=found.question, documents=retrieved_in(came), empty=not came, answer=""
@@ -207,14 +205,6 @@ def around(found: ParsedSpan, span: Span) -> ParsedSpan:
     noted = tuple(one.text for one in found.documents)
     return ParsedSpan(
         dialect=_NAME, kind="chain", question=found.query, answer=found.answer, passing=passing, noted=noted
-    )
-
-
-def _are_hits(rows: Sequence[Any]) -> bool:
-    """Whether each entry of a list has a text and a score, as what a search found."""
-    found = retrieved_in(rows)
-    return (
-        bool(found) and len(found) == len(rows) and all(one.text and one.score is not None for one in found)
     )
 
 
