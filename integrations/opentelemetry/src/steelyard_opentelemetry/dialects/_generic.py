@@ -20,13 +20,7 @@ from steelyard.recording.reading import Message, messages_in, strings_in
 from steelyard_opentelemetry._documents import CAMEL, are_names, counts_in, is_tally, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import (
-    PROMPTS,
-    as_list_of,
-    json_value,
-    last_reply,
-    request_in,
-)
+from steelyard_opentelemetry.dialects._shapes import PROMPTS, as_list_of, json_value, last_reply, request_in
 
 _NAME = "generic"
 _INPUTS = (
