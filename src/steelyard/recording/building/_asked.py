@@ -254,14 +254,11 @@ def _remembered(turn: Steps) -> str:
 
 
 def _guessed(turn: Steps) -> str:
-    """The question that the prompt of the answer names, if the root was given nothing that could say it."""
+    """The question that the answer's prompt names, or its last message, if the root was given nothing."""
     said = asked_last(turn, calls_behind(turn.calls, turn.answer).made)
-    named = (guessed_question(text) for text in reversed(said))
+    named = [*map(guessed_question, reversed(said)), *(text for text in said[1:][-1:] if "\n" not in text)]
     replies = [reply for call in turn.calls for reply in call.replies]
-    # The user's message alone, where passages stand in others.
-    alone = (text for text in said[1:][-1:] if "\n" not in text)
-    able = (one for one in (*named, *alone) if one)
-    guessed = next((one for one in able if not any(one in reply for reply in replies)), "")
+    guessed = next((one for one in named if one and not any(one in reply for reply in replies)), "")
     # What a template was filled in with stands behind its label.
     filled = [step.given for step in turn.steps if step.kind == "prompt"]
     return next((text for _, text in strings_in(filled) if text and guessed.endswith(text)), guessed)
