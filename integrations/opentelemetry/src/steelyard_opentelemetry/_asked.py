@@ -76,8 +76,7 @@ def read_answered(tree: Node) -> None:
     others is a step that tells their passages.
     """
     for node in tree.below():
-        inner = node.below() if node.parsed and node.parsed.dialect == "generic" and node.children else ()
-        if node.parsed and any(one.parsed and one.parsed.kind in _WITHIN for one in inner if one is not node):
+        if node.parsed and node.parsed.dialect == "generic" and _stands_around(node):
             node.parsed = around(node.parsed, node.span)
     calls = [node for node in tree.below() if node.parsed is not None and node.parsed.kind == "llm"]
     waiting = [tree] if calls else []
@@ -88,7 +87,10 @@ def read_answered(tree: Node) -> None:
             waiting.extend(node.children if node.parsed is None else ())
 
 
-_WITHIN = ("llm", "retrieval", "rerank")
+def _stands_around(node: Node) -> bool:
+    """Whether a look-up or a model call stands below a span."""
+    inner = (one.parsed for child in node.children for one in child.below())
+    return any(one is not None and one.kind in ("llm", "retrieval", "rerank") for one in inner)
 
 
 def _answered(node: Node, calls: Sequence[Node]) -> ParsedSpan | None:

@@ -319,11 +319,15 @@ def _new_text(given: Any, returned: Any, turn: Turn) -> str:
     new = (text for _, text in strings_in(returned) if text not in known)
     # What shows an object is no text, but a text may be JSON.
     said = {answer_in(text) or ("" if shows_object(text) else text.strip()) for text in new} - {""}
-    is_only = len(said) == 1 and not any(is_status(text, turn.told_calls) for text in said)
-    last = said.pop() if is_only else said_last(sorted(said), turn.told_calls)
-    # What code answers itself may stand beside names and figures.
-    words = [] if last else list(filter(is_telling, said))
-    return words[0] if len(words) == 1 else last
+    return _said_of(said, turn)
+
+
+def _said_of(texts: set[str], turn: Turn) -> str:
+    """The only text, that which models said last, or the only one that says something: code may answer."""
+    if len(texts) == 1 and not any(is_status(text, turn.told_calls) for text in texts):
+        return next(iter(texts))
+    telling = list(filter(is_telling, texts))
+    return said_last(sorted(texts), turn.told_calls) or (telling[0] if len(telling) == 1 else "")
 
 
 def _outermost(turn: Turn) -> list[ParsedSpan]:

@@ -126,7 +126,7 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
     answer = _replied(came) or last_reply(_first(told, _ANSWERS))
     filled = () if (sent := _sent(told, given)) else _sent_in(given)
     sent = sent or filled
-    if not (answer and (sent or any(map(_kind_of, _types(told))))) and not broken:
+    if not _tells_call(told, answer, sent) and not broken:
         return {}
     bare = _asked_alone(given, filled)
     around = bare and bare not in [one.text for one in sent]
@@ -138,6 +138,10 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
         "passing": (given,) if isinstance(given, Mapping) else (),
         "noted": tuple(one.text for one in _documents(told, None, "llm")),
     }
+
+
+def _tells_call(told: Mapping[str, Any], answer: str, sent: Sequence[Message]) -> bool:
+    return bool(answer) and bool(sent or any(map(_kind_of, _types(told))))
 
 
 def _replied(came: Any) -> str:
