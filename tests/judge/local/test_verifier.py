@@ -99,12 +99,6 @@ def test_one_thing_written_in_two_ways(claim: str, context: str) -> None:
     assert found["signals"]["window"] > 0.85
 
 
-def test_an_acronym_is_not_missing_where_its_name_is_written_out() -> None:
-    assert notes("The UK agreed.", "The United Kingdom agreed.")["missing_names"] == ()
-    assert notes("The BoE agreed.", "The bank agreed.")["missing_names"] == ("BoE",)
-    assert notes("The EU agreed.", "The United Kingdom agreed.")["missing_names"] == ("EU",)
-
-
 def test_missing_numbers_and_names_are_named_and_forbid_a_yes() -> None:
     text = "Mary Keene opened the Lindow Bridge on 4 May 1911 after six years of building."
     whole = supported(text, text)

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import combinations
 from typing import NamedTuple
 
 from steelyard.judge._word import Word, lists, rule, stem
@@ -212,15 +213,17 @@ def _nearest(claim: Line, lines: Sequence[Line]) -> Sequence[Word] | None:
 
 
 def _other_row(claim: Line, lines: Sequence[Line]) -> Mismatch | None:
-    """The rows of a table that the claim names lack what other rows have."""
+    """The rows of a table that a clause names, or else the one before, lack what other rows have."""
     rows = [line for line in lines if line.row is not None]
     meant = [line for line in rows if line.names(claim)]
-    if not meant or len(meant) == len(rows):
-        return None
-    elsewhere = _all(line for line in rows if line not in meant) - _all(meant)
-    wrong = [w for w in claim.words if w.stem in elsewhere or (w.raw and w.raw in elsewhere)]
-    word = next((w for w in wrong if w.kind != "word" or w.weight > _TELLING), None)
-    return Mismatch(f"{word.surface!r} stands in another row", opposite=True) if word else None
+    for clause in claim.clauses if meant else ():
+        stems = {word.stem for word in clause}
+        meant = [line for line in rows if line.row and line.row <= stems] or meant
+        elsewhere = _all(line for line in rows if line not in meant) - _all(meant)
+        wrong = [w for w in clause if w.stem in elsewhere or (w.raw and w.raw in elsewhere)]
+        if word := next((w for w in wrong if w.kind != "word" or w.weight > _TELLING), None):
+            return Mismatch(f"{word.surface!r} stands in another row", opposite=True)
+    return None
 
 
 def _all(lines: Iterable[Line]) -> set[str]:
@@ -228,10 +231,20 @@ def _all(lines: Iterable[Line]) -> set[str]:
     return {form for line in lines for word in line.words for form in (word.stem, word.raw) if form}
 
 
+def _crossed(claim: Line, lines: Sequence[Line]) -> Mismatch | None:
+    """Two clauses that are copied otherwise exchange a part: "A is red and B blue" of "A is blue, B red"."""
+    ours = [words for clause in claim.clauses if (words := _around(clause))]
+    for theirs in (map(_around, line.clauses) for line in lines if len(ours) > 1):
+        for one, other in combinations(theirs, 2):
+            near = (said for said in ours if len(said & (one | other)) >= _COPIED * len(said))
+            if sum(bool(said & one - other and said & other - one) for said in near) > 1:
+                return Mismatch("what two clauses say is said of each other", opposite=True)
+    return None
+
+
 _NEAR, _BEHIND = 5, 9
-"""Words before "than" among which the comparative stands, or behind "then" that say what came second; and
-behind "before"."""
-_TIME = "time"
+"""Words before "than" or a verb that are looked at, and behind them, or behind "then" or "before"."""
+_TIME, _VERB = "time", "verb "
 
 
 class _Sides(NamedTuple):
@@ -243,12 +256,13 @@ class _Sides(NamedTuple):
 
 
 def _other_side(claim: Line, lines: Sequence[Line]) -> Mismatch | None:
-    """What came first comes second, or what is more is less."""
+    """What came first comes second, what is more is less, or who did it is who it was done to."""
     for said in _sides(claim):
         for told in (one for line in lines for one in _sides(line) if one.pivot == said.pivot):
             same = _shared(said.left, told.left) + _shared(said.right, told.right)
             swapped = _shared(said.left, told.right) + _shared(said.right, told.left)
-            if max(same, swapped) >= 1 and same != swapped:
+            # Names stand around a verb for other reasons too, unless both have changed sides.
+            if max(same, swapped) >= 1 + said.pivot.startswith(_VERB) and same != swapped:
                 if swapped > same:
                     return Mismatch("what is said of one side is said of the other", opposite=True)
                 break
@@ -285,6 +299,10 @@ def _cuts(line: Line) -> Iterator[_Cut]:
             compared = [word for word in words[max(0, at - _NEAR) : at] if _is_comparative(word)]
             for by in compared[-1:]:
                 yield by.stem, [word for word in words[:at] if word is not by], words[at + 1 :], False
+        elif words[at].weight >= _TELLING and (surface.endswith("ed") or surface in lists().forms):
+            near = words[max(0, at - _NEAR) : at], words[at + 1 : at + _BEHIND]
+            left, right = ([word for word in part if word.kind == "name"] for part in near)
+            yield _VERB + words[at].stem, left, right, "by" in surfaces[at + 1 : at + 4]
 
 
 def _at_then(words: Sequence[Word], surfaces: Sequence[str], at: int) -> _Cut:
@@ -305,7 +323,7 @@ def _around(words: Sequence[Word]) -> set[str]:
     return {word.stem for word in words if word.weight >= _TELLING or word.kind == "number"}
 
 
-_CHECKS = (_other_row, _other_side, _other_quantity, _other_word, _added)
+_CHECKS = (_other_row, _other_side, _crossed, _other_quantity, _other_word, _added)
 
 
 def mismatches(claim: Line, lines: Sequence[Line]) -> Generator[None, None, tuple[Mismatch, ...]]:

@@ -146,11 +146,11 @@ Steps = Generator[None, None, ReadText]
 def prepare(text: str, vectors: Vectors) -> Steps:
     """Read a text, sentence by sentence."""
     lines: list[Line] = []
-    in_table = False
+    cells = 0
     for piece in pieces(text):
+        before, cells = cells, piece.text.count("|")
         # The header of a table introduces its rows, and is not one.
-        line = Line(piece, vectors, is_row=in_table and piece.text.startswith("|"))
-        in_table = piece.text.startswith("|")
+        line = Line(piece, vectors, is_row=cells > 0 and cells == before)
         if line.words:
             lines.append(line)
         yield
@@ -167,7 +167,7 @@ def pieces(text: str) -> Iterator[Sentence]:
             kept = text[start : start + length].rstrip()
             yield Sentence(kept, start, start + len(kept))
             start += length
-        yield Sentence(text[start : sentence.end], start, sentence.end)
+        yield Sentence(sentence.text[start - sentence.start :], start, sentence.end)
 
 
 def _first(found: Iterator[Sentence], text: str) -> Iterator[Sentence]:
@@ -196,16 +196,23 @@ def _rows(found: Iterator[Sentence]) -> Iterator[Sentence]:
     """Sentences, and each row of a table by itself."""
     for sentence in found:
         # Rows of a table end with no full stop, so that sentences alone would run them together.
-        if "\n|" not in f"\n{sentence.text}":
+        text = _COMMAS.sub(lambda row: row[0].replace(",", "|"), sentence.text)
+        text = _TAG.sub(lambda tag: _ENDS.get(tag[0].casefold(), "").ljust(len(tag[0])), text)
+        rows = [*_ROW.finditer(text)]
+        if sum("|" in row[0] for row in rows) < 2:
             yield sentence
             continue
-        start = sentence.start
-        for line in sentence.text.splitlines(keepends=True):
-            bare = line.strip()
+        for row in rows:
+            bare, begin = row[0].rstrip(), sentence.start + row.start()
             if any(map(str.isalnum, bare)):
-                begin = start + line.index(bare)
                 yield Sentence(bare, begin, begin + len(bare))
-            start += len(line)
+
+
+_ROW = re.compile(r"\S[^\n]*")
+_COMMAS = re.compile(r"^[^,|\n]*(?:(?:(?<!\d),|,(?!\d{3}(?!\d)))[^,|\s][^,|\n]*){2,}$", re.MULTILINE)
+_TAG = re.compile(r"</?(?:t[rdh]|table|t?head|tbody|br|p|li)\b[^<>\n]{0,200}>", re.IGNORECASE)
+_ENDS = {"</td>": "|", "</th>": "|", "</tr>": "\n"}
+"""What parts the cells and rows of a table beside bars, and what it is read as; other tags are as blanks."""
 
 
 class Memory:

@@ -242,7 +242,7 @@ def trim(window: Window, claim: Line, texts: Sequence[ReadText]) -> Window:
     return Window(window.text, window.first + first, window.first + last)
 
 
-VERSION = "7"
+VERSION = "8"
 """Goes up when the same texts would get another score."""
 
 
@@ -261,8 +261,7 @@ def verify(claim: Line, texts: Sequence[ReadText]) -> Generator[None, None, Find
     signals = yield from measure(claim, lines, weights, known, topic)
     yield
     numbers = _missing_numbers(claim, texts, known)
-    names = yield from _missing_names(claim, texts, known)
-    yield
+    names = dict.fromkeys(w.surface for w in claim.words if w.kind == "name" and w.stem not in known)
     turned = is_turned(claim, lines, weights)
     yield
     different = yield from mismatches(claim, lines)
@@ -270,7 +269,7 @@ def verify(claim: Line, texts: Sequence[ReadText]) -> Generator[None, None, Find
         signals=signals,
         window=trim(window, claim, texts),
         missing_numbers=numbers,
-        missing_names=names,
+        missing_names=tuple(names),
         negation_flip=turned,
         # Another number in the place of the claim's is a contradiction; a missing one is only silence.
         rival_number=bool(numbers)
@@ -290,27 +289,3 @@ def _missing_numbers(claim: Line, texts: Sequence[ReadText], known: Container[st
         if not written_apart(word.surface, texts)
     )
     return tuple(dict.fromkeys(missing))
-
-
-def _missing_names(
-    claim: Line, texts: Sequence[ReadText], known: Container[str]
-) -> Generator[None, None, tuple[str, ...]]:
-    """Names that the texts do not have, neither in full nor as the initials of neighbouring names."""
-    missing = dict.fromkeys(w.surface for w in claim.words if w.kind == "name" and w.stem not in known)
-    # Initials are looked up only for what may be some: they are made of every sentence.
-    if not any(2 <= len(name.replace(".", "")) <= 6 and name.isupper() for name in missing):
-        return tuple(missing)
-    runs: list[str] = []
-    for line in (line for text in texts for line in text.lines):
-        runs.append(_initials(line))
-        yield
-    return tuple(name for name in missing if not any(name.replace(".", "") in run for run in runs))
-
-
-def _initials(line: Line) -> str:
-    """Initials of capitalised words, runs of them apart; little words are skipped: `Bank of England`."""
-    return "".join(
-        word.surface[0] if word.surface[0].isupper() else " "
-        for word in line.words
-        if word.surface[0].isupper() or len(word.surface) > 3
-    )
