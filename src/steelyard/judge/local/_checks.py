@@ -214,16 +214,20 @@ def _nearest(claim: Line, lines: Sequence[Line]) -> Sequence[Word] | None:
 
 def _other_row(claim: Line, lines: Sequence[Line]) -> Mismatch | None:
     """The rows of a table that a clause names, or else the one before, lack what other rows have."""
-    rows = [line for line in lines if line.row is not None]
+    rows = [line for line in lines if line.row]
     meant = [line for line in rows if line.names(claim)]
     for clause in claim.clauses if meant else ():
         stems = {word.stem for word in clause}
-        meant = [line for line in rows if line.row and line.row <= stems] or meant
-        elsewhere = _all(line for line in rows if line not in meant) - _all(meant)
-        wrong = [w for w in clause if w.stem in elsewhere or (w.raw and w.raw in elsewhere)]
-        if word := next((w for w in wrong if w.kind != "word" or w.weight > _TELLING), None):
+        meant = [line for line in rows if (line.row or stems) <= stems] or meant
+        if word := _misplaced(clause, meant, rows):
             return Mismatch(f"{word.surface!r} stands in another row", opposite=True)
     return None
+
+
+def _misplaced(clause: Sequence[Word], meant: Sequence[Line], rows: Sequence[Line]) -> Word | None:
+    elsewhere = _all(line for line in rows if line not in meant) - _all(meant)
+    wrong = (w for w in clause if w.stem in elsewhere or (w.raw and w.raw in elsewhere))
+    return next((w for w in wrong if w.kind != "word" or w.weight > _TELLING), None)
 
 
 def _all(lines: Iterable[Line]) -> set[str]:
@@ -299,10 +303,18 @@ def _cuts(line: Line) -> Iterator[_Cut]:
             compared = [word for word in words[max(0, at - _NEAR) : at] if _is_comparative(word)]
             for by in compared[-1:]:
                 yield by.stem, [word for word in words[:at] if word is not by], words[at + 1 :], False
-        elif words[at].weight >= _TELLING and (surface.endswith("ed") or surface in lists().forms):
-            near = words[max(0, at - _NEAR) : at], words[at + 1 : at + _BEHIND]
-            left, right = ([word for word in part if word.kind == "name"] for part in near)
-            yield _VERB + words[at].stem, left, right, "by" in surfaces[at + 1 : at + 4]
+        elif words[at].weight >= _TELLING and _is_formed(surface):
+            yield _at_verb(words, surfaces, at)
+
+
+def _is_formed(surface: str) -> bool:
+    return surface.endswith("ed") or surface in lists().forms
+
+
+def _at_verb(words: Sequence[Word], surfaces: Sequence[str], at: int) -> _Cut:
+    near = words[max(0, at - _NEAR) : at], words[at + 1 : at + _BEHIND]
+    left, right = ([word for word in part if word.kind == "name"] for part in near)
+    return _VERB + words[at].stem, left, right, "by" in surfaces[at + 1 : at + 4]
 
 
 def _at_then(words: Sequence[Word], surfaces: Sequence[str], at: int) -> _Cut:
