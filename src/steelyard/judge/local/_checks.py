@@ -312,8 +312,8 @@ def _is_formed(surface: str) -> bool:
 
 
 def _at_verb(words: Sequence[Word], surfaces: Sequence[str], at: int) -> _Cut:
-    near = words[max(0, at - _NEAR) : at], words[at + 1 : at + _BEHIND]
-    left, right = ([word for word in part if word.kind == "name"] for part in near)
+    left, right = words[max(0, at - _NEAR) : at], words[at + 1 : at + _BEHIND]
+    left, right = ([word for word in part if word.kind == "name"] for part in (left, right))
     return _VERB + words[at].stem, left, right, "by" in surfaces[at + 1 : at + 4]
 
 

@@ -47,11 +47,8 @@ class Window:
     """Neighbouring sentences of one text."""
 
     text: int
-    """Index of the text."""
     first: int
-    """Index of its first sentence."""
     last: int
-    """One past its last sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,9 +59,7 @@ class Finding:
     window: Window | None = None
     """Where most of the claim is; None where nothing of it is found anywhere."""
     missing_numbers: tuple[str, ...] = ()
-    """Numbers of the claim that are nowhere in the texts."""
     missing_names: tuple[str, ...] = ()
-    """Names of the claim that are nowhere in the texts."""
     negation_flip: bool = False
     """Whether just one of claim and evidence is negated."""
     rival_number: bool = False
@@ -72,7 +67,6 @@ class Finding:
     in_row: bool = False
     """Whether it stands in the row of a table that the claim names, where words have no order."""
     mismatches: tuple[Mismatch, ...] = ()
-    """What else speaks against the claim."""
 
     @property
     def probability(self) -> float:

@@ -24,12 +24,7 @@ class Line:
     """One sentence, read. Its vectors are looked up when they are first asked for: most never are.
 
     Attributes:
-        start: First character in its text.
-        end: One past its last character.
-        words: Its words, at least one.
-        text: The sentence itself.
         row: The stems of the first cell, if it is a row of a table.
-        stems: Their stems.
     """
 
     __slots__ = (
