@@ -303,12 +303,12 @@ def _cuts(line: Line) -> Iterator[_Cut]:
             compared = [word for word in words[max(0, at - _NEAR) : at] if _is_comparative(word)]
             for by in compared[-1:]:
                 yield by.stem, [word for word in words[:at] if word is not by], words[at + 1 :], False
-        elif words[at].weight >= _TELLING and _is_formed(surface):
+        elif _is_formed(words[at], surface):
             yield _at_verb(words, surfaces, at)
 
 
-def _is_formed(surface: str) -> bool:
-    return surface.endswith("ed") or surface in lists().forms
+def _is_formed(word: Word, surface: str) -> bool:
+    return word.weight >= _TELLING and (surface.endswith("ed") or surface in lists().forms)
 
 
 def _at_verb(words: Sequence[Word], surfaces: Sequence[str], at: int) -> _Cut:

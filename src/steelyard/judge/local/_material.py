@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 class Line:
     """One sentence, read. Its vectors are looked up when they are first asked for: most never are.
 
-    Attributes:
-        row: The stems of the first cell, if it is a row of a table.
+    Its `row` has the stems of the first cell, if it is a row of a table.
     """
 
     __slots__ = (
