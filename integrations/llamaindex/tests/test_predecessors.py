@@ -9,10 +9,14 @@ import weakref
 from typing import Any
 
 import pytest
+from llama_index.core import PromptTemplate
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.schema import NodeWithScore, TextNode
-from llamaindex_parts import ANSWER, QUESTION, Fixed, Receiver, Scripted, engine
+from llama_index.core.tools import FunctionTool
+from llamaindex_parts import ANSWER, FRANCE, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, engine, texts
 
 from steelyard_llamaindex import record
 
@@ -69,8 +73,6 @@ def _response_gen(response: Any) -> Any:
 
 
 def _beside(told: str) -> Any:
-    from llama_index.core import PromptTemplate
-
     return PromptTemplate(f"Known: {told}\nContext: {{context_str}}\nQuery: {{query_str}}\nAnswer: ")
 
 
@@ -131,6 +133,64 @@ def test_a_model_call_by_itself_is_neither_a_turn_nor_kept(receiver: Receiver) -
     gc.collect()
     assert gone() is None
     assert receiver.records == []
+
+
+ROUTED = (
+    "Sort it.\n\nContext:\n1. RULES: what is allowed.\n2. PEOPLE: who is who and what for.\n\nQuestion: {}"
+)
+
+
+@pytest.mark.parametrize("asked", [QUESTION, "hi there"])
+@pytest.mark.parametrize("way", ["engine", "agent", "form"])
+async def test_a_call_that_the_next_run_is_asked_the_same_as_is_a_step(
+    receiver: Receiver, way: str, asked: str
+) -> None:
+    if way == "form":
+        Scripted().predict(PromptTemplate(ROUTED.replace("{}", "{asked}")), asked=asked)
+    else:
+        Scripted().complete(ROUTED.format(asked))
+    if way == "engine":
+        engine().query(asked)
+    else:
+        message = f"Kind: RULES\nMessage: {asked}\n" if way == "form" else asked
+        tool = FunctionTool.from_defaults(lambda: PARIS, name="look", description="Looks it up.")
+        await FunctionAgent(tools=[tool], llm=Caller(script=[("look", {}), ANSWER])).run(message)
+    assert [turn.answer for turn in receiver.records] == [ANSWER]
+    assert len(receiver.drafts) == 2
+
+
+def test_a_call_before_a_run_that_is_asked_something_else_is_what_it_was(receiver: Receiver) -> None:
+    Scripted().complete(ROUTED.format("Who is the head?"))
+    engine().query(QUESTION)
+    assert [turn.question for turn in receiver.records] == ["Who is the head?", QUESTION]
+
+
+@pytest.mark.parametrize(("said", "is_turn"), [(ANSWER, True), ("It is a place in the north.", False)])
+def test_who_goes_on_after_the_answer_of_a_turn_asks_in_the_same_conversation(
+    receiver: Receiver, said: str, is_turn: bool
+) -> None:
+    engine().query(QUESTION)
+    history = [ChatMessage(role="user", content=QUESTION), ChatMessage(role="assistant", content=said)]
+    more = ChatMessage(role="user", content="Thanks a lot!")
+    Scripted(say=lambda _: "You are welcome.").chat([*history, more])
+    Scripted(say=lambda _: '{"topic": "thanks"}').chat([*history, more])
+    spoken = [(turn.question, texts(turn), turn.answer) for turn in receiver.records[1:]]
+    assert spoken == [("Thanks a lot!", [], "You are welcome.")] * is_turn
+
+
+def test_what_a_rewriter_left_as_it_was_is_the_users_own_words_still(receiver: Receiver) -> None:
+    Scripted(say=lambda _: "latest news on old bridges").complete("Rewrite: latest news on old bridges")
+    Scripted().complete(f"Context:\n{PARIS}\n\nQuestion: latest news on old bridges")
+    assert receiver.record.question == "latest news on old bridges"
+
+
+@pytest.mark.parametrize("judged", [ANSWER, "It is a town."])
+def test_a_form_that_says_if_a_reply_holds_is_no_answer(receiver: Receiver, judged: str) -> None:
+    Scripted().complete(f"Context:\n{PARIS}\n\nQuestion: {QUESTION}")
+    verdict = '{"holds": true, "risk": "low"}'
+    check = f"Context:\n{FRANCE} It is large.\n\nReply:\n{judged}\n\nQuestion: {QUESTION}"
+    Scripted(say=lambda _: verdict).complete(check)
+    assert [turn.answer for turn in receiver.records] == [ANSWER, verdict][: 1 + (judged != ANSWER)]
 
 
 def test_a_memory_made_for_one_turn_is_no_conversation(receiver: Receiver) -> None:

@@ -265,7 +265,9 @@ def test_a_reply_in_a_conversation_is_not_made_into_another(receiver: Receiver) 
     said = ChatMessage(role="assistant", content=str(engine.query(QUESTION)))
     Scripted().chat([said, ChatMessage(role="user", content="Thanks!")])
     Scripted().complete(f"User: {QUESTION}\nAssistant: {said.content}\nUser: Thanks!")
-    assert not receiver.record.notes
+    first, second = receiver.records
+    assert not first.notes
+    assert (second.question, texts(second)) == ("Thanks!", [])
 
 
 NOTED = "answer: such a run's reply was sent on or asked for again"
@@ -352,6 +354,14 @@ def test_messages_that_begin_alike_are_questions_as_they_were_looked_up(receiver
             f"Be brief.\n\nQuestion:\n{one}\n\nNotes:\n{found[0].text}"
         )
     assert [turn.question for turn in receiver.records] == asked
+
+
+def test_few_words_that_were_looked_up_are_the_question_whatever_sign_a_template_ends_them_with(
+    receiver: Receiver,
+) -> None:
+    found = Fixed("d1").retrieve("good day")
+    Scripted().complete(f"Is there a line that answers this: good day?\n\nLines:\n{found[0].text}")
+    assert receiver.record.question == "good day"
 
 
 @pytest.mark.parametrize("place", ["", "[]"])

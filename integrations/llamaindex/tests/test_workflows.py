@@ -198,6 +198,7 @@ class Raw(Workflow):
         if self.way == "events":
             async for piece in pieces:
                 ctx.write_event_to_stream(Word(text=piece.delta or ""))
+            await Scripted(say=lambda _: "Paris, France.").acomplete(f"List the places.\n{nodes[0].text}")
             return StopEvent(result="")
         return StopEvent(result={"said": pieces, "sources": 1} if self.way == "among others" else pieces)
 
@@ -222,7 +223,9 @@ def test_a_turn_ends_with_the_model_s_own_stream(receiver: Receiver, way: str) -
     assert (texts(record), record.contexts_source) == ([PARIS], "in_prompt")
 
 
-async def test_an_answer_that_leaves_as_events_is_the_last_reply(receiver: Receiver) -> None:
+async def test_an_answer_that_leaves_as_events_is_the_last_reply_that_was_streamed(
+    receiver: Receiver,
+) -> None:
     await Raw("events").run(query=QUESTION)
     record = receiver.record
     assert (record.answer, texts(record)) == (ANSWER, [PARIS])

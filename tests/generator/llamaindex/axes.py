@@ -32,6 +32,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "filling": ("format", "predict"),
         "looking": ("retriever", "own"),
         "wrapped": tuple(WRAPS),
+        "before": ("nothing", "routed"),
         "process": ("long", "new"),
         "hops": ("1", "2", "3"),
         "history": ("none", "stored", "sent", "memory"),

@@ -35,6 +35,8 @@ def say(role: str, prompt: str) -> str:
         return f"{turn.draft} (1)"
     if role == "rewrite":
         return turn.rewritten
+    if role == "route":
+        return "INTENT: RULES\nREASON: It asks for a rule."
     if role in ("answer", "accumulate"):
         return _answer(turn, prompt, keep=role == "accumulate")
     if role == "grade":

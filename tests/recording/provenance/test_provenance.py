@@ -125,6 +125,10 @@ GRADER = "You are a grader assessing the relevance of a document. Give a binary 
         ("Generate 2 sub-questions for: x", "1. opening hours\n2. price of entry"),
         ("Rewrite the question for a vector store.", "What is a steelyard made of?"),
         ("Write three different versions of it.", "What is it?\nWhat for?\nHow old is it?"),
+        (
+            "Rephrase this as a standalone question.\nFollow Up Input: ok, thanks!\nStandalone question:",
+            "ok, thanks!",
+        ),
     ],
 )
 def test_helpers_calls_are_not_turns(prompt: str, reply: str) -> None:

@@ -126,6 +126,8 @@ class LlamaIndexDraft(TurnDraft):
         """The Record; None for a workflow that retrieved nothing, which is not a RAG turn."""
         turn = self.turn
         given = turn.given or {}
+        if turn.is_step and turn.given is None:
+            return None
         steps = turn_of(turn)
         own = str(given.get("answer") or named_in_form(self._answer(steps)))
         last = "" if "answer" in given else _last_reply(turn, steps, own)
@@ -141,6 +143,7 @@ class LlamaIndexDraft(TurnDraft):
         if not _is_turn(turn, steps, sources, origin, asked, answer):
             return None
         _consume(turn, steps, origin)
+        turn.learnt.answers[plain(answer)] = None
         notes = _notes(turn, steps, sources, origin, asked)
         notes += [LAST_REPLY] * bool(last) + [RETOLD] * (turn.root.name in turn.learnt.retold)
         if "contexts" in given:
@@ -213,6 +216,9 @@ def _last_reply(turn: Turn, steps: Steps, own: str) -> str:
     if turn.root.kind != "workflow" or turn.streaming or not is_silent:
         return ""
     said = [step for step in steps.models if step.call is not None and step.ended is not None]
+    # What was streamed in it was for the user; what is asked after that is for code.
+    streamed = {call.began for call in turn.calls if call.step.streamed}
+    said = [step for step in said if step.at in streamed] or said
     call = max(said, key=lambda step: step.ended or 0.0).call if said else None
     if call is None or call.arguments or is_intermediate_output(call.replies) or is_question(call.reply):
         return ""
@@ -250,9 +256,17 @@ def _is_turn_alone(
         return False
     if turn.loose or turn.taken:
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
-    is_searched = origin.contexts or sources.looked_up
+    is_searched = origin.contexts or sources.looked_up or _goes_on_with(turn, steps)
     is_searched = is_searched or shows_nothing(steps, origin.calls.made, question=asked.question)
     return bool(is_searched and asked.question and answer) and is_turn(steps.calls, answer=answer)
+
+
+def _goes_on_with(turn: Turn, steps: Steps) -> bool:
+    """Whether a call by itself answers what the user says after the answer of a turn."""
+    messages = [one for step in steps.models for one in step.messages]
+    is_asked = bool(messages) and messages[-1].role == "user" and not is_question(steps.answer)
+    said = (plain(one.text) for one in messages if one.role == "assistant")
+    return is_asked and not form_of(steps.answer) and any(text in turn.learnt.answers for text in said)
 
 
 def _found_nothing(steps: Steps) -> bool:

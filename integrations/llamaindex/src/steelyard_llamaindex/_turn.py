@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import product, takewhile
 from time import perf_counter
 from typing import Any
 
@@ -14,8 +15,8 @@ from steelyard.record import Status
 from steelyard.recording import RunSpan
 from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import holds_replies
-from steelyard.recording.reading import asked_in
-from steelyard_llamaindex._extract import reply_of, texts_of
+from steelyard.recording.reading import asked_in, is_question, strings_in
+from steelyard_llamaindex._extract import fields_of, reply_of, texts_of
 from steelyard_llamaindex._kinds import Kind
 
 _NAMES = ("llamaindex", "llama_index")
@@ -108,6 +109,8 @@ class LiveStep:
     seconds: float | None = None
     prompted: bool = False
     """Of a model call, whether its prompt was told."""
+    streamed: bool = False
+    """Of a model call, whether its reply comes as a stream."""
     used_by: str | None = None
     """Of a retrieval that no run holds, the id of the turn whose answer used it: it counts for no other."""
 
@@ -145,6 +148,8 @@ class Predecessor:
     """When it ended, by the performance counter."""
     found: tuple[LiveStep, ...] = ()
     """What it looked up; of a call that no run holds what it used, once that is known."""
+    filled: tuple[str, ...] = ()
+    """What its template was filled with."""
     retold: bool = False
     """Whether a call that no run holds was sent its reply, or another run was asked the same."""
 
@@ -157,6 +162,8 @@ class Learnt:
     """The workflows that looked something up: a run of theirs that did not is a turn, too."""
     retold: set[str] = field(default_factory=set)
     """The engines and other runs whose reply is a step to an answer, or a part of it: see `Predecessor`."""
+    answers: BoundedDict[str, None] = field(default_factory=lambda: BoundedDict(max_items=_MOST_SESSIONS))
+    """The answers of turns: who is shown one as an assistant's words goes on with that conversation."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -216,6 +223,13 @@ class Turn:
     """Record fields that a `record` block was given; they win over what was seen."""
 
     @property
+    def is_step(self) -> bool:
+        """Whether it is a call by itself that the next run was asked the same as, with nothing looked up."""
+        return (
+            self.root.kind == "llm" and not self.loose and any(one.retold for one in self.predecessors[-1:])
+        )
+
+    @property
     def is_alone(self) -> bool:
         """Whether it is a call that no run holds."""
         return self.root.kind == "llm" or (self.root.kind == "synthesis" and bool(self.loose or self.taken))
@@ -263,11 +277,31 @@ def follow_latest(turn: Turn, mark: object) -> None:
     # A tuple, never a list: a child task takes over what came before it, and no sibling sees its own.
     before = latest[1 - _MOST_FOLLOWED :] if owner is mark else ()
     own = Predecessor("" if turn.root.kind == "llm" else turn.root.name)
+    if turn.root.kind != "llm":
+        _mark_steps(before, turn.root.asked)
     if turn.root.kind == "query":
         own.asked = asked_in(turn.root.asked)
         _learn(turn.learnt, own, before)
     turn.predecessors = (*before, own)
     latest_runs.set((mark, turn.predecessors))
+
+
+def _mark_steps(before: Sequence[Predecessor], asked: Any) -> None:
+    """Note the calls right before a run, held by none, that were asked the same: they route, or rewrite."""
+    alone = list(takewhile(lambda one: not one.name, reversed(before)))
+    given = asked if isinstance(asked, (str, Mapping)) else asked_in(asked) or fields_of(asked)
+    texts = [text for _, text in strings_in(given)] if alone else []
+    for one in alone:
+        held = product(texts, one.prompts), product(one.filled, texts)
+        one.retold = one.retold or any(_is_named(*pair) for pairs in held for pair in pairs)
+
+
+def _is_named(asked: str, prompt: str) -> bool:
+    """Whether a prompt holds a question; of a few words as a line of its own, or behind a label."""
+    before, found, rest = prompt.partition(asked) if asked else ("", "", "")
+    is_set_off = not before.strip() or before.rstrip(" ")[-1:] in ("\n", ":")
+    is_line = is_set_off and rest.lstrip(" ")[:1] in ("", "\n")
+    return bool(found) and (is_line or is_telling(asked) or is_question(asked))
 
 
 def _learn(learnt: Learnt, own: Predecessor, before: Sequence[Predecessor]) -> None:
@@ -322,5 +356,6 @@ def precede(turn: Turn) -> None:
     prompts = texts_of(last.asked)
     if reply is not None and sum(map(len, prompts)) <= _MOST_PROMPT:
         own = turn.predecessors[-1]
+        own.filled = tuple(text for _, value, is_it in turn.passed if is_it for _, text in strings_in(value))
         own.prompts, own.reply, own.ended = prompts, reply_of(reply), perf_counter()
         own.found = tuple(step for step in turn.steps if step.kind == "retrieve")

@@ -25,6 +25,7 @@ from steelyard.recording.provenance import (
     names_both,
     names_question_within,
     plain,
+    says_if_so,
     split_chat_template,
     word_count,
     words,
@@ -42,6 +43,7 @@ from steelyard.recording.reading import (
 )
 
 _WHOLLY = 0.9
+_SIGNS = " \t.?!\"'"
 _MOST = 60  # words; a longer text is not one question
 _MOST_LINES = 60  # of a question and what follows it: each end is looked for in every earlier prompt
 
@@ -303,9 +305,10 @@ def _looked_up(prompt: str, turn: Steps, sources: Sources) -> str:
     """What was looked up before the turn, if the prompt repeats it and no model wrote it."""
     replies = [plain(reply) for call in turn.earlier for reply in call.replies]
     shown = (query.strip() for query in sources.queries_before if query.strip() in prompt)
-    rows = [f": {line.strip()}" for line in prompt.split("\n")]
+    rows = [f": {line}".rstrip(_SIGNS) for line in prompt.split("\n")]
     # A few words stand somewhere by chance, but not as a line or behind its label.
-    able = (q for q in shown if is_telling(q) or is_question(q) or any(r.endswith(f": {q}") for r in rows))
+    ends = {q: f": {q.rstrip(_SIGNS)}" for q in shown}
+    able = (q for q in ends if is_telling(q) or is_question(q) or any(r.endswith(ends[q]) for r in rows))
     return next((query for query in able if not any(plain(query) in reply for reply in replies)), "")
 
 
@@ -371,9 +374,15 @@ def _from_line(text: str) -> tuple[str, str]:
 
 
 def asks_of_reply(asked: Asked, turn: Steps) -> bool:
-    """Whether the question that was cut out of a prompt is what a model replied before: a critique."""
-    said = (reply for call in turn.earlier for reply in call.replies if is_telling(reply))
-    return "question_guessed" in asked.notes and any(plain(one) in plain(asked.question) for one in said)
+    """Whether a call by itself is about what a model replied before: it is asked it, or says if it is so."""
+    said = [(plain(reply), call) for call in turn.earlier for reply in call.replies if is_telling(reply)]
+    prompts = plain("\n".join(text for call in turn.calls for text in call.prompts)) if said else ""
+    if any(one in prompts for one, _ in said) and any(map(says_if_so, turn.calls)):
+        return True
+    question = plain(asked.question) if "question_guessed" in asked.notes else ""
+    about = (call for one, call in said if one in question)
+    # A rewriter that was asked to return what it need not rewrite says what the user said.
+    return any(not any(question in plain(text) for text in call.prompts) for call in about)
 
 
 def without_template(asked: Asked, turn: Steps, sources: Sources) -> Asked:

@@ -362,12 +362,17 @@ def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str])
         row = words(reply)
         lines = [line.rstrip(' "*') for line in reply.split("\n") if line.strip()]
         asks = bool(lines) and all(map(is_question, lines)) and len(row) <= _LONG * len(lines)
-        if tuple(row) in known or asks:
+        if tuple(row) in known or asks or _is_named(reply, prompt):
             continue
         if not _may_be_terms(reply, lines):
             return False
         has_terms = True
     return _WRITING.search(prompt) is not None and (not has_terms or _QUERY.search(prompt) is not None)
+
+
+def _is_named(reply: str, prompt: str) -> bool:
+    """Whether a reply is only what its prompt says behind a label: a rewriter had nothing to rewrite."""
+    return any(line.rstrip().endswith(f": {reply.strip()}") for line in prompt.split("\n"))
 
 
 def _may_be_terms(reply: str, lines: Sequence[str]) -> bool:
