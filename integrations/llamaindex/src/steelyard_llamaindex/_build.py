@@ -217,7 +217,7 @@ def _last_reply(turn: Turn, steps: Steps, own: str) -> str:
         return ""
     said = [step for step in steps.models if step.call is not None and step.ended is not None]
     # What was streamed in it was for the user; what is asked after that is for code.
-    streamed = {call.began for call in turn.calls if call.step.streamed}
+    streamed = {call.began for call in turn.calls if call.step.kind == "llm" and call.step.result is None}
     said = [step for step in said if step.at in streamed] or said
     call = max(said, key=lambda step: step.ended or 0.0).call if said else None
     if call is None or call.arguments or is_intermediate_output(call.replies) or is_question(call.reply):

@@ -186,7 +186,6 @@ class OpenTurns:
                 # What it replies is told by an event of this span, at the end of the stream.
                 self.places[step.id] = (turn, step)
                 turn.open.add(step.id)
-                step.streamed = True
             else:
                 step.result = turn.said = result
         elif step.kind == "writer":

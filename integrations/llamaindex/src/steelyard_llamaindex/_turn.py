@@ -109,8 +109,6 @@ class LiveStep:
     seconds: float | None = None
     prompted: bool = False
     """Of a model call, whether its prompt was told."""
-    streamed: bool = False
-    """Of a model call, whether its reply comes as a stream."""
     used_by: str | None = None
     """Of a retrieval that no run holds, the id of the turn whose answer used it: it counts for no other."""
 

@@ -1,6 +1,7 @@
 """From the steps of a turn to what its Record says: the one builder of all recorders."""
 
 # `import x as x`: for the other rooms of the project, and not public.
+from steelyard.recording.building._answers import asks_of_reply as asks_of_reply
 from steelyard.recording.building._answers import before_verdict as before_verdict
 from steelyard.recording.building._answers import edited as edited
 from steelyard.recording.building._answers import is_form as is_form
@@ -12,7 +13,6 @@ from steelyard.recording.building._answers import revised as revised
 from steelyard.recording.building._answers import said_last as said_last
 from steelyard.recording.building._asked import Asked as Asked
 from steelyard.recording.building._asked import asked_of as asked_of
-from steelyard.recording.building._asked import asks_of_reply as asks_of_reply
 from steelyard.recording.building._asked import is_conversation as is_conversation
 from steelyard.recording.building._asked import shared_end as shared_end
 from steelyard.recording.building._asked import without_template as without_template

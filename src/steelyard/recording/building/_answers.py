@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from steelyard.recording.building._steps import MOSTLY, is_telling, size_of
+from steelyard.recording.building._asked import Asked
+from steelyard.recording.building._steps import MOSTLY, Steps, is_telling, size_of
 from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,
@@ -138,6 +139,19 @@ def _may_answer(text: str, maker: ModelCall) -> bool:
     lines = [line for line in text.split("\n") if line.strip()]
     is_helper = is_intermediate_output([text]) or (len(lines) > 1 and all(map(is_question, lines)))
     return not is_helper and is_turn([maker], answer=text)
+
+
+def asks_of_reply(asked: Asked, turn: Steps) -> bool:
+    """Whether a call by itself is about what a model replied before: it is asked it, or says if it is so."""
+    said = [(plain(reply), call) for call in turn.earlier for reply in call.replies if is_telling(reply)]
+    prompts = plain("\n".join(text for call in turn.calls for text in call.prompts)) if said else ""
+    fields = (value for call in turn.calls for value in form_of(call.reply).values())
+    if any(one in prompts for one, _ in said) and any(isinstance(value, bool) for value in fields):
+        return True
+    question = plain(asked.question) if "question_guessed" in asked.notes else ""
+    about = (call for one, call in said if one in question)
+    # A rewriter that was asked to return what it need not rewrite says what the user said.
+    return any(not any(question in plain(text) for text in call.prompts) for call in about)
 
 
 def before_verdict(replies: Sequence[str], calls: Sequence[ModelCall]) -> str:

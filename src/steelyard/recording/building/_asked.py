@@ -25,7 +25,6 @@ from steelyard.recording.provenance import (
     names_both,
     names_question_within,
     plain,
-    says_if_so,
     split_chat_template,
     word_count,
     words,
@@ -371,18 +370,6 @@ def shared_end(text: str, model: Step, turn: Steps) -> str:
 def _from_line(text: str) -> tuple[str, str]:
     """A text, and what stands behind a label that it begins with."""
     return text.strip(), text.partition(": ")[2].strip()
-
-
-def asks_of_reply(asked: Asked, turn: Steps) -> bool:
-    """Whether a call by itself is about what a model replied before: it is asked it, or says if it is so."""
-    said = [(plain(reply), call) for call in turn.earlier for reply in call.replies if is_telling(reply)]
-    prompts = plain("\n".join(text for call in turn.calls for text in call.prompts)) if said else ""
-    if any(one in prompts for one, _ in said) and any(map(says_if_so, turn.calls)):
-        return True
-    question = plain(asked.question) if "question_guessed" in asked.notes else ""
-    about = (call for one, call in said if one in question)
-    # A rewriter that was asked to return what it need not rewrite says what the user said.
-    return any(not any(question in plain(text) for text in call.prompts) for call in about)
 
 
 def without_template(asked: Asked, turn: Steps, sources: Sources) -> Asked:

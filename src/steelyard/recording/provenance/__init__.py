@@ -36,7 +36,6 @@ from steelyard.recording.provenance._calls import calls_behind as calls_behind
 from steelyard.recording.provenance._calls import form_of as form_of
 from steelyard.recording.provenance._calls import is_intermediate_output as is_intermediate_output
 from steelyard.recording.provenance._calls import json_strings as json_strings
-from steelyard.recording.provenance._calls import says_if_so as says_if_so
 from steelyard.recording.provenance._calls import strip_code_fence as strip_code_fence
 from steelyard.recording.provenance._evidence import MOST_PASSAGES as MOST_PASSAGES
 from steelyard.recording.provenance._evidence import MOST_PROMPT as MOST_PROMPT

@@ -204,11 +204,6 @@ def is_score(reply: str) -> bool:
     return _is_verdict(form) and (has_verdict or (is_plain and form.keys() <= _VERDICT_KEYS))
 
 
-def says_if_so(call: ModelCall) -> bool:
-    """Whether a call replied with a form that says true or false."""
-    return any(isinstance(value, bool) for value in form_of(call.reply).values())
-
-
 def form_of(reply: str) -> dict[str, object]:
     """The fields of a reply that is one JSON object, with their names in lower case; none of any other."""
     text = strip_code_fence(reply)
@@ -274,7 +269,7 @@ def _stands_in(answer: str, view: _View) -> bool:
 
 def _judges(view: _View, others: Iterable[_View]) -> bool:
     """Whether a call says true or false of what another one replied, which it was shown."""
-    if not says_if_so(view.call):
+    if not any(isinstance(value, bool) for value in form_of(view.call.reply).values()):
         return False
     shown = plain("\n".join(view.call.prompts))
     return any(plain(one.call.reply) in shown for one in others if one.call.reply.strip())
