@@ -144,14 +144,19 @@ def _may_answer(text: str, maker: ModelCall) -> bool:
 def asks_of_reply(asked: Asked, turn: Steps) -> bool:
     """Whether a call by itself is about what a model replied before: it is asked it, or says if it is so."""
     said = [(plain(reply), call) for call in turn.earlier for reply in call.replies if is_telling(reply)]
-    prompts = plain("\n".join(text for call in turn.calls for text in call.prompts)) if said else ""
-    fields = (value for call in turn.calls for value in form_of(call.reply).values())
-    if any(one in prompts for one, _ in said) and any(isinstance(value, bool) for value in fields):
+    if said and _says_if_so(turn, [one for one, _ in said]):
         return True
     question = plain(asked.question) if "question_guessed" in asked.notes else ""
     about = (call for one, call in said if one in question)
     # A rewriter that was asked to return what it need not rewrite says what the user said.
     return any(not any(question in plain(text) for text in call.prompts) for call in about)
+
+
+def _says_if_so(turn: Steps, said: Iterable[str]) -> bool:
+    """Whether a model was shown what was said before, and replied with a form that says true or false."""
+    fields = (value for call in turn.calls for value in form_of(call.reply).values())
+    prompts = "\n".join(text for call in turn.calls for text in call.prompts)
+    return any(isinstance(value, bool) for value in fields) and any(one in plain(prompts) for one in said)
 
 
 def before_verdict(replies: Sequence[str], calls: Sequence[ModelCall]) -> str:
