@@ -126,7 +126,7 @@ class LlamaIndexDraft(TurnDraft):
         """The Record; None for a workflow that retrieved nothing, which is not a RAG turn."""
         turn = self.turn
         given = turn.given or {}
-        if turn.is_step and turn.given is None:
+        if turn.is_step:
             return None
         steps = turn_of(turn)
         own = str(given.get("answer") or named_in_form(self._answer(steps)))
@@ -217,12 +217,16 @@ def _last_reply(turn: Turn, steps: Steps, own: str) -> str:
         return ""
     said = [step for step in steps.models if step.call is not None and step.ended is not None]
     # What was streamed in it was for the user; what is asked after that is for code.
-    streamed = {call.began for call in turn.calls if call.step.kind == "llm" and call.step.result is None}
-    said = [step for step in said if step.at in streamed] or said
+    said = [step for step in said if step.at in _streamed(turn)] or said
     call = max(said, key=lambda step: step.ended or 0.0).call if said else None
     if call is None or call.arguments or is_intermediate_output(call.replies) or is_question(call.reply):
         return ""
     return call.reply.strip()
+
+
+def _streamed(turn: Turn) -> set[float]:
+    """When the calls began that streamed their reply, which is told by an event alone."""
+    return {call.began for call in turn.calls if call.step.kind == "llm" and call.step.result is None}
 
 
 def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked, answer: str) -> bool:
