@@ -21,6 +21,7 @@ from steelyard.recording import (
 from steelyard.recording.building import (
     Asked,
     Sources,
+    Step,
     Steps,
     asked_of,
     asks_of_reply,
@@ -215,18 +216,18 @@ def _last_reply(turn: Turn, steps: Steps, own: str) -> str:
     is_silent = result_of(turn.root.result) in (None, "") or (own and is_status(own, steps.calls))
     if turn.root.kind != "workflow" or turn.streaming or not is_silent:
         return ""
-    said = [step for step in steps.models if step.call is not None and step.ended is not None]
-    # What was streamed in it was for the user; what is asked after that is for code.
-    said = [step for step in said if step.at in _streamed(turn)] or said
+    said = _replied(turn, steps)
     call = max(said, key=lambda step: step.ended or 0.0).call if said else None
     if call is None or call.arguments or is_intermediate_output(call.replies) or is_question(call.reply):
         return ""
     return call.reply.strip()
 
 
-def _streamed(turn: Turn) -> set[float]:
-    """When the calls began that streamed their reply, which is told by an event alone."""
-    return {call.began for call in turn.calls if call.step.kind == "llm" and call.step.result is None}
+def _replied(turn: Turn, steps: Steps) -> list[Step]:
+    """The calls that replied; those that streamed if any did: that was for the user, the rest for code."""
+    streamed = {call.began for call in turn.calls if call.step.kind == "llm" and call.step.result is None}
+    said = [step for step in steps.models if step.call is not None and step.ended is not None]
+    return [step for step in said if step.at in streamed] or said
 
 
 def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked, answer: str) -> bool:
