@@ -223,9 +223,8 @@ class Turn:
     @property
     def is_step(self) -> bool:
         """Whether it is a call by itself that the next run was asked the same as, with nothing looked up."""
-        return (
-            self.root.kind == "llm" and not self.loose and any(one.retold for one in self.predecessors[-1:])
-        )
+        is_alone = self.root.kind == "llm" and not self.loose and self.given is None
+        return is_alone and any(one.retold for one in self.predecessors[-1:])
 
     @property
     def is_alone(self) -> bool:
@@ -343,6 +342,11 @@ def _has_speaker(prompt: Any) -> bool:
     return any(getattr(one, "role", None) == "assistant" for one in messages)
 
 
+def _filled(turn: Turn) -> tuple[str, ...]:
+    values = (value for _, value, is_variables in turn.passed if is_variables)
+    return tuple(text for value in values for _, text in strings_in(value))
+
+
 def precede(turn: Turn) -> None:
     """Keep what a run that has ended asked a model last, for those after it."""
     last = turn.calls[-1] if turn.predecessors and turn.calls else None
@@ -354,6 +358,6 @@ def precede(turn: Turn) -> None:
     prompts = texts_of(last.asked)
     if reply is not None and sum(map(len, prompts)) <= _MOST_PROMPT:
         own = turn.predecessors[-1]
-        own.filled = tuple(text for _, value, is_it in turn.passed if is_it for _, text in strings_in(value))
+        own.filled = _filled(turn)
         own.prompts, own.reply, own.ended = prompts, reply_of(reply), perf_counter()
         own.found = tuple(step for step in turn.steps if step.kind == "retrieve")
