@@ -235,10 +235,16 @@ def _all(lines: Iterable[Line]) -> set[str]:
     return {form for line in lines for word in line.words for form in (word.stem, word.raw) if form}
 
 
+_MOST_CLAUSES = 8
+"""Of a sentence whose clauses are compared in pairs; one with more is a list."""
+
+
 def _crossed(claim: Line, lines: Sequence[Line]) -> Mismatch | None:
     """Two clauses that are copied otherwise exchange a part: "A is red and B blue" of "A is blue, B red"."""
     ours = [words for clause in claim.clauses if (words := _around(clause))]
-    for theirs in (map(_around, line.clauses) for line in lines if len(ours) > 1):
+    if not 1 < len(ours) <= _MOST_CLAUSES:
+        return None
+    for theirs in (map(_around, line.clauses) for line in lines if len(line.clauses) <= _MOST_CLAUSES):
         for one, other in combinations(theirs, 2):
             near = (said for said in ours if len(said & (one | other)) >= _COPIED * len(said))
             if sum(bool(said & one - other and said & other - one) for said in near) > 1:
