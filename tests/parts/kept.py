@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 KEPT = Path(__file__).parents[1] / "cli" / "outputs"
-_LOOKING = "Looking closer: in which turns, since when and why ..."
 CHANCE = (
     (r"20(?!25-(09|10))\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?", "<now>"),
     (r"/\S*/outputs\d+/", ""),
@@ -17,7 +16,6 @@ CHANCE = (
     (r"steelyard \d\S*, Python [\d.]+", "steelyard"),
     (r"note .* may trace beside Steelyard.*", ""),
     (r"\d+ (s|min) ago", "<n> s ago"),
-    (r"Looked closely <now> UTC, at up to \S+ scores of each metric\.", _LOOKING),
     (r"(in|requests,) [\d.]+ s\b", r"\1 <n> s"),
     (r"(\d\.\d{10})\d+", r"\1"),
 )

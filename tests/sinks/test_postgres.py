@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 from typer.testing import CliRunner
 
 from servers import PostgresServer, free_port
@@ -290,3 +291,24 @@ def test_calls_of_experiments_are_counted_by_the_day_for_all_processes(
     assert sinks[0].count_replay("2025-01-02", most=7)
     for sink in sinks:
         asyncio.run(sink.aclose())
+
+
+def test_threads_that_come_at_once_share_the_connections_of_a_sink(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, made, open_pool = threading.Barrier(8), set(), ConnectionPool.open
+
+    def opened(pool: ConnectionPool, *given: bool) -> None:
+        made.add(pool)
+        open_pool(pool, *given)
+
+    def come(_: int) -> None:
+        together.wait()
+        sink.open()
+
+    monkeypatch.setattr(ConnectionPool, "open", opened)
+    sink = PostgresSink(postgres.new_database())
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(come, range(8)))
+    asyncio.run(sink.aclose())
+    assert len(made) == 1

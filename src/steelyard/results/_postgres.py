@@ -18,6 +18,7 @@ from psycopg import Cursor, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool
 
+from steelyard._internal.forks import ForkLock
 from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.results._earlier import copy_results
@@ -72,6 +73,7 @@ class Database:
         self._pool: ConnectionPool[Connection] | None = None
         self._prepared = False
         self._pid = 0
+        self._choosing = ForkLock()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     @contextmanager
@@ -100,25 +102,34 @@ class Database:
                 pool.close(timeout=1)
 
     def _ready(self) -> ConnectionPool[Connection]:
-        if self._pool is not None and self._pid != os.getpid():
-            _inherited.append(self._pool)
-            self._pool = None
-        if self._pool is None:
-            self._pid = os.getpid()
+        with self._choosing:
+            if self._pool is not None and self._pid != os.getpid():
+                _inherited.append(self._pool)
+                self._pool = None
+            pool = self._pool
+        if pool is None:
             conninfo = make_conninfo("", **self._options)
             psycopg.connect(conninfo).close()  # says what is wrong, which the pool only logs
-            self._pool = ConnectionPool(
-                conninfo,
-                min_size=1,
-                max_size=self._connections,
-                open=True,
-                configure=self._configure,
-                check=ConnectionPool.check_connection,
-                timeout=_CONNECT,
-                reconnect_timeout=_CONNECT,
-                name="steelyard-postgres",
-            )
-        return self._pool
+            with self._choosing:  # of threads that come at once, one makes the pool
+                if self._pool is None:
+                    self._pid = os.getpid()
+                    self._pool = self._new_pool(conninfo)
+                pool = self._pool
+        pool.open()  # if it is not
+        return pool
+
+    def _new_pool(self, conninfo: str) -> ConnectionPool[Connection]:
+        return ConnectionPool(
+            conninfo,
+            min_size=1,
+            max_size=self._connections,
+            open=False,
+            configure=self._configure,
+            check=ConnectionPool.check_connection,
+            timeout=_CONNECT,
+            reconnect_timeout=_CONNECT,
+            name="steelyard-postgres",
+        )
 
     def _configure(self, connection: Connection) -> None:
         # A number of our own for it: libpq's may mean another file by the time that it is shut.
