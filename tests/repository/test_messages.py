@@ -132,6 +132,11 @@ def _text(node: ast.AST | None, scope: ast.AST) -> str:
     return f"<{ast.unparse(node)}>" if node is not None else ""
 
 
+@pytest.fixture(scope="module")
+def messages() -> list[Message]:
+    return list(_messages())
+
+
 def _messages() -> Iterator[Message]:
     for path in FILES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -175,26 +180,23 @@ def _warned(call: ast.Call) -> ast.AST | None:
     return None
 
 
-MESSAGES = list(_messages())
+def test_the_messages_are_found(messages: list[Message]) -> None:
+    assert sum(one.kind == "ConfigurationError" for one in messages) > 300
+    assert sum(one.kind == "warning" for one in messages) > 60
 
 
-def test_the_messages_are_found() -> None:
-    assert sum(one.kind == "ConfigurationError" for one in MESSAGES) > 300
-    assert sum(one.kind == "warning" for one in MESSAGES) > 60
-
-
-def test_every_kind_of_error_is_known() -> None:
+def test_every_kind_of_error_is_known(messages: list[Message]) -> None:
     """A new one is held to the rule, or says why not."""
     # What begins with a small letter makes an error, and is found where it does.
-    kinds = {one.kind for one in MESSAGES if one.kind[:1].isupper()}
+    kinds = {one.kind for one in messages if one.kind[:1].isupper()}
     assert kinds - ERRORS - OF_DATA.keys() - BY_CAUSE - INTERNAL.keys() == set()
 
 
 @pytest.mark.parametrize("kind", [*sorted(ERRORS), "warning"])
-def test_every_message_says_what_to_do(kind: str) -> None:
+def test_every_message_says_what_to_do(kind: str, messages: list[Message]) -> None:
     dumb = [
         f"{one.where} {one.text}"
-        for one in MESSAGES
+        for one in messages
         if one.kind == kind
         and not TELLS.search(one.text)
         and not (kind == "warning" and BY_ITSELF.search(one.text))
@@ -214,6 +216,6 @@ def test_the_doctor_knows_what_mends_each_cause() -> None:
     assert causes | {*_CAUSES.values(), "rejected", "unavailable"} == MENDS.keys() | of_questions
 
 
-def test_no_exception_to_the_rule_is_left_over() -> None:
+def test_no_exception_to_the_rule_is_left_over(messages: list[Message]) -> None:
     for start in ALLOWED:
-        assert any(one.text.startswith(start) for one in MESSAGES), start
+        assert any(one.text.startswith(start) for one in messages), start
