@@ -186,6 +186,7 @@ def test_fork_while_another_thread_submits(tmp_path: Path) -> None:
         assert os.waitstatus_to_exitcode(status) == 0, status
     stop.set()
     for thread in threads: thread.join()
+    monitor.flush(60)
     """
     _, errors, _ = run(script, tmp_path / "out")
     assert errors == ""
