@@ -280,6 +280,22 @@ def test_more_bytes_or_requests_at_once_than_there_is_room_for_are_sent_away(run
     assert many == [429, *[200] * 16]
 
 
+def test_a_sender_that_goes_away_in_the_middle_is_counted_and_no_error(running: Running) -> None:
+    part: dict[str, object] = {"type": "http.request", "body": b"x", "more_body": True}
+    came: list[dict[str, object]] = [part, {"type": "http.disconnect"}]
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/x-protobuf")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/traces", "headers": headers, "query_string": b""}
+
+    async def receive() -> dict[str, object]:
+        return came.pop(0)
+
+    async def send(_: object) -> None:
+        """Nobody hears it."""
+
+    asyncio.run(app(running.collector)(scope, receive, send))  # type: ignore[arg-type]
+    assert running.refused == {"cut_off": 1}
+
+
 def test_requests_that_were_answered_take_no_room(running: Running) -> None:
     body = protobuf(turn_spans())
 

@@ -166,6 +166,18 @@ def test_a_price_may_be_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
         Monitor(metrics=[], sinks=[])
 
 
+def test_every_variable_that_pages_name_or_a_platform_sets_is_taken() -> None:
+    pages = [*Path("docs").rglob("*.md"), *Path("src").rglob("*.py"), Path("README.md")]
+    named = {name for page in pages for name in re.findall(r"STEELYARD_[A-Z_]*[A-Z]", page.read_text())}
+    assert named >= {"STEELYARD_COLLECT_TOKEN", "STEELYARD_VIEW_TOKEN", "STEELYARD_SAMPLE_RATE"}
+    service = ("SERVICE_HOST", "PORT", "PORT_4318_TCP_ADDR", "COLLECT_SERVICE_PORT_HTTP")
+    for name in (*named, *(f"STEELYARD_{rest}" for rest in service)):
+        try:
+            load_settings({name: "words"})
+        except ConfigurationError as error:
+            assert "there is no option" not in str(error), name
+
+
 def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
     (tmp_path / "steelyard.toml").write_text("sample_rate: 0.1")
     with pytest.raises(ConfigurationError, match="steelyard.toml"):

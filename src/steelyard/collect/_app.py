@@ -222,6 +222,8 @@ class _Endpoint:
         self, request: Request, signal: Signal, sizes: list[int], *, is_json: bool
     ) -> ReadExport:
         """Read a request that is let in, and have it stored; `sizes` are its bytes that are in memory."""
+        from starlette.requests import ClientDisconnect
+
         if int(request.headers.get("content-length") or 0) > self.max_body:
             raise _too_large(self.max_body)
         encoding = request.headers.get("content-encoding", "")
@@ -237,6 +239,8 @@ class _Endpoint:
             raise _Refused("unreadable", 400, str(error)) from None
         except TimeoutError:
             raise _Refused("timeout", 408, "the body took too long") from None
+        except ClientDisconnect:  # nobody hears the answer
+            raise _Refused("cut_off", 400, "the body was cut off") from None
         except JournalFull:
             raise _Refused("full", 503, "there is no room now; come back later") from None
         except sqlite3.Error as error:

@@ -34,7 +34,9 @@ from steelyard.record import check_user_key
 
 _PREFIX = "STEELYARD_"
 _FILE = "steelyard.toml"
-_RESERVED = frozenset({"STEELYARD_CONFIG", "STEELYARD_INSTRUMENT"})
+_RESERVED = frozenset(f"STEELYARD_{name}" for name in ("CONFIG", "INSTRUMENT", "COLLECT_TOKEN", "VIEW_TOKEN"))
+_OF_PLATFORM = ("_SERVICE_", "_PORT")
+"""Kubernetes gives every pod variables with these, named after the services beside it: `steelyard`, say."""
 _WHOLE = ("concurrency", "max_queue", "max_queue_bytes")
 _SECONDS = ("deadline", "mask_timeout", "sink_timeout")
 _MAY_BE_NONE = ("exit_timeout", "throttle")
@@ -189,7 +191,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, folder: Path | No
     found = _from_file(environ.get("STEELYARD_CONFIG"), folder or Path())
     for name, text in sorted(environ.items()):
         # A misspelt variable is refused: what it was to change would stay as it was, unseen.
-        if name.startswith(_PREFIX) and name not in _RESERVED:
+        if _is_option(name):
             option, _, entry = name.removeprefix(_PREFIX).lower().partition("__")
             _check_known(option, name)
             value = _value(text)
@@ -206,6 +208,13 @@ def load_settings(environ: Mapping[str, str] | None = None, *, folder: Path | No
                 found[option] = (text if kinds[option] is str and not isinstance(value, str) else value, name)
     values = {name: _convert(value, kinds[name], source, name) for name, (value, source) in found.items()}
     return Loaded(Settings(**values), {name: source for name, (_, source) in found.items()})
+
+
+def _is_option(name: str) -> bool:
+    """Whether a variable is to set an option."""
+    return (
+        name.startswith(_PREFIX) and name not in _RESERVED and not any(part in name for part in _OF_PLATFORM)
+    )
 
 
 def _from_file(named: str | None, folder: Path) -> dict[str, tuple[Any, str]]:

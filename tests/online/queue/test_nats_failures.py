@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
+import shutil
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 from nats.js import JetStreamContext
 
 from online.helpers import FAITHFUL, finish, kind_judge, turn
@@ -20,7 +23,7 @@ from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import try_queue
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._turns import Leased, Undelivered
-from steelyard.online.queue.broker._broker import BrokerAddress
+from steelyard.online.queue.broker._broker import BrokerAddress, Outgoing, Unreachable
 from steelyard.online.queue.broker._nats import NatsBroker
 
 
@@ -135,6 +138,91 @@ async def test_a_turn_that_is_through_is_not_judged_again_when_the_server_forgot
         assert (counts.accepted, counts.evaluated, counts.pending, counts.dead) == (3, 1, 2, {})
         assert isinstance(second, Leased)
         await queue.release([second, after])
+
+
+@pytest.mark.parametrize("gone", [(), ("turns",), ("turns", "results", "notes", "undelivered", "dead")])
+async def test_turns_after_a_loss_are_not_taken_for_those_before(
+    gone: tuple[str, ...], own_server: NatsServer
+) -> None:
+    """Of the disk, or of streams: what is made anew begins anew with its numbers."""
+    url = own_server.queue()
+    after = [selected("one"), selected("two"), selected("three")]
+
+    async def delete(streams: JetStreamContext) -> None:
+        for kind in gone:
+            await streams.delete_stream(f"{url.rpartition('=')[2]}-{kind}")
+
+    async with open_at(url, lease_seconds=2) as dying, open_at(url, lease_seconds=2) as other:
+        await dying.put([selected("through"), selected("finished"), selected("held")])
+        through, finished, held = [one for one in await lease(dying, 3) if isinstance(one, Leased)]
+        done = await dying.finish(through, result(through))
+        assert done is not None
+        await dying.delivered([done])
+        left = await dying.finish(finished, result(finished))
+        if gone:
+            await on_server(url, delete)
+        else:
+            own_server.stop(signal.SIGKILL)
+            shutil.rmtree(own_server.folder / "jetstream")
+            own_server.start()
+        assert await other.put(after) == ["new"] * 3
+        came = await lease(dying, 3)
+        assert [one.turn for one in came if isinstance(one, Leased)] == after
+        await dying.watch(["jsonl:results.jsonl"])  # by what the broker counts it is noticed, too
+        late = await dying.finish(held, result(held))
+        await dying.delivered([one for one in (left, late) if one is not None])
+        await dying.close()  # without `release`: as if it had been killed
+        again = await lease(other, 3)
+        assert [one.turn for one in again if isinstance(one, Leased)] == after
+
+
+async def test_whoever_comes_while_it_is_connected_anew_is_told_so(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = NatsBroker(BrokerAddress.of(nats_server.queue()), max_bytes=1024**2, lease_seconds=60.0)
+    await broker.connect()
+    reached = asyncio.Event()
+
+    async def slowly(*_: object, **__: object) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Client, "connect", slowly)
+    connecting = asyncio.ensure_future(broker.connect())
+    await reached.wait()
+    with pytest.raises(Unreachable):
+        await broker.publish([Outgoing(key="k", body=b"{}")])
+    connecting.cancel()
+    await asyncio.gather(connecting, return_exceptions=True)
+    await broker.close()
+
+
+async def test_what_fails_after_its_caller_was_cancelled_is_no_error_of_the_loop(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    reached, fail = asyncio.Event(), asyncio.Event()
+
+    async def fails(*_: object) -> None:
+        reached.set()
+        await fail.wait()
+        raise Unreachable("it has gone")
+
+    async with open_at(nats_server.queue(), patience=0.0) as queue:
+        await queue.put([selected("one")])
+        done = await queue.finish(one := await lease_one(queue), result(one))
+        assert done is not None
+        monkeypatch.setattr(NatsBroker, "acknowledge", fails)
+        calling = asyncio.ensure_future(queue.delivered([done]))
+        await reached.wait()
+        calling.cancel()
+        fail.set()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+    del calling
+    gc.collect()
+    assert not said
 
 
 async def test_a_server_that_stays_away_fails_the_queue_by_name_and_once(

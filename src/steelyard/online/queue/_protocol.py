@@ -75,9 +75,16 @@ class Leasing(Generic[_Found]):
         return left
 
 
+def _looked_at(work: Awaitable[_Found]) -> asyncio.Future[_Found]:
+    """A task of which asyncio does not say that nobody asked why it failed: who was cancelled does not."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+    return task
+
+
 async def to_the_end(work: Awaitable[_Found], *, seconds: float) -> _Found:
     """The result of what is not broken off: whoever is cancelled waits so long for its end first."""
-    task = asyncio.ensure_future(work)
+    task = _looked_at(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -90,7 +97,7 @@ async def broken_off(work: Awaitable[_Found], *, seconds: float) -> _Found:
 
     `asyncio.wait_for` loses one before Python 3.12 where the answer comes at the same moment.
     """
-    task = asyncio.ensure_future(work)
+    task = _looked_at(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

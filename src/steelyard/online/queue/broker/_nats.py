@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from typing import Any
 
 from nats.aio.msg import Msg
@@ -34,6 +35,7 @@ from steelyard.online.queue.broker._nats_streams import (
 _log = SafeLogger("steelyard.online")
 # A server that does not know of the delivery never answers.
 _HEARD = 1.0
+_PLACES = 48  # bits
 
 
 class NatsBroker:
@@ -58,9 +60,11 @@ class NatsBroker:
         self._turns: JetStreamContext.PullSubscription | None = None
         # By sink, for results that wait for it.
         self._waiting: dict[str, JetStreamContext.PullSubscription] = {}
-        self._held: set[int] = set()
+        # Turns, and results that wait for a sink.
+        self._held: set[tuple[str, int]] = set()
         # Where the results lie that this process has seen, by the numbers of their turns.
         self._results: dict[int, int] = {}
+        self._made = self._streams.made
         self._memory = RestartMemory()
         # Acknowledged, but the server did not know that it had delivered them.
         self._unheard: dict[int, LeasedMessage] = {}
@@ -70,6 +74,7 @@ class NatsBroker:
         async with self._connection.translated():
             await self._connection.connect()
             self.lease_seconds, last = await self._streams.ensure(self._connection.jetstream)
+            self._let_go()
             self._turns = await self._connection.jetstream.pull_subscribe_bind(CONSUMER, self._streams.turns)
             self._waiting.clear()
         self._memory.connected(self._connection.server, lease_seconds=self.lease_seconds, last_turn=last)
@@ -104,24 +109,23 @@ class NatsBroker:
             async with self._connection.translated():
                 results = self._waiting.get(sink) or await self._subscribe(sink)
                 came_for_sink = await self._connection.fetch(results, most)
-            return [
-                LeasedMessage(
-                    seq=raw.metadata.sequence.stream, lease=raw.reply, body=raw.data, sink=sink, raw=raw
-                )
+            messages = [
+                LeasedMessage(seq=_number_of(raw), lease=raw.reply, body=raw.data, sink=sink, raw=raw)
                 for raw in came_for_sink
             ]
-        self._connection.check()
-        assert self._turns is not None
-        async with self._connection.translated():
-            came = [await self._met(raw) for raw in await self._connection.fetch(self._turns, most)]
-        messages = [message for message in came if message is not None]
-        self._held.update(message.seq for message in messages)
+        else:
+            self._connection.check()
+            assert self._turns is not None
+            async with self._connection.translated():
+                came = [await self._met(raw) for raw in await self._connection.fetch(self._turns, most)]
+            messages = [message for message in came if message is not None]
+        self._held.update((message.sink, message.seq) for message in messages)
         return messages
 
     async def extend(self, messages: Sequence[LeasedMessage]) -> None:
         client = self._connection.client
         async with self._connection.translated():
-            for message in messages:
+            for message in self._still_held(messages):
                 await client.publish(message.lease, b"+WPI")
             await client.flush(timeout=int(ANSWER))
 
@@ -148,7 +152,7 @@ class NatsBroker:
                 # The confirmation of our own may have been lost with a connection.
                 if await self._result(message.seq) == content:
                     return True
-            self._held.discard(message.seq)
+            self._held.discard(("", message.seq))
             return False
         return True
 
@@ -157,14 +161,14 @@ class NatsBroker:
         await self._answer([message for message in messages if message.sink], b"+ACK")
         messages = [message for message in messages if not message.sink]
         self._memory.through(message.seq for message in messages)
-        doubtful = [message for message in messages if self._memory.is_in_doubt(message.seq)]
+        doubtful = [message for message in messages if self._memory.is_in_doubt(_place_of(message.raw))]
         async with self._connection.translated():
             if doubtful:
                 await self._acknowledge_doubtful(doubtful)
             certain = [message for message in messages if message not in doubtful] if doubtful else messages
             # Acknowledged before what was kept is deleted: a crash in between leaves rubbish, not a lost
             # result.
-            await self._connection.send_in_order([(message.lease, b"+ACK") for message in certain])
+            await self._answer(certain, b"+ACK")
             await self._forget(certain)
 
     async def give_back(self, messages: Sequence[LeasedMessage], seconds: float, *, postpone: bool) -> bool:
@@ -198,7 +202,6 @@ class NatsBroker:
             self._warn("dead", "a dead letter could not be stored: %s", words(result))
         await self._answer([message], b"+TERM")
         self._memory.through([message.seq])
-        self._held.discard(message.seq)
         self._results.pop(message.seq, None)
         return True
 
@@ -214,7 +217,9 @@ class NatsBroker:
         async with self._connection.translated():
             if self._unheard:
                 await self._acknowledge_doubtful(list(self._unheard.values()))
-            return await self._streams.totals(self._connection.jetstream)
+            counts = await self._streams.totals(self._connection.jetstream)
+            self._let_go()
+            return counts
 
     async def close(self) -> None:
         await self._connection.disconnect()
@@ -230,14 +235,37 @@ class NatsBroker:
         return found
 
     async def _answer(self, messages: Sequence[LeasedMessage], word: bytes) -> None:
-        async with self._connection.translated():
-            await self._connection.send_in_order([(message.lease, word) for message in messages])
+        """Say what became of messages; of those that are held no more, another holder has to say it."""
+        held = self._still_held(messages)
+        # Let go of before: a pull that waits may bring them at once, and would take them for still held.
+        self._held.difference_update((message.sink, message.seq) for message in held)
+        try:
+            async with self._connection.translated():
+                await self._connection.send_in_order([(message.lease, word) for message in held])
+        except BaseException:
+            self._held.update((message.sink, message.seq) for message in held)
+            raise
+
+    def _let_go(self) -> None:
+        """Hold nothing of streams that were made anew: their places are those of other messages now."""
+        turns, results = self._streams.made
+        if (turns, results) != self._made:
+            self._made = turns, results
+            self._unheard.clear()
+            self._held = {
+                (sink, number)
+                for sink, number in self._held
+                if number >> _PLACES >= _microseconds(results if sink else turns)
+            }
+
+    def _still_held(self, messages: Sequence[LeasedMessage]) -> list[LeasedMessage]:
+        return [message for message in messages if (message.sink, message.seq) in self._held]
 
     async def _met(self, raw: Msg) -> LeasedMessage | None:
         """A turn that has come, unless nothing is to be done about it here."""
-        seq, delivered = raw.metadata.sequence.stream, raw.metadata.num_delivered
-        self._memory.seen(seq)
-        if seq in self._held:
+        seq, place, delivered = _number_of(raw), _place_of(raw), raw.metadata.num_delivered
+        self._memory.seen(place)
+        if ("", seq) in self._held:
             return None
         if self._memory.is_through(seq):
             await self._connection.client.publish(raw.reply, b"+ACK")
@@ -255,8 +283,9 @@ class NatsBroker:
             result=await self._result(seq) if delivered > 1 else None,
             raw=raw,
         )
-        if self._memory.is_in_doubt(seq) and not note.get("doubted"):
+        if self._memory.is_in_doubt(place) and not note.get("doubted"):
             doubted = _note_of(message, postponed=message.postponed, doubted=True)
+            self._held.add(("", seq))
             await self._hand_back([(message, doubted)], self._memory.wait)
             return None
         return message
@@ -264,7 +293,7 @@ class NatsBroker:
     async def _note_for(self, raw: Msg) -> dict[str, Any]:
         """What earlier holders have written down of a turn; nothing at its first delivery."""
         if raw.metadata.num_delivered > 1:
-            written = await self._last(self._streams.notes, "notes", raw.metadata.sequence.stream)
+            written = await self._last(self._streams.notes, "notes", _number_of(raw))
             with contextlib.suppress(ValueError):
                 return dict(json.loads((written.data if written else None) or b"{}"))
         return {}
@@ -278,8 +307,6 @@ class NatsBroker:
             # Written before the turn is given back: the next holder may have it at once.
             await self._connection.publish_all(written, stream=self._streams.notes)
         word = b"-NAK " + json.dumps({"delay": int(seconds * 1e9)}).encode() if seconds > 0 else b"-NAK"
-        # Let go of before: a pull that waits may bring them at once, and would take them for still held.
-        self._held.difference_update(message.seq for message, _ in notes)
         await self._answer([message for message, _ in notes], word)
 
     async def _acknowledge_doubtful(self, messages: Sequence[LeasedMessage]) -> None:
@@ -288,6 +315,7 @@ class NatsBroker:
         A restarted server does not answer for one that it does not know to have delivered: nothing of it may
         be deleted, since it will be delivered again, and the acknowledgement has to be repeated then.
         """
+        messages = self._still_held(messages)
         asked = [self._connection.ask(message.lease, b"+ACK") for message in messages]
         answers = await self._connection.answers(asked, seconds=_HEARD)
         self._connection.check()
@@ -308,7 +336,7 @@ class NatsBroker:
             if message.raw.metadata.num_delivered > 1:
                 await jetstream.purge_stream(self._streams.notes, subject=f"{name}.notes.{message.seq}")
             self._unheard.pop(message.seq, None)
-            self._held.discard(message.seq)
+            self._held.discard(("", message.seq))
         subject = f"$JS.API.STREAM.MSG.DELETE.{self._streams.results}"
         await self._connection.send_in_order([(subject, body) for body in deleting])
 
@@ -341,6 +369,24 @@ class NatsBroker:
             )
             return "full"
         refuse(answer)
+
+
+def _place_of(raw: Msg) -> int:
+    """A message's place in its stream."""
+    return raw.metadata.sequence.stream
+
+
+def _number_of(raw: Msg) -> int:
+    """A message's number: its place, after the moment at which it was stored.
+
+    A stream that is made anew, on an empty disk or because it was deleted, begins anew with its places, and
+    what is known of a turn must not be taken for that of another.
+    """
+    return _microseconds(raw.metadata.timestamp) << _PLACES | _place_of(raw)
+
+
+def _microseconds(at: datetime | None) -> int:
+    return 0 if at is None else round(at.timestamp() * 1e6)
 
 
 def _note_of(message: LeasedMessage, *, postponed: int, doubted: bool = False) -> bytes:

@@ -114,7 +114,8 @@ class NatsConnection:
         return self._jetstream
 
     def check(self) -> None:
-        if self._client is None or self._client.is_closed:
+        # Without JetStream: somebody is just connecting.
+        if self._client is None or self._jetstream is None or self._client.is_closed:
             raise Unreachable("the connection has ended")
 
     async def publish_all(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from nats.js import JetStreamContext
@@ -28,6 +29,7 @@ from nats.js.api import (
     StorageType,
     StoreCompression,
     StreamConfig,
+    StreamInfo,
 )
 from nats.js.errors import NotFoundError
 
@@ -66,6 +68,8 @@ class Streams:
         self._replicas = replicas
         self._lease_seconds = lease_seconds
         self._last_result = 0
+        self.made: tuple[datetime | None, datetime | None] = (None, None)
+        """When the streams of turns and of results that wait were made, as of the last look."""
 
     def waiting_for(self, sink: str) -> str:
         return f"{self.name}.undelivered.{sink}"
@@ -78,19 +82,19 @@ class Streams:
         Returns:
             How long a lease holds, and the number of the latest turn that was put in; 0 where there was none.
         """
-        last = 0
+        infos: dict[str, StreamInfo] = {}
         for config in self._configs():
             assert config.name is not None
             try:
                 found = await jetstream.stream_info(config.name)
             except NotFoundError:
-                await jetstream.add_stream(config)
+                found = await jetstream.add_stream(config)
             else:
                 _check(found.config, config)
-                if config.name == self.turns:
-                    last = found.state.last_seq
+            infos[config.name] = found
+        self.made = infos[self.turns].created, infos[self.undelivered].created
         lease_seconds = await self.ensure_consumer(jetstream, self.turns, CONSUMER, f"{self.name}.turns")
-        return lease_seconds, last
+        return lease_seconds, infos[self.turns].state.last_seq
 
     async def ensure_consumer(
         self, jetstream: JetStreamContext, stream: str, name: str, subject: str
@@ -122,11 +126,14 @@ class Streams:
         counts as dead (`removed`).
         """
         # Turns first: what ends before the others are read then counts as ended, and never as removed.
-        turns = (await jetstream.stream_info(self.turns)).state
+        of_turns = await jetstream.stream_info(self.turns)
+        turns = of_turns.state
         results = (await jetstream.stream_info(self.results)).state
         dead = (await jetstream.stream_info(self.dead, subjects_filter=">")).state
         # Last: a result that is kept for its sinks meanwhile is counted twice for a moment, and not never.
-        parked = (await jetstream.stream_info(self.undelivered, subjects_filter=">")).state
+        of_parked = await jetstream.stream_info(self.undelivered, subjects_filter=">")
+        parked = of_parked.state
+        self.made = of_turns.created, of_parked.created
         waiting = {subject.rpartition(".")[2]: count for subject, count in (parked.subjects or {}).items()}
         if results.messages and not turns.messages and self._last_result:
             # Left by processes that ended between acknowledging a turn and deleting its result.
@@ -254,7 +261,7 @@ async def walk_dead_letters(
     jetstream = connection.jetstream
     state = (await jetstream.stream_info(streams.dead)).state
     letters: list[DeadLetter] = []
-    seq = state.first_seq
+    seq = max(state.first_seq, 1)  # 0 where nothing was ever stored
     while seq <= state.last_seq and len(letters) < most:
         try:
             found = await jetstream.get_msg(streams.dead, seq, direct=True)
