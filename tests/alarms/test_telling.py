@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,18 +109,32 @@ def test_slack_gets_its_own_form_in_which_nothing_is_a_command(tmp_path: Path, e
     assert "\x1b" not in text
 
 
-def test_a_server_that_fails_is_asked_again_after_a_while(tmp_path: Path, ear: Ear) -> None:
+@pytest.mark.parametrize("pauses", [(0, 1, 1.1, 9, 1.1), (0, -86_400, -86_400)], ids=["", "set back"])
+def test_a_server_that_fails_is_asked_again_after_a_while(
+    pauses: Sequence[float], tmp_path: Path, ear: Ear
+) -> None:
     clock = Clock()
     watcher = watcher_of(tmp_path, f"webhook:{ear.url}", clock=clock)
     ear.replies = [500, 500]
     watcher.take(FALL)
-    for pause in (0, 1, 1.1, 9, 1.1):
+    for pause in pauses:
         clock.now += pause
         watcher.tell()
     assert len(ear.heard) == 3
     (message,) = watcher.status()[0].messages
     assert message.told == clock.now
     assert len({body["id"] for _, body in ear.heard}) == 1
+
+
+def test_whoever_closes_waits_for_what_is_being_told(tmp_path: Path, ear: Ear) -> None:
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
+    ear.release.clear()
+    watcher.take(FALL)
+    watcher.start()
+    assert ear.came.acquire(timeout=SHOWS_SOON)
+    threading.Timer(0.3, ear.release.set).start()
+    watcher.close()
+    assert watcher.status()[0].messages[0].told is not None
 
 
 def test_what_nobody_takes_is_given_up_and_said(

@@ -184,8 +184,10 @@ class Transaction:
         """Messages for these targets whose time has come; nobody else gets them for `hold` seconds."""
         marks = ", ".join("?" * len(targets))
         rows = self.connection.execute(
-            f"SELECT {_COLUMNS} FROM messages WHERE due <= ? AND target IN ({marks}) ORDER BY created",
-            (now, *targets),
+            f"SELECT {_COLUMNS} FROM messages WHERE (due <= ? OR due > ?) AND target IN ({marks}) "
+            "ORDER BY created",
+            # Further away than any pause: the clock was set back meanwhile.
+            (now, now + _PAUSES[-1], *targets),
         ).fetchall()
         self.connection.executemany(
             # Counted before it is made: an attempt that ends the process must not be repeated for ever.

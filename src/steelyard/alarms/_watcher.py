@@ -92,6 +92,7 @@ class AlarmWatcher:
         # The file knows targets only as they may be shown; addresses are secrets and stay in memory.
         self._targets = {shown(target): target for alarm in self.alarms for target in alarm.to}
         self._fallen: dict[tuple[str, str], bool] = {}
+        self._under_way: set[Future[None]] = set()
         self._wake = threading.Event()
         self._stopped = False
         self._loop: DaemonExecutor | None = None
@@ -220,8 +221,12 @@ class AlarmWatcher:
         except Exception as error:  # noqa: BLE001 - the file may be gone or full
             self._warn("file", "alarms cannot be told: %s; it is tried again", error_words(error))
             return
-        attempts: list[Future[None]] = [self._callers.submit(self._tell_one, message) for message in due]
-        wait(attempts, timeout=timeout)
+        for message in due:
+            attempt: Future[None] = self._callers.submit(self._tell_one, message)
+            self._under_way.add(attempt)
+            attempt.add_done_callback(self._under_way.discard)
+        # Also for what another thread has begun: a process that ends in the middle has it told again.
+        wait(set(self._under_way), timeout=timeout)
 
     def _tell_one(self, message: Notice) -> None:
         try:
