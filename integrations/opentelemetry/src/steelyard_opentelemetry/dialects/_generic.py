@@ -124,15 +124,17 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
     What a span says that it is counts also if it tells the reply alone.
     """
     answer = _replied(came) or last_reply(_first(told, _ANSWERS))
-    filled = () if (sent := _sent(told, given)) else _sent_in(given)
-    sent = sent or filled
-    if not _tells_call(told, answer, sent) and not broken:
+    sent = _sent(told, given)
+    # Of an object nobody tells how it was written into a prompt.
+    asked = "" if sent else question_in(given)
+    if not _tells_call(told, answer, sent or asked) and not broken:
         return {}
-    bare = _asked_alone(given, filled)
+    bare = given.strip() if isinstance(given, str) else asked
     around = bare and bare not in [one.text for one in sent]
+    filled = given if asked and isinstance(given, Mapping) else {"question": bare}
     return {
         "answer": answer,
-        "variables": {"question": bare} if around else {},
+        "variables": filled if around else {},
         "messages": sent,
         "question": bare,
         "passing": (given,) if isinstance(given, Mapping) else (),
@@ -140,7 +142,7 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
     }
 
 
-def _tells_call(told: Mapping[str, Any], answer: str, sent: Sequence[Message]) -> bool:
+def _tells_call(told: Mapping[str, Any], answer: str, sent: object) -> bool:
     return bool(answer) and bool(sent or any(map(_kind_of, _types(told))))
 
 
@@ -148,13 +150,6 @@ def _replied(came: Any) -> str:
     """A model's reply in what came: its words, or the form that it filled in."""
     is_form = isinstance(came, Mapping) and any(is_telling(text) for _, text in strings_in(came))
     return last_reply(came) if is_form else answer_in(came)
-
-
-def _asked_alone(given: Any, filled: Sequence[Message]) -> str:
-    """A question, where nothing else is told of what a model was sent."""
-    if isinstance(given, str):
-        return given.strip()
-    return filled[0].text if len(filled) == 1 else ""
 
 
 def _step(told: Mapping[str, Any], given: Any, came: Any, question: str, broken: str) -> dict[str, Any]:
@@ -369,11 +364,3 @@ def _sent(told: Mapping[str, Any], given: object) -> tuple[Message, ...]:
         if found := next(filter(None, map(messages_in, (value, *inner))), ()):
             return found
     return ()
-
-
-def _sent_in(given: Any) -> tuple[Message, ...]:
-    """What a model's step was given in an object, of which nobody tells how it was written into a prompt."""
-    asked = question_in(given) if isinstance(given, Mapping) else ""
-    beside = [text for _, text in strings_in(given) if text.strip() != asked] if asked else []
-    others = [Message("system", "\n\n".join(beside))] if any(map(is_telling, beside)) else []
-    return (*others, Message("user", asked)) if asked else ()
