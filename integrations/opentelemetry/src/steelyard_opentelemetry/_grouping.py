@@ -122,7 +122,8 @@ def _put_together(turns: list[Turn], pieces: list[Turn]) -> tuple[list[Turn], li
 def _asked_once(tops: Sequence[Turn], tree: Node) -> list[Turn]:
     """The turns, where model calls side by side that were asked the same are one: grades, drafts, tries.
 
-    A later call may be asked the same with an earlier one's reply beside it.
+    A later call may be asked the same with an earlier one's reply beside it, and a step may only tell once
+    more what another was asked and answered.
     """
     found: list[Turn] = []
     for top in sorted(tops, key=lambda top: top.root.span.start):
@@ -135,12 +136,16 @@ def _asked_once(tops: Sequence[Turn], tree: Node) -> list[Turn]:
 
 
 def _asks_once_more(call: Turn, earlier: Turn) -> bool:
-    if not all(one.root.parsed is not None and one.root.parsed.kind == "llm" for one in (call, earlier)):
-        return False
     before, said = squeezed(earlier.question), squeezed(earlier.answer)
+    if not before:
+        return False
+    is_same = squeezed(call.question) == before
+    if not all(one.root.parsed is not None and one.root.parsed.kind == "llm" for one in (call, earlier)):
+        # A step that did nothing may only write down what was asked and answered.
+        is_idle = not call.seen("llm", "retrieval", "rerank", "tool")
+        return is_same and is_idle and squeezed(call.answer) == said != ""
     sent = squeezed("".join(call.prompts[-1:]))
-    is_shown = before in sent and said in sent and said != ""
-    return before != "" and (is_shown or squeezed(call.question) == before)
+    return is_same or (said != "" and before in sent and said in sent)
 
 
 def _turns_of(top: Node) -> list[Turn]:

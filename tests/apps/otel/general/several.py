@@ -268,3 +268,15 @@ def _root() -> dict[str, str]:
 
 
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
+
+
+@shape(Turn(contexts=(), answer="Nobody has written that down."))
+def result_written_down_beside_its_step() -> Trace:
+    """A step tells the question and its answer, and a span after it the same once more, for the log."""
+    told = {"rag.question": QUESTION, "rag.answer": "Nobody has written that down."}
+    trace = Trace("my.service")
+    with trace.span("rag.ask", {"rag.question": QUESTION}):
+        trace.leaf("rag.retrieve", {"rag.num_retrieved": 0})
+        trace.leaf("rag.generate", {**told, "rag.llm_model": "small"})
+        trace.leaf("rag.result", {**told, "rag.latency_seconds": 1.2})
+    return trace
