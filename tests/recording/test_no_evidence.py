@@ -92,6 +92,28 @@ def test_a_form_that_only_says_that_nothing_was_found_is_no_passage() -> None:
 
 
 @pytest.mark.parametrize(
+    ("brought", "is_doubtful"),
+    [
+        ((Context(text="Sem contexto para esta pergunta."),), True),
+        ((Context(text="Ei tietoa aiheesta."),), True),
+        ((Context(text="Open to all.", id="d1"),), False),
+        ((Context(text="Open from 10 to 5."),), False),
+        ((Context(text="Open to all."), Context(text=HOURS)), False),
+    ],
+    ids=["portuguese", "finnish", "from-a-store", "a-number", "two"],
+)
+def test_few_words_that_are_all_a_retriever_brought_may_say_that_it_found_nothing(
+    brought: tuple[Context, ...], is_doubtful: bool
+) -> None:
+    look = Step(kind="retrieval", given=QUESTION, contexts=brought, at=1)
+    shown = "\n".join(one.text for one in brought)
+    turn = Steps(given={"question": QUESTION}, steps=(look, call(f"{shown}\n{QUESTION}", "Ask.", at=2)))
+    found = decide(turn, sources_of(turn), answer="Ask.", question=QUESTION)
+    assert len(found.contexts) == len(brought)
+    assert any("all that a look-up brought" in note for note in found.notes) is is_doubtful
+
+
+@pytest.mark.parametrize(
     ("form", "is_cut"),
     [
         ("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n", True),

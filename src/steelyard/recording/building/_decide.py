@@ -19,6 +19,7 @@ from steelyard.recording.building._beside import (
     prompts_with_room,
     surrounds,
 )
+from steelyard.recording.building._look_ups import LookUps
 from steelyard.recording.building._sources import Sources, printed
 from steelyard.recording.building._steps import MOSTLY, Steps, has_nothing, is_telling, is_written, parts_of
 from steelyard.recording.building._templates import TEMPLATES
@@ -46,6 +47,10 @@ from steelyard.recording.reading._passages import unique
 
 RECEIPT = "contexts: a tool said few words, or fewer than it was told: maybe no evidence; see tool_contexts"
 """Note of a text of a few words by which a tool may only have said that it did something."""
+LONE = (
+    "contexts: few words are all that a look-up brought: it may say that it found nothing; see turn.contexts"
+)
+"""Note of the only text of a look-up, which may be a statement in a language of its own."""
 STATED = "contexts: a few words stand where a look-up found nothing, and are not counted; see turn.contexts"
 """Note of a statement that nothing was found, in whatever language; it may tell something."""
 _MOST_STATED = 12
@@ -113,6 +118,8 @@ def _doubts(
         yield MORE
     if any(text in sources.look_ups.receipts for text in known):
         yield RECEIPT
+    elif _may_all_be_statement(sources.look_ups, known):
+        yield LONE
 
 
 def _say_nothing(shown: Sequence[Context], turn: Steps, sources: Sources) -> bool:
@@ -120,11 +127,18 @@ def _say_nothing(shown: Sequence[Context], turn: Steps, sources: Sources) -> boo
     found = [step.contexts for step in turn.steps if step.kind == "retrieval"]
     if not shown or not found or sources.documents or any(one is None or len(one) for one in found):
         return False
-    texts = [one.text.strip() for one in shown]
-    return all(
-        "\n" not in text and word_count(text) <= _MOST_STATED and not any(map(str.isdigit, text))
-        for text in texts
-    )
+    return all(_may_be_statement(one.text.strip()) for one in shown)
+
+
+def _may_be_statement(text: str) -> bool:
+    return "\n" not in text and word_count(text) <= _MOST_STATED and not any(map(str.isdigit, text))
+
+
+def _may_all_be_statement(made: LookUps, known: Sequence[str]) -> bool:
+    """Whether all that retrievers brought is one bare text, without id and score, that may be such a one."""
+    brought = [one for one in made.found if one.id is None and one.score is None]
+    is_lone = made.source == "retrieved" and len(made.found) == len(brought) == 1
+    return is_lone and known == [brought[0].text] and _may_be_statement(known[0])
 
 
 def _without_statements(origin: Origin, turn: Steps) -> Origin:
