@@ -267,9 +267,6 @@ def _root() -> dict[str, str]:
     return {"gen_ai.input.messages": said(("user", QUESTION))}
 
 
-SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
-
-
 @shape(Turn(contexts=(), answer="Nobody has written that down."))
 def result_written_down_beside_its_step() -> Trace:
     """A step tells the question and its answer, and a span after it the same once more, for the log."""
@@ -280,3 +277,6 @@ def result_written_down_beside_its_step() -> Trace:
         trace.leaf("rag.generate", {**told, "rag.llm_model": "small"})
         trace.leaf("rag.result", {**told, "rag.latency_seconds": 1.2})
     return trace
+
+
+SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
