@@ -174,6 +174,15 @@ def messages_written_down_as_one_text() -> Trace:
     return trace
 
 
+@shape(Turn(one_text=True, note="no_prompt_seen"))
+def generation_given_an_object() -> Trace:
+    """A model's step is given the question and the passages as an object, and nobody tells its prompt."""
+    given = {"question": QUESTION, "context": joined()}
+    trace = Trace("langfuse-sdk")
+    trace.leaf("generate_small", _observed("generation", given, {"answer": ANSWER}))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
 
 

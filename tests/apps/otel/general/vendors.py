@@ -370,16 +370,6 @@ def context_as_one_text() -> Trace:
     return trace
 
 
-@shape(Turn(one_text=True, note="no_prompt_seen"))
-def generation_given_an_object() -> Trace:
-    """A model's step is given the question and the passages as an object, and nobody tells its prompt."""
-    told = {"input": {"question": QUESTION, "context": joined()}, "output": {"answer": ANSWER}}
-    trace = Trace("langfuse-sdk")
-    content = {f"langfuse.observation.{name}": compact(value) for name, value in told.items()}
-    trace.leaf("generate_small", {"langfuse.observation.type": "generation", **content})
-    return trace
-
-
 @shape(Turn())
 def langwatch_typed_values() -> Trace:
     """LangWatch: every value beside the name of its type, and the passages on the span that retrieved."""
