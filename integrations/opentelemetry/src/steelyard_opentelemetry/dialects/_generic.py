@@ -125,21 +125,25 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
     """
     answer = _replied(came) or last_reply(_first(told, _ANSWERS))
     sent = _sent(told, given)
-    # Of an object nobody tells how it was written into a prompt.
-    asked = "" if sent else question_in(given)
-    if not _tells_call(told, answer, sent or asked) and not broken:
+    bare, filled = _asked_beside(given, sent)
+    if not _tells_call(told, answer, sent or bare) and not broken:
         return {}
-    bare = given.strip() if isinstance(given, str) else asked
-    around = bare and bare not in [one.text for one in sent]
-    filled = given if asked and isinstance(given, Mapping) else {"question": bare}
     return {
         "answer": answer,
-        "variables": filled if around else {},
+        "variables": filled,
         "messages": sent,
         "question": bare,
         "passing": (given,) if isinstance(given, Mapping) else (),
         "noted": tuple(one.text for one in _documents(told, None, "llm")),
     }
+
+
+def _asked_beside(given: Any, sent: Sequence[Message]) -> tuple[str, Mapping[str, Any]]:
+    """What a model's step was asked, and what filled its prompt in, where nobody tells the prompt itself."""
+    bare = given.strip() if isinstance(given, str) else "" if sent else question_in(given)
+    if not bare or bare in [one.text for one in sent]:
+        return bare, {}
+    return bare, given if isinstance(given, Mapping) else {"question": bare}
 
 
 def _tells_call(told: Mapping[str, Any], answer: str, sent: object) -> bool:
