@@ -23,13 +23,13 @@ from llama_index.core.query_engine import (
 )
 from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
-from llama_index.core.selectors import LLMSingleSelector
-from llama_index.core.tools import QueryEngineTool
+from llama_index.core.selectors import LLMSingleSelector, PydanticSingleSelector
+from llama_index.core.tools import QueryEngineTool, ToolMetadata
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 
 from generator.choices import Choices
 from generator.conversing import Answer, Application
-from generator.llamaindex.models import Chats, Completes, now
+from generator.llamaindex.models import Chats, Completes, Picks, now
 from generator.llamaindex.parts import (
     Shelf,
     Sources,
@@ -100,6 +100,7 @@ def custom(choices: Choices) -> Application:
     """A `CustomQueryEngine` that fills its prompt itself; of nodes, or of texts of its own."""
     given, join = prompt_template(choices.replace(prompting="template")), JOINERS[choices["joining"]]
     look, own = retriever(choices), choices["outside"] == "yes"
+    picks, selector = choices["picking"] == "form", PydanticSingleSelector.from_defaults(llm=Picks())
     assert given is not None
     template = given
 
@@ -108,6 +109,8 @@ def custom(choices: Choices) -> Application:
             turn = now()
             if not own:
                 look.retrieve(query_str)
+            elif picks:
+                selector.select([ToolMetadata("Rules."), ToolMetadata("People.")], query_str)
             text = turn.came(join(turn.shown))
             return str(speaker(choices).complete(template.format(context_str=text, query_str=query_str)))
 
@@ -244,13 +247,17 @@ def separate(choices: Choices) -> Application:
 
     if choices["filling"] == "predict" and template is not None:
         return predicted(choices, template)
+    is_asked = choices["asking"] == "engine" and template is not None and choices["outside"] == "no"
+    simple = choices.replace(way="ainvoke", mode="compact", prompting="own")
 
     async def answer(turn: Turn) -> str:
-        if choices["searching"] == "thread" and turn.shown:
+        if is_asked:  # its nodes are gone on with, and its answer thrown away
+            found = (await engine(simple, "tried").aquery(turn.question)).source_nodes
+        elif choices["searching"] == "thread" and turn.shown:
             found = await asyncio.to_thread(look.retrieve, turn.question)
         else:
             found = look.retrieve(turn.question)
-        for each in keep:
+        for each in keep if not is_asked else ():
             found = each.postprocess_nodes(found, query_str=turn.question)
         if template is None:
             synthesizer = get_response_synthesizer(llm=speaker(choices), response_mode=ResponseMode.COMPACT)

@@ -81,6 +81,13 @@ class Chats(ChatModel):
         return replied(say(self.role, prompt))
 
 
+class Picks(ChatModel):
+    """A chat model that fills in the form of a selector."""
+
+    def replies(self, messages: Sequence[ChatMessage]) -> ChatResponse:
+        return replied("", [("SingleSelection", {"index": 1, "reason": "It fits the question best."})])
+
+
 class Reasons(Chats):
     """A chat model that thinks, acts and answers in lines of text, as a ReAct agent reads them."""
 

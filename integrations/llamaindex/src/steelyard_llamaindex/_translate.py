@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -165,14 +165,18 @@ def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
     """What earlier runs looked up and replied, if a call that no run holds was shown that.
 
     Its prompt names the question that an engine searched for, or several runs searched for what it holds: of
-    files, of chapters, of indexes. What these replied differs: one refusal may stand in every prompt.
+    files, of chapters, of indexes. What these replied differs: one refusal may stand in every prompt. Of an
+    engine that was asked the question, what it found may be shown without its reply.
     """
-    told = [one for one in turn.predecessors if _joins(turn) and _is_told(one, turn, read)]
-    said = {(asked_in(span.asked), plain(one.reply[0])) for one in told for span in one.found}
+    runs = [one for one in turn.predecessors if _joins(turn) and 0 < one.ended <= turn.root.began]
+    named = {guessed_question(text) for call in turn.calls if runs for text in texts_of(call.asked)}
+    told = [one for one in runs if _is_told(one, named, read)]
+    said = {(query, plain(one.reply[0])) for one in told for query in _queries(one)}
     counts = Counter(query for query, _ in said)
     able = (query for query, count in counts.items() if count > 1 and read.holds(query))
-    asked = next(able, "") or _named_of(told, turn)
-    return [step for one in told if asked for step in _part(one, asked)], asked
+    searched = (query for one in told if one.name for query in _queries(one) if query in named)
+    asked = next(able, "") or next(searched, "")
+    return [step for one in told if asked for step in _part(one, asked, read)], asked
 
 
 def _joins(turn: Turn) -> bool:
@@ -180,20 +184,22 @@ def _joins(turn: Turn) -> bool:
     return turn.is_alone and not (turn.calls and in_conversation(turn.calls[0].asked))
 
 
-def _named_of(told: Iterable[Predecessor], turn: Turn) -> str:
-    """The question that an engine searched for and a prompt names."""
-    searched = {asked_in(span.asked) for one in told if one.name for span in one.found}
-    texts = (text for call in turn.calls if searched for text in texts_of(call.asked))
-    return next((asked for asked in map(guessed_question, texts) if asked in searched), "")
+def _queries(run: Predecessor) -> list[str]:
+    return [asked_in(span.asked) for span in run.found]
 
 
-def _is_told(run: Predecessor, turn: Turn, read: Nodes) -> bool:
-    return 0 < run.ended <= turn.root.began and is_telling(run.reply[0]) and read.holds(run.reply[0])
+def _is_told(run: Predecessor, named: Collection[str], read: Nodes) -> bool:
+    """Whether a prompt holds what a run replied, or, if it names what that was asked, what that found."""
+    if is_telling(run.reply[0]) and read.holds(run.reply[0]):
+        return True
+    spans = [span for span in run.found if run.name and asked_in(span.asked) in named]
+    found = (one.text for span in spans for one in _retrieval(span, read).contexts or ())
+    return any(map(read.shows, filter(is_telling, found)))
 
 
-def _part(run: Predecessor, asked: str) -> Iterator[Step]:
-    read = Nodes(run.prompts)
-    yield from (_retrieval(span, read) for span in run.found if asked_in(span.asked) == asked)
+def _part(run: Predecessor, asked: str, read: Nodes) -> Iterator[Step]:
+    own = Nodes(run.prompts) if read.holds(run.reply[0]) else read
+    yield from (_retrieval(span, own) for span in run.found if asked_in(span.asked) == asked)
     call = ModelCall(prompts=run.prompts, reply=run.reply[0], started=run.ended)
     yield Step(kind="model", call=call, at=run.ended, ended=run.ended)
 
@@ -305,15 +311,17 @@ def _retrieval(span: LiveStep, read: Nodes) -> Step:
     )
 
 
-def _tool(span: LiveStep, parent: Step | None, read: Nodes) -> Step:
+def _tool(span: LiveStep, parent: Step | None, read: Nodes) -> Step | None:
     output = span.result
-    raw = attribute(output, "raw_output")
+    raw, name = attribute(output, "raw_output"), text_of(attribute(output, "tool_name"))
+    if name and name in bases_of(raw):
+        return None  # a form that a model filled in: nothing was looked up
     nodes = nodes_of(output)
     is_value = isinstance(raw, (list, tuple, Mapping)) and not nodes
     given = attribute(output, "raw_input")
     return Step(
         kind="tool",
-        name=text_of(attribute(output, "tool_name")) or span.name,
+        name=name or span.name,
         parent=parent,
         given=given.get("kwargs") or given if isinstance(given, Mapping) else None,
         returned=raw if is_value else text_of(attribute(output, "content")),

@@ -222,9 +222,13 @@ class Turn:
 
     @property
     def is_step(self) -> bool:
-        """Whether it is a call by itself that the next run was asked the same as, with nothing looked up."""
+        """Whether it is a call by itself that the next run was asked the same as, with nothing looked up.
+
+        One that goes on with the run before it answers: then the next is asked that anew.
+        """
         is_alone = self.root.kind == "llm" and not self.loose and self.given is None
-        return is_alone and any(one.retold for one in self.predecessors[-1:])
+        is_last = any(one.name and one.retold for one in self.predecessors[-2:-1])
+        return is_alone and not is_last and any(one.retold for one in self.predecessors[-1:])
 
     @property
     def is_alone(self) -> bool:
@@ -312,21 +316,25 @@ def _learn(learnt: Learnt, own: Predecessor, before: Sequence[Predecessor]) -> N
 
 
 def send(turn: Turn, step: LiveStep, prompt: Any, before: Iterable[Predecessor]) -> None:
-    """Keep what a language model was sent, and note the runs before whose reply a call by itself was sent."""
+    """Keep what a language model was sent, and note the runs before that a call by itself goes on with."""
     if len(turn.calls) < _MOST_CALLS:
         turn.calls.append(Call(prompt, perf_counter(), step))
     texts = texts_of(prompt) if step is turn.root and not turn.checks else ()
     # On the host's thread, what is too large to be kept is not searched either.
     for run in before if sum(map(len, texts)) <= _MOST_PROMPT else ():
-        if run.name and _is_retold(run.reply[0], prompt, texts):
+        if run.name and _is_retold(run, prompt, texts):
             run.retold = True
             turn.learnt.retold.add(run.name)
 
 
-def _is_retold(reply: str, prompt: Any, texts: Iterable[str]) -> bool:
-    """Whether a prompt holds a reply outside of a conversation."""
+def _is_retold(run: Predecessor, prompt: Any, texts: Iterable[str]) -> bool:
+    """Whether a prompt holds what a run replied or, without that, was asked: not in a conversation."""
+    reply = run.reply[0]
     held = next((text for text in texts if reply and reply in text), None)
-    if held is None or _has_speaker(prompt):
+    if held is None:
+        is_asked = bool(run.asked) and any(_is_named(run.asked, text) for text in texts)
+        return is_asked and not in_conversation(prompt)
+    if _has_speaker(prompt):
         return False
     at = held.index(reply)
     return is_telling(reply) and not holds_replies(held[max(0, at - _NEAR) : at])
