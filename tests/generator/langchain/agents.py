@@ -77,11 +77,16 @@ def of_nodes(choices: Choices) -> Application:
     hops, one, system = choices.number("hops"), tool(choices), instructions(choices)
     model = Speaker(role="agent", tool=one.name, hops=hops)
 
-    def think(state: MessagesState) -> Any:
-        before = [SystemMessage(system)] if system else []
-        return {"messages": [model.invoke([*before, *state["messages"]])]}
+    class Named(MessagesState):
+        answer: str
 
-    built = StateGraph(MessagesState)
+    def think(state: Named) -> Any:
+        before = [SystemMessage(system)] if system else []
+        reply = model.invoke([*before, *state["messages"]])
+        is_named = choices["naming"] == "first" and not (reply.tool_calls or now().before)
+        return {"messages": [reply], **({"answer": reply.text} if is_named else {})}
+
+    built = StateGraph(Named)
     built.add_node("think", think)
     built.add_node("tools", ToolNode([one]))
     built.add_edge(START, "think")

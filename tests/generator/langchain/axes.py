@@ -42,6 +42,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "guard": ("no", "yes"),
         "after": ("no", "title", "questions", "verify"),
         "thread": ("yes", "no"),
+        "naming": ("never", "first"),
         "agent": tuple(AGENTS),
         "looking": ("retriever", "function", "outside"),
         "tool_name": TOOL_NAMES,

@@ -330,7 +330,7 @@ def _answer(view: TurnPart, steps: Steps, options: Options) -> str:
     answer = answer_of(view.outputs, view.inputs, options.answer_key, calls=calls)
     if not answer and view.turn.given is not None and steps.calls:
         answer = steps.calls[-1].reply
-    answer = edited(answer, steps.said, view.outputs, calls)
+    view.said = answer = edited(answer, steps.said, view.outputs, calls)
     return named_in_form(answer) if options.answer_key is None else answer
 
 
@@ -338,7 +338,7 @@ def _origin(
     view: TurnPart, steps: Steps, sources: Sources, answer: str, question: str, options: Options
 ) -> Origin:
     given = view.turn.given or {}
-    answer = str(given.get("answer") or answer)
+    answer = str(given.get("answer") or view.said or answer)
     calls = steps.calls
     if options.context_key is not None:
         return Origin(

@@ -116,11 +116,13 @@ def _only_form(state: Mapping[str, Any]) -> str:
 
 
 def _named_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCall] = ()) -> str:
-    """What stands under an answer's name in a mapping, and did not before."""
-    given = state_of(inputs) or {}
+    """What stands under an answer's name in a mapping, and did not before: a thread's state keeps it."""
+    given, messages = state_of(inputs) or {}, messages_in(state)
+    at = last_human(messages) + 1
+    kept = _said_in(messages[:at]) if _said_in(messages[at:]) else []
     for name in ANSWER_KEYS:
         text = _said(state.get(name))
-        is_old = name in given and text == text_in(given[name])
+        is_old = text in kept or (name in given and text == text_in(given[name]))
         if text.strip() and not is_old and _is_answer(name, text, state, calls):
             return text
     return ""

@@ -149,6 +149,8 @@ class TurnPart:
         self.predecessors: tuple[Predecessor, ...] = ()
         self.is_last_reply = False
         """Whether the answer is only what a model said last, since the run returned none."""
+        self.said = ""
+        """What the run returned for its answer, of which a form may name only a part so."""
         self.is_whole_form = False
         """Whether the answer is a form, of which any field may be what the user was shown."""
         if chain is None:

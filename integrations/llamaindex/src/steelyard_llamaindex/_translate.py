@@ -169,14 +169,26 @@ def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:
     engine that was asked the question, what it found may be shown without its reply.
     """
     runs = [one for one in turn.predecessors if _joins(turn) and 0 < one.ended <= turn.root.began]
-    named = {guessed_question(text) for call in turn.calls if runs for text in texts_of(call.asked)}
+    named = _named_in(turn) if runs else set()
     told = [one for one in runs if _is_told(one, named, read)]
+    asked = _asked_of_all(told, read) or _asked_of_one(told, named)
+    return [step for one in told if asked for step in _part(one, asked, read)], asked
+
+
+def _asked_of_all(told: Iterable[Predecessor], read: Nodes) -> str:
+    """What several runs searched for and a prompt holds."""
     said = {(query, plain(one.reply[0])) for one in told for query in _queries(one)}
     counts = Counter(query for query, _ in said)
-    able = (query for query, count in counts.items() if count > 1 and read.holds(query))
-    searched = (query for one in told if one.name for query in _queries(one) if query in named)
-    asked = next(able, "") or next(searched, "")
-    return [step for one in told if asked for step in _part(one, asked, read)], asked
+    return next((query for query, count in counts.items() if count > 1 and read.holds(query)), "")
+
+
+def _asked_of_one(told: Iterable[Predecessor], named: Collection[str]) -> str:
+    """The question that an engine searched for and a prompt names."""
+    return next((query for one in told if one.name for query in _queries(one) if query in named), "")
+
+
+def _named_in(turn: Turn) -> set[str]:
+    return {guessed_question(text) for call in turn.calls for text in texts_of(call.asked)}
 
 
 def _joins(turn: Turn) -> bool:

@@ -28,7 +28,6 @@ from steelyard.recording.reading import (
     documents_in,
     is_question,
     messages_in,
-    read_shown,
     since_last_asked,
     state_of,
     strings_in,
@@ -197,15 +196,9 @@ def _finds_nothing(tool: Step, turn: Steps) -> bool:
     returned = tool.returned if message is None else message.result
     if isinstance(returned, str) and _only_repeats(returned, tool):
         return not _is_called_by_code(tool, turn)
-    if isinstance(returned, str) and any(
+    return isinstance(returned, str) and any(
         len(call.prompts) == 1 and plain(call.prompts[0]) == plain(returned) for call in turn.calls
-    ):
-        return True
-    shown = read_shown(returned) if isinstance(returned, str) else returned
-    if isinstance(shown, (str, list, tuple)) or state_of(shown) is None:
-        return False
-    given, brought = set(_leaves(tool.given)), set(_leaves(shown))
-    return bool(brought) and brought <= given
+    )
 
 
 def _is_called_by_code(tool: Step, turn: Steps) -> bool:
@@ -344,12 +337,28 @@ def told_again(turn: Steps, tool_contexts: Collection[str]) -> list[Context]:
     found = {one.text: one for message in told for one in _brought(message)}
     if not found:
         return []
-    own = (one for step in turn.models for one in (*step.messages[:1], *since_last_asked(step.messages)))
-    exchanges = list(_exchanges(turn))
+    exchanges, own = list(_exchanges(turn)), _own(turn)
     shown = [_without(exchanges, plain(unescaped(one.text))) for one in own if one.role in ("system", "user")]
     pairs = zip(found.values(), find_passages(list(found), shown), strict=True)
     # What the user typed may resemble a part of it.
     return [one for one, seen in pairs if seen.found and seen.seen >= WHOLLY]
+
+
+def without_left(turn: Steps, documents: Sequence[Context]) -> list[Context]:
+    """The documents without those that prompts show only where a tool told them in an earlier turn."""
+    told = [one.text for one in _told_before(turn) if one.role == "tool"]
+    texts = [one.text for one in documents] if told else []
+    own = [text for step in turn.models if step.call and not step.messages for text in step.call.prompts]
+    own += (one.text for one in _own(turn))
+    pairs = zip(texts, find_passages(texts, told), find_passages(texts, own), strict=True)
+    left = {text for text, before, now in pairs if before.found and not now.found}
+    return [one for one in documents if one.text not in left]
+
+
+def _own(turn: Steps) -> Iterator[Message]:
+    """What models were told first, and since the user's last words."""
+    for step in turn.models:
+        yield from (*step.messages[:1], *since_last_asked(step.messages))
 
 
 def _told_before(turn: Steps) -> Iterator[Message]:

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building._look_ups import LookUps, as_shown, look_ups_of, rows_named, told_again
+from steelyard.recording.building._look_ups import (
+    LookUps,
+    as_shown,
+    look_ups_of,
+    rows_named,
+    told_again,
+    without_left,
+)
 from steelyard.recording.building._steps import Step, Steps, is_telling, tells_nothing
 from steelyard.recording.provenance import (
     find_passages,
@@ -257,10 +264,9 @@ def _add_documents(made: Sources, turn: Steps, known: set[str]) -> None:
     steps = [step for step in turn.steps if step.kind in _PASSING]
     for value in (turn.given, *(value for step in steps for value in (step.given, step.returned))):
         made.made += _fresh(documents_in(value, known=known), known, hop)
-    for step in steps:
-        made.made += _fresh(step.contexts or (), known, hop)
-    made.kept = _fresh(documents_in(turn.returned, known=known), known, hop)
-    made.kept += _fresh(rows_named(turn), known, hop)
+    made.made += _fresh(unique(one for step in steps for one in step.contexts or ()), known, hop)
+    kept = _fresh(unique((*documents_in(turn.returned, known=known), *rows_named(turn))), known, hop)
+    made.made, made.kept = without_left(turn, made.made), without_left(turn, kept)
 
 
 def _fresh(documents: Iterable[Context], known: set[str], hop: int | None = None) -> list[Context]:
