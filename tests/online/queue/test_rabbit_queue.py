@@ -124,6 +124,23 @@ async def test_results_that_are_being_kept_when_a_worker_stops_are_kept_once(
         assert sorted(found) == names
 
 
+async def test_a_consumer_that_the_broker_ends_is_made_anew(rabbit_server: RabbitServer) -> None:
+    """As it does where a queue is deleted, and another process has made it again before this one looks."""
+    url = rabbit_server.queue()
+    name = f"{url.rpartition('=')[2]}.turns"
+    async with open_at(url) as queue:
+        await queue.put([selected("before")])
+        await lease_one(queue)
+        connection = await aio_pika.connect(rabbit_server.url)
+        channel = await connection.channel()
+        await (await channel.get_queue(name)).delete(if_unused=False, if_empty=False)
+        await asyncio.sleep(0.05)
+        await channel.declare_queue(name, durable=True, arguments={"x-queue-type": "quorum"})
+        await connection.close()
+        assert await queue.put([selected("after")]) == ["new"]
+        assert (await lease_one(queue)).turn == selected("after")
+
+
 async def test_a_postponed_turn_waits_in_the_broker_and_comes_back(rabbit_server: RabbitServer) -> None:
     async with open_at(rabbit_server.queue()) as queue:
         await queue.put([selected("a")])

@@ -239,7 +239,9 @@ class AmqpBroker:
     async def _consume(self, most: int) -> None:
         """Have the broker send turns, a quarter more than are judged at a time."""
         channel = self._connection.channel
-        if self._consumer is None:
+        there = getattr(await channel.get_underlay_channel(), "consumers", (self._consumer,))
+        # The broker ends one by itself, where its queue was deleted; another process may have made it anew.
+        if self._consumer is None or self._consumer not in there:
             assert self._turns is not None
             await channel.set_qos(prefetch_count=most + most // 4 + 1)
             self._consumer = await self._turns.consume(self._coming.put, timeout=ANSWER)
