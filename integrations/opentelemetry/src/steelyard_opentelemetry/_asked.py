@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.recording.building import is_telling
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 def asked_above(turn: Turn, question: str) -> str:
     """The question as the application wrote it on a span of its own around a turn; empty if it did not.
 
-    It stands in what a model was sent, be it the one that wrote what seems to be the question. It is called a
-    question, it holds what seems to be the question, or it is the only such text of its span, and reads as a
-    question.
+    It stands in what a model was sent. It is called a question, it holds what seems to be the question, or it
+    is the only such text of its span, and reads as a question.
     """
-    sent = list(map(plain, [*turn.prompts, *_rewritten_from(turn, question)]))
+    sent = list(map(plain, turn.prompts))
     for node in (one for one in _around(turn) if one.parsed is None):
         # A whole prompt is not what was asked, unless it seems to be just that.
         told = [t for t in _sent_of(asked_on(node), sent) if t == question or plain(t) not in sent]
@@ -34,13 +33,6 @@ def asked_above(turn: Turn, question: str) -> str:
         if texts:
             return texts[0]
     return ""
-
-
-def _rewritten_from(turn: Turn, question: str) -> Iterator[str]:
-    """What the models beside a turn were sent that replied what seems to be its question."""
-    for node in turn.tree.below() if turn.tree is not None and question else ():
-        if node.parsed is not None and node.parsed.kind == "llm" and node.parsed.answer.strip() == question:
-            yield from node.parsed.texts
 
 
 def _around(turn: Turn) -> list[Node]:
@@ -72,8 +64,7 @@ def asked_on(node: Node, replies: Sequence[str] = ()) -> list[str]:
 def read_answered(tree: Node) -> None:
     """Read the outermost spans of the application's own that tell what a model below was asked and replied.
 
-    No later call is asked the same: it would go on from a step. What seems to be a look-up and stands around
-    others is a step that tells their passages.
+    What seems to be a look-up and stands around others is a step that tells their passages.
     """
     for node in tree.below():
         if node.parsed and node.parsed.dialect == "generic" and _stands_around(node):
@@ -102,7 +93,7 @@ def _answered(node: Node, calls: Sequence[Node]) -> ParsedSpan | None:
         return None
     answer = max(answers, key=lambda text: (text in own_answers(node.span), said[plain(text)]))
     asked = _asked_beside(node, [plain(text) for one in inner for text in one.texts], calls)
-    if not asked or _asks_on(calls, node, asked):
+    if not asked:
         return None
     return ParsedSpan(dialect="generic", kind="chain", question=asked, answer=answer, passing=(asked, answer))
 
@@ -119,12 +110,6 @@ def _asked_beside(node: Node, sent: Sequence[str], calls: Sequence[Node]) -> str
     told = [text for text in _sent_of(asked_on(node), sent) if plain(text) not in said]
     asked = named[:1] or (told if len(told) == 1 else list(filter(is_question, told)))
     return asked[0] if len(asked) == 1 else ""
-
-
-def _asks_on(calls: Iterable[Node], node: Node, asked: str) -> bool:
-    """Whether a call after a span was sent its question last."""
-    later = (one.parsed for one in calls if one.parsed and one.span.start >= node.span.end)
-    return any(plain(asked) in plain(text) for one in later for text in one.texts[-1:])
 
 
 _ABOUT = re.compile(

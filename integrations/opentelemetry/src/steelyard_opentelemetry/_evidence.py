@@ -126,10 +126,9 @@ def _untold(turn: Turn, origin: Origin) -> Origin:
 
 
 def _told_without_prompt(turn: Turn, origin: Origin) -> Origin:
-    """The same with a template's variables in place of its prompt, or what was noted beside the answer."""
+    """The same with a template's variables in place of its prompt."""
     named = (one.text for one in turn.sources.texts if names_passages(one.name))
-    noted = (text for _, parsed in turn.seen("chain", "agent") for text in parsed.noted)
-    filled = list(filter(is_telling, named)) or list(filter(is_telling, noted))
+    filled = list(filter(is_telling, named))
     notes = (sentence("no_prompt_seen"),) if filled else origin.notes
     return replace(origin, contexts=ranked(Context(text=text) for text in filled), notes=notes)
 

@@ -27,7 +27,7 @@ from steelyard_opentelemetry._asked import read_answered
 from steelyard_opentelemetry._build import is_judgeable, is_whole
 from steelyard_opentelemetry._documents import unwrapped
 from steelyard_opentelemetry._evidence import evidence_of, with_own_look_ups
-from steelyard_opentelemetry._joining import replied_to, used_by
+from steelyard_opentelemetry._joining import replied_to
 from steelyard_opentelemetry._payload import loaded, squeezed
 from steelyard_opentelemetry._span import Node, ParsedSpan, Span, grow
 from steelyard_opentelemetry._turn import Turn
@@ -90,23 +90,13 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
         (whole if is_whole(turn) else pieces).append(turn)
     whole, pieces = _put_together(whole, pieces)
     if whole:
-        return _with_late(whole, pieces)
+        return whole, pieces
     if apart := _told_apart(pieces):
         return apart, []
     together = Turn.of(tree, pieces)
     if len(pieces) > 1 and is_whole(together):
         return [together], []
     return [], pieces
-
-
-def _with_late(turns: list[Turn], pieces: list[Turn]) -> tuple[list[Turn], list[Turn]]:
-    """The turns with what was looked up for one, and was written down beside it; and the other pieces."""
-    for piece in [one for one in pieces if one.retrieves]:
-        shown = next((turn for turn in turns if not turn.retrieves and used_by([piece], turn)), None)
-        if shown is not None:
-            turns = [Turn.of(turn.root, [turn, piece]) if turn is shown else turn for turn in turns]
-            pieces.remove(piece)
-    return turns, pieces
 
 
 def _put_together(turns: list[Turn], pieces: list[Turn]) -> tuple[list[Turn], list[Turn]]:

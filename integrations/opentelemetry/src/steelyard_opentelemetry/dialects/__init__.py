@@ -47,9 +47,10 @@ def parse(span: Span) -> ParsedSpan | None:
     names = frozenset(span.attributes)
     able = (dialect for dialect in DIALECTS if dialect.may_read(span, names))
     known = [parsed for dialect in able if (parsed := dialect.parse(span)) is not None]
-    if all(parsed.dialect == "genai" and _says_nothing(parsed) for parsed in known):
-        # Unknown, or a span in the conventions whose content stands under a vendor's own names.
-        known.extend(filter(None, (_generic.read(span, *(parsed.kind for parsed in known)),)))
+    if all(map(_says_nothing, known)):
+        # Unknown, or a span in a convention whose content stands under names of its own.
+        more = _generic.read(span, *(parsed.kind for parsed in known))
+        known += [more] if more is not None and not (known and _says_nothing(more)) else []
     found = fused(known)
     if found is not None and span.scope.startswith("traceloop"):  # of functions that somebody decorated
         found = _generic.searched(found, span)
@@ -73,7 +74,7 @@ def _as_look_up(found: ParsedSpan, span: Span) -> ParsedSpan:
 
 def _says_nothing(parsed: ParsedSpan) -> bool:
     """Whether this is a call without content, a look-up without a result, a step without words."""
-    told = {"retrieval": parsed.documents or parsed.empty, "llm": True, "tool": True}
+    told = {"retrieval": parsed.documents or parsed.noted or parsed.empty, "llm": True, "tool": True}
     return parsed.hidden or not told.get(parsed.kind, parsed.question or parsed.answer)
 
 
