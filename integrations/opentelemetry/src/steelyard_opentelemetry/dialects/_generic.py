@@ -87,8 +87,8 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     kind = next(filter(_SEARCHES.__contains__, known), None) or _kind(span.name, told, given, came)
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
-    # What a convention calls a look-up may have come to a text that only names what was found.
-    listed = None if known and isinstance(came, str) else came
+    # What a convention calls a look-up may have come to a few words that only name what was found.
+    listed = None if known and isinstance(came, str) and not is_telling(came) else came
     if parts := _look_up(kind, told, listed, question):
         kind = _LOOKED_UP.get(kind, "retrieval")
     elif kind in _SEARCHES:
