@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.recording.building import is_telling
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def asked_above(turn: Turn, question: str) -> str:
     """The question as the application wrote it on a span of its own around a turn; empty if it did not.
 
-    It stands in what a model was sent. It is called a question, it holds what seems to be the question, or it
-    is the only such text of its span, and reads as a question.
+    It stands in what a model was sent, be it the one that wrote what seems to be the question. It is called a
+    question, it holds what seems to be the question, or it is the only such text of its span, and reads as a
+    question.
     """
-    sent = list(map(plain, turn.prompts))
+    sent = list(map(plain, [*turn.prompts, *_rewritten_from(turn, question)]))
     for node in (one for one in _around(turn) if one.parsed is None):
         # A whole prompt is not what was asked, unless it seems to be just that.
         told = [t for t in _sent_of(asked_on(node), sent) if t == question or plain(t) not in sent]
@@ -33,6 +34,13 @@ def asked_above(turn: Turn, question: str) -> str:
         if texts:
             return texts[0]
     return ""
+
+
+def _rewritten_from(turn: Turn, question: str) -> Iterator[str]:
+    """What the models beside a turn were sent that replied what seems to be its question."""
+    for node in turn.tree.below() if turn.tree is not None and question else ():
+        if node.parsed is not None and node.parsed.kind == "llm" and node.parsed.answer.strip() == question:
+            yield from node.parsed.texts
 
 
 def _around(turn: Turn) -> list[Node]:

@@ -173,20 +173,11 @@ def with_own_look_ups(turn: Turn, tree: Node) -> Turn:
 
 
 def tells_search(turn: Turn) -> bool:
-    """Whether spans of the application's own say that something was looked up before the answer, not what.
-
-    Of several model calls without a step around them the one after the look-up answers.
-    """
+    """Whether spans of the application's own say that something was looked up before the answer, not what."""
     others = [] if turn.tree is None else [node for node in turn.tree.below() if node not in turn.nodes]
     begun = min((turn.llms[at][0].span.start for at in turn.behind.made), default=turn.root.span.end)
-    if _is_model(turn.root) and any(_is_model(node) and node.span.end > begun for node in others):
-        return False
     before = (node for node in (*others, *turn.nodes) if node.span.start <= begun)
     return any(names_search(node.span) for node in before if _is_own(node))
-
-
-def _is_model(node: Node) -> bool:
-    return node.parsed is not None and node.parsed.kind == "llm"
 
 
 def _is_own(node: Node) -> bool:

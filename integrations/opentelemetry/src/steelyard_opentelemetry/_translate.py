@@ -216,8 +216,8 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     what came after its call, and an application what the first of several calls was sent alone.
     """
     inputs = map(_input, _outermost(turn), repeat(_words(turn)))
-    if outermost := next(filter(None, inputs), None):
-        return outermost, False
+    if outermost := list(filter(None, inputs)):
+        return _unwritten(outermost, turn), False
     sent, filled = _sent(steps), _filled_in(steps)
     spoken_last = asked_in(sent)
     is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
@@ -229,7 +229,14 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
         return sent, is_alone
     if inner := next(_within(turn, steps), None):
         return inner
-    return (filled, False) if filled else (sent, is_alone) if sent else (_said_once(turn, steps), True)
+    return (filled, False) if filled else (sent, is_alone) if sent else (None, True)
+
+
+def _unwritten(inputs: Sequence[Any], turn: Turn) -> Any:
+    """The first that asks what no model wrote before the turn: a planner's query may stand beside it."""
+    replies = (reply for call in turn.earlier for reply in call.replies if len(inputs) > 1)
+    written = {"", *(text.strip() for reply in replies for text in json_strings(reply))}
+    return next((one for one in inputs if asked_in(one).strip() not in written), inputs[0])
 
 
 def _within(turn: Turn, steps: Steps) -> Iterator[tuple[Any, bool]]:
@@ -344,11 +351,6 @@ def looked_up(steps: Steps) -> str:
 def _filled_in(steps: Steps) -> Any:
     filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
     return next(filled, None)
-
-
-def _said_once(turn: Turn, steps: Steps) -> str | None:
-    """What a model's span tells in place of a prompt, else what was said to the first and a later one."""
-    return next((one.question for _, one in turn.llms if turn.repeats(one)), None)
 
 
 def _sent(steps: Steps) -> Any:
