@@ -50,9 +50,9 @@ def parse(span: Span) -> ParsedSpan | None:
     if all(map(_says_nothing, known)):
         # Unknown, or a span in a convention whose content stands under names of its own.
         more = _generic.read(span, *(parsed.kind for parsed in known))
-        # A tool that tells nothing is no look-up for its name alone.
-        is_bare = more is None or (_says_nothing(more) and any(one.kind == "tool" for one in known))
-        known += [] if more is None or is_bare else [more]
+        # What a convention calls a tool or a step is no look-up for its name alone.
+        kinds = [parsed.kind for parsed in known] or [more.kind if more else "chain"]
+        known += [] if more is None or (_says_nothing(more) and more.kind not in kinds) else [more]
     found = fused(known)
     if found is not None and span.scope.startswith("traceloop"):  # of functions that somebody decorated
         found = _generic.searched(found, span)
