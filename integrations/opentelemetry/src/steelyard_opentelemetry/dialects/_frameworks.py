@@ -32,9 +32,7 @@ def _component(span: Span) -> ParsedSpan:
     hidden = "haystack.component.output" not in span.attributes
     # Without content only the component's type tells that it was a generator.
     if "replies" in came or (hidden and kind.endswith("Generator")):
-        messages, said = messages_of(given), answer_in((came.get("replies") or [])[:1])
-        hides = not messages and not came
-        return ParsedSpan(dialect=_NAME, kind="llm", answer=said, messages=messages, hidden=hides)
+        return _as_model(given, came)
     # Documents that went in as well were passed on or ranked, and not found here.
     is_ranked = "documents" in came and "Ranker" in kind
     if not (is_ranked or "documents" in came.keys() - given.keys() or (hidden and "Retriever" in kind)):
@@ -46,6 +44,12 @@ def _component(span: Span) -> ParsedSpan:
         documents=retrieved_in(came.get("documents") or []),
         hidden=hidden,
     )
+
+
+def _as_model(given: Mapping[str, Any], came: Mapping[str, Any]) -> ParsedSpan:
+    messages, said = messages_of(given), answer_in((came.get("replies") or [])[:1])
+    hides = not messages and not came
+    return ParsedSpan(dialect=_NAME, kind="llm", answer=said, messages=messages, hidden=hides)
 
 
 def _read(span: Span, key: str) -> Mapping[str, Any]:

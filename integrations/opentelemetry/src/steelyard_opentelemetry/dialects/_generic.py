@@ -87,9 +87,7 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     kind = next(filter(_SEARCHES.__contains__, known), None) or _kind(span.name, told, given, came)
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
-    # What a convention calls a look-up may have come to a few words that only name what was found.
-    listed = None if known and isinstance(came, str) and not is_telling(came) else came
-    if parts := _look_up(kind, told, listed, question):
+    if parts := _look_up(kind, told, _without_names(came, known), question):
         kind = _LOOKED_UP.get(kind, "retrieval")
     elif kind in _SEARCHES:
         is_told = known or broken or is_empty(came) or counts_none(span) or any(map(_kind_of, _types(told)))
@@ -101,6 +99,11 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     else:
         parts = _step(told, given, came, question, broken)
     return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
+
+
+def _without_names(came: Any, known: Sequence[Kind]) -> Any:
+    """What came; what a convention calls a look-up may have come to a few words that name what was found."""
+    return None if known and isinstance(came, str) and not is_telling(came) else came
 
 
 def _untold(span: Span, question: str, came: Any) -> dict[str, Any]:
