@@ -275,6 +275,14 @@ def dspy_module_with_a_search_of_its_own() -> Trace:
 
 
 @shape(Turn())
+def bedrock_retrieve_and_generate() -> Trace:
+    """One RETRIEVER span retrieves and answers; no model call is told."""
+    trace = Trace(_SCOPE + "bedrock")
+    trace.leaf("bedrock.retrieve_and_generate", {**oi("RETRIEVER", QUESTION, ANSWER), **oi_documents()})
+    return trace
+
+
+@shape(Turn())
 def langchain_js_sequence() -> Trace:
     """LangChain.js: messages in its serialised form, documents as `pageContent`."""
     trace = Trace("@arizeai/openinference-instrumentation-langchain")

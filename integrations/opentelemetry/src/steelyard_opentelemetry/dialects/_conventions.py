@@ -72,6 +72,7 @@ OPENINFERENCE = Dialect(
             kind="retrieval",
             where={_KIND: ("RETRIEVER",)},
             listed="retrieval.documents.*",
+            answers="generate",
             **_LOOKED_UP,
         ),
         SpanRule(

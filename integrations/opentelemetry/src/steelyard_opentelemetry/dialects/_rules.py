@@ -160,6 +160,8 @@ class SpanRule:
     """What a retrieval or a reranker returned, by its input and its output."""
     bound: Callable[[dict[str, str], Any], Mapping[str, str]] = lambda variables, _: variables
     """The variables that were given to a run, without those that its template had."""
+    answers: str = ""
+    """A part of the name of look-ups that answer too, as managed services do in one span."""
     run: bool = False
     """Whether such a span is a run of its own, whatever span it stands below."""
     passes: bool = False
@@ -264,7 +266,8 @@ def _of_kind(rule: SpanRule, span: Span, given: Any, came: Any, asked: str, said
     if rule.kind == "llm":
         return {"answer": said, **_of_model(rule, span, given, came)}
     if rule.kind in ("retrieval", "rerank"):
-        return {"query": asked, **_of_look_up(rule, span, given, came)}
+        answer = said if rule.answers and rule.answers in span.name else ""
+        return {"query": asked, "answer": answer, **_of_look_up(rule, span, given, came)}
     if rule.kind == "tool":
         name = span.text(rule.tool) if rule.tool else span.name
         return {"tool": name, "result": came, "passing": (given, came)}
