@@ -11,7 +11,9 @@ from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
-from langchain_parts import BERLIN, PARIS, QUESTION, Receiver, Shelf, calls, joined, lcel, says, texts
+from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, lcel, says, texts
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel
 
 from steelyard_langchain import attach, detach
@@ -96,10 +98,46 @@ def test_a_passage_that_is_kept_in_metadata_is_what_the_prompt_shows(
     assert (one.id, one.text, receiver.record.evidence) == ("w1", whole, "known")
 
 
+def test_an_answer_that_leaves_by_a_stream_is_the_last_reply_and_is_said_to_be(
+    receiver: Receiver, config: Any
+) -> None:
+    class Asked(TypedDict):
+        query: str
+
+    def answer(state: Asked) -> dict[str, Any]:
+        found = Shelf(documents=[PARIS, FRANCE]).invoke(state["query"])
+        for piece in says("It is on the Seine.").stream(f"{joined(found)}\n\n{state['query']}"):
+            get_stream_writer()(piece.content)
+        return {}
+
+    graph: Any = StateGraph(Asked).add_node("answer", answer).add_edge(START, "answer").compile()
+    told = "".join(graph.stream({"query": QUESTION}, config, stream_mode="custom"))
+    record = receiver.record
+    assert (record.answer, record.question, len(record.contexts)) == (told, QUESTION, 2)
+    assert any(note.startswith("answer: the output tells none") for note in record.notes)
+
+
 class State(TypedDict, total=False):
     """Of a graph whose model fills in a form."""
 
     messages: list[Any]
+
+
+def test_the_answer_in_the_arguments_of_a_forced_tool_call(receiver: Receiver, config: Any) -> None:
+    form = calls("Answer", answer="It is Paris, on the Seine.", sources=[1])
+
+    def respond(state: State) -> Any:
+        found = Shelf(documents=[PARIS, FRANCE]).invoke(QUESTION)
+        return {"messages": [*state["messages"], says(form).invoke(f"{joined(found)}\n{QUESTION}")]}
+
+    builder = StateGraph(State)
+    builder.add_node("respond", respond)
+    builder.add_edge(START, "respond")
+    builder.add_edge("respond", END)
+    builder.compile().invoke({"messages": [HumanMessage(QUESTION)]}, config)
+    record = receiver.record
+    assert (record.status, record.answer) == ("ok", "It is Paris, on the Seine.")
+    assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
 
 
 def test_a_history_counts_and_images_are_let_go(receiver: Receiver, config: Any) -> None:

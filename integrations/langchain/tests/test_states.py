@@ -10,8 +10,8 @@ from langchain_core.messages import HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, says, texts
-from langgraph.graph import START, StateGraph
+from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, says, texts
+from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import BaseModel
 
 from steelyard.recording.building._steps import parts_of
@@ -134,6 +134,31 @@ def test_a_field_of_the_answer_that_the_prompt_shows_is_no_passage(receiver: Rec
 
     graph(looks_up, write).invoke({"question": QUESTION}, config)
     assert texts(receiver.record.contexts) == [PARIS.page_content]
+
+
+def test_a_call_of_a_form_answers_if_no_thread_can_go_on(receiver: Receiver, config: Any) -> None:
+    replies = [calls("Response", output="It is Paris.", id=7)]
+    built: Any = StateGraph(MessagesState)
+    built.add_node("agent", lambda state: {"messages": [says(*replies).invoke(state["messages"])]})
+    built.add_edge(START, "agent").add_edge("agent", END)
+    built.compile().invoke({"messages": [HumanMessage(QUESTION)]}, config)
+    assert (receiver.record.status, receiver.record.answer) == ("ok", "It is Paris.")
+
+
+def test_what_replies_end_with_may_be_put_together_by_code(receiver: Receiver, config: Any) -> None:
+    thought = "The first source is a map, and maps tell of capitals, so it is the better one of both.\n"
+
+    def write(state: Fields) -> Fields:
+        reply = (SHOWN | says(f"{thought}Final advice: Go to Paris by train.")).invoke(
+            {"context": state["context"], "asked": state["question"]}
+        )
+        return {"report": f"# Board\n\n## Travel\n{reply.text.split('Final advice:')[1].strip()}"}
+
+    graph(looks_up, write).invoke({"question": QUESTION}, config)
+    assert (receiver.record.contexts_source, texts(receiver.record.contexts)) == (
+        "in_prompt",
+        [PARIS.page_content],
+    )
 
 
 def test_a_graph_may_be_answered_by_a_model_that_nobody_saw(receiver: Receiver, config: Any) -> None:

@@ -169,6 +169,20 @@ def test_the_question_under_any_name_beside_a_memory(receiver: Receiver, config:
     assert receiver.record.question == QUESTION
 
 
+def test_an_answer_that_holds_all_that_models_said_was_put_together(receiver: Receiver, config: Any) -> None:
+    first, second = says("The museum opens at ten on Sundays."), says("It is closed on all Mondays.")
+    ask = ChatPromptTemplate.from_template("{docs}\n{question}")
+    chain = (
+        RunnablePassthrough.assign(sundays=ask | first | StrOutputParser())
+        .assign(mondays=ask | second | StrOutputParser())
+        .assign(leaflet=lambda s: f"## Sundays\n{s['sundays']}\n\n## Mondays\n{s['mondays']}")
+    )
+    chain.invoke({"question": "When is it open?", "docs": [PARIS]}, config)
+    assert receiver.record.answer == (
+        "## Sundays\nThe museum opens at ten on Sundays.\n\n## Mondays\nIt is closed on all Mondays."
+    )
+
+
 def test_an_answer_that_asks_back_is_the_answer(receiver: Receiver, config: Any) -> None:
     ask = ChatPromptTemplate.from_template("{docs}\n{question}")
     plan = ask | says("The user wants the opening hours of a museum.") | StrOutputParser()
@@ -176,6 +190,22 @@ def test_an_answer_that_asks_back_is_the_answer(receiver: Receiver, config: Any)
     chain = RunnablePassthrough.assign(plan=plan).assign(words=reply | StrOutputParser())
     chain.invoke({"question": "When is it open?", "docs": [PARIS]}, config)
     assert receiver.record.answer == "Which of the museums do you mean?"
+
+
+def test_the_answer_in_a_state_of_odd_names_is_the_text_that_code_made_of_the_last_reply(
+    receiver: Receiver, config: Any
+) -> None:
+    passage = PARIS.page_content
+    write = (
+        ChatPromptTemplate.from_template("{found}\nSummarise what it says on {topic}")
+        | says("<think>Short.</think>The city of Paris is the capital of France since long ago.")
+        | (lambda said: f"## Summary\n{said.content.partition('</think>')[2]}\n### Sources\n* shelf")
+    )
+    asks = itemgetter("topic") | says('{"query": "capital of France"}') | StrOutputParser()
+    chain = RunnablePassthrough.assign(search=asks, found=given(passage)).assign(report=write)
+    shown = chain.invoke({"topic": QUESTION}, config)["report"]
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, shown)
+    assert texts(receiver.record.contexts) == [passage]
 
 
 def test_passages_under_a_name_that_answers_have_too_are_not_the_answer(
@@ -192,7 +222,7 @@ def test_a_status_of_a_word_is_not_the_answer_that_a_model_gave(receiver: Receiv
     ask: Any = RunnableLambda(lambda x: shelf.invoke(x["user_input"])) | joined | says("It is Paris.")
     chain = RunnablePassthrough.assign(status=ask | (lambda _: "done"))
     chain.invoke({"user_input": QUESTION}, config)
-    assert (receiver.record.answer, texts(receiver.record.contexts)) == ("", [PARIS.page_content])
+    assert (receiver.record.answer, texts(receiver.record.contexts)) == ("It is Paris.", [PARIS.page_content])
     assert any(note.startswith("answer: ") for note in receiver.record.notes)
 
 
@@ -346,3 +376,20 @@ def test_a_statement_that_nothing_was_found_is_not_a_passage_in_whatever_languag
     chain.invoke(QUESTION, config)
     assert receiver.record.contexts == ()
     assert any("a few words stand where a look-up found nothing" in note for note in receiver.record.notes)
+
+
+def test_an_answer_that_leaves_by_a_stream_of_its_own_is_what_the_model_said_last(
+    receiver: Receiver, config: Any
+) -> None:
+    """What the run returns was there before: the model was shown it."""
+
+    def answer(question: str) -> dict[str, Any]:
+        pages = given([PARIS.page_content]).invoke(None)
+        said = says("It is Paris.").invoke(f"{pages[0]}\n\n{question}").content
+        sent.append(said)
+        return {"pages": pages, "done": True}
+
+    sent: list[Any] = []
+    RunnableLambda(answer).invoke(QUESTION, config)
+    assert receiver.record.answer == sent[0]
+    assert texts(receiver.record.contexts) == [PARIS.page_content]

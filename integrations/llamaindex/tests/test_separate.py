@@ -197,18 +197,23 @@ KEPT = "Answer from these notes alone.\n\nNotes:\n{notes}\n\nQuestion: {question
 
 
 @pytest.mark.parametrize(
-    "later",
+    ("later", "is_turn"),
     [
-        "Suggest three questions.\n\nNotes:\n{notes}\n\nQuestion: {question}",
-        "Notes:\n{notes}\n\nQuestion: {question}\nAnswer: {answer}\nIs that supported?",
+        (KEPT, True),
+        ("Suggest three questions.\n\nNotes:\n{notes}\n\nQuestion: {question}", False),
+        ("Notes:\n{notes}\n\nQuestion: {question}\nAnswer: {answer}\nIs that supported?", False),
     ],
-    ids=["another task", "a check"],
+    ids=["the same template", "another task", "a check"],
 )
-def test_a_call_about_the_same_passages_is_no_turn(receiver: Receiver, later: str) -> None:
+def test_what_code_kept_is_known_to_a_later_call_by_the_same_template(
+    receiver: Receiver, later: str, is_turn: bool
+) -> None:
     notes = "\n".join(found.text for found in Fixed("d1", "d2").retrieve(QUESTION))
     Scripted().complete(KEPT.format(notes=notes, question=QUESTION))
-    Scripted().complete(later.format(notes=notes, question=QUESTION, answer=ANSWER))
-    assert [turn.answer for turn in receiver.records] == [ANSWER]
+    asked = "Which river runs through it?" if is_turn else QUESTION
+    Scripted().complete(later.format(notes=notes, question=asked, answer=ANSWER))
+    expected = [(asked, [PARIS, FRANCE])] * is_turn
+    assert [(turn.question, texts(turn)) for turn in receiver.records[1:]] == expected
 
 
 def test_files_that_engines_answered_from_are_what_their_answers_put_together_rest_on(

@@ -223,6 +223,15 @@ def test_a_turn_ends_with_the_model_s_own_stream(receiver: Receiver, way: str) -
     assert (texts(record), record.contexts_source) == ([PARIS], "in_prompt")
 
 
+async def test_an_answer_that_leaves_as_events_is_the_last_reply_that_was_streamed(
+    receiver: Receiver,
+) -> None:
+    await Raw("events").run(query=QUESTION)
+    record = receiver.record
+    assert (record.answer, texts(record)) == (ANSWER, [PARIS])
+    assert any("the last reply of a model is taken" in note for note in record.notes)
+
+
 class Decision(BaseModel):
     """What to do."""
 

@@ -388,6 +388,12 @@ def test_what_a_template_shows_how_it_is_done_with_is_no_passage() -> None:
     assert guessed_passages(prompt, "How many hills?") == [ROME]
 
 
+@pytest.mark.parametrize(("told", "empty"), [("\n", True), (f"\n{ROME}\n", False)])
+def test_tags_beside_those_of_the_question_are_the_place_for_passages(told: str, empty: bool) -> None:
+    prompt = f"Be brief.\n<findings>{told}</findings>\n<ask>How many hills?</ask>"
+    assert has_empty_place(prompt, "How many hills?") == empty
+
+
 def test_what_a_rule_parts_from_the_question_below_its_heading_is_no_passage() -> None:
     told = "Say so in a kind way, and in no more than four sentences for a reader in a hurry."
     prompt = f"## So far:\nUser: Hello\n\n## Student's message:\nTell me more\n\n---\n{told}"

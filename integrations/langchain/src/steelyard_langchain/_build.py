@@ -20,6 +20,7 @@ from steelyard.recording.building import (
     asks_of_reply,
     decide,
     edited,
+    is_telling,
     named_in_form,
     only_searches,
     sources_of,
@@ -32,10 +33,11 @@ from steelyard.recording.provenance import (
     calls_behind,
     is_intermediate_output,
     is_turn,
+    plain,
 )
-from steelyard.recording.reading import contexts_of, documents_in, since_last_asked
+from steelyard.recording.reading import contexts_of, documents_in, since_last_asked, strings_in
 from steelyard_langchain._extract import answer_of, ends_in_tool_call, pick, text_in, without_queries
-from steelyard_langchain._forms import filled_form, last_form
+from steelyard_langchain._forms import called_form, filled_form, last_form
 from steelyard_langchain._options import Options
 from steelyard_langchain._translate import look_ups, turn_of
 from steelyard_langchain._turn import Chain, Earlier, Turn
@@ -123,7 +125,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         # Fields taken out of a text, or a plan: nothing was looked up, and nobody is answered.
         if form and not (sources.looked_up or sources.documents):
             return None
-        answer, status = _unnamed_answer(view, steps, form, options)
+        answer, status = _unnamed_answer(view, steps, sources, form, options)
     if not _is_turn(view, steps, sources, answer, status, options):
         return None
     steps.answer = answer
@@ -132,13 +134,19 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     return _record(view, steps, options, asked, answer, sources, origin, status)
 
 
-def _unnamed_answer(view: TurnPart, steps: Steps, form: str, options: Options) -> tuple[str, Status]:
-    """The answer that stands under no name, a form; and whether the run is over."""
+def _unnamed_answer(
+    view: TurnPart, steps: Steps, sources: Sources, form: str, options: Options
+) -> tuple[str, Status]:
+    """The answer that stands under no name: a form, the last reply or a call; and whether the run is over."""
     if options.answer_key is None:
         form = form or last_form(view.outputs, steps.calls)
-    view.is_whole_form = bool(form)
-    is_stopped = not form and ends_in_tool_call(view.outputs)
-    return form, "interrupted" if is_stopped else "ok"
+        view.is_whole_form = bool(form)
+        if answer := form or _last_reply(view, steps, sources):
+            return answer, "ok"
+    is_stopped = ends_in_tool_call(view.outputs)
+    # Without a thread nothing can go on, so that the call is a form.
+    answer = called_form(steps.calls) if is_stopped and not view.has_thread else ""
+    return answer, "interrupted" if is_stopped and not answer else "ok"
 
 
 def _asked(view: TurnPart, steps: Steps, sources: Sources, options: Options) -> Asked:
@@ -258,6 +266,22 @@ def _brought(view: TurnPart, earlier: Earlier, texts: Collection[str]) -> bool:
     return any(one.text in texts for step in look_ups(view, earlier) for one in step.contexts or ())
 
 
+def _last_reply(view: TurnPart, steps: Steps, sources: Sources) -> str:
+    """What a model said last, if a run returned what was there before alone: its answer left by a stream."""
+    if not steps.calls or not isinstance(view.outputs, dict):
+        return ""
+    given, last = {text for _, text in strings_in(view.inputs)}, steps.calls[-1]
+    shown = plain("\n".join(last.prompts))
+    fresh = [text for _, text in strings_in(view.outputs) if text not in given and is_telling(text)]
+    has_any = sources.looked_up or sources.documents or fresh
+    if not has_any or last.arguments or is_intermediate_output(last.replies):
+        return ""
+    if any(plain(text) not in shown for text in fresh):
+        return ""
+    view.is_last_reply = bool(last.reply.strip())
+    return last.reply.strip()
+
+
 def _is_turn(
     view: TurnPart, steps: Steps, sources: Sources, answer: str, status: Status, options: Options
 ) -> bool:
@@ -324,7 +348,11 @@ def _origin(
             calls=calls_behind(calls, answer),
             notes=(),
         )
-    if (
+    if not answer and calls and not calls[-1].replies:
+        steps = replace(
+            steps, steps=[step for step in steps.steps if step.kind != "model" or step is steps.models[-1]]
+        )
+    elif (
         len(calls) == 1
         and not is_intermediate_output(calls[0].replies)
         and (said := calls[0].reply.strip().rstrip("."))

@@ -29,6 +29,7 @@ _ANYTHING = ("text", "content")
 _BROUGHT = ("output", "output_text", "result")
 """What they call their answer, and also what a tool or a query brought."""
 ANSWER_KEYS = ("structured_response", *ANSWERS, *_ANYTHING)
+_FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
     **{"user": "human", "HumanMessageChunk": "human"},
     **{"assistant": "ai", "chatbot": "ai", "AIMessageChunk": "ai"},
@@ -67,7 +68,7 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
     if key is not None:
         return text_in(pick(outputs, key))
     if isinstance(outputs, str) or is_message(outputs):
-        return text_in(outputs)
+        return text_in(outputs) or _in_form(outputs)
     state = _fields_of(outputs)
     if state is not None and (text := _named_answer(state, inputs, calls)):
         return revised(text, [value for value in state.values() if isinstance(value, str)], calls)
@@ -107,14 +108,6 @@ def _unnamed_answer(state: Mapping[str, Any], inputs: Any, calls: Sequence[Model
     return _only_form(state) or text or _only_conversation(state, inputs)
 
 
-def _only_conversation(state: Mapping[str, Any], inputs: Any) -> str:
-    """The last reply of the one conversation in a state that went on, whatever it is called there."""
-    given = state_of(inputs) or {}
-    lists = (value for name, value in state.items() if isinstance(value, list) and value != given.get(name))
-    told = [reply for one in lists if any(map(is_message, one)) and (reply := _replied(messages_in(one)))]
-    return told[0] if len(told) == 1 else ""
-
-
 def _only_form(state: Mapping[str, Any]) -> str:
     """The answer in the one form among a state's values that names it so, as a parser left it there."""
     forms = [_named_answer(value, None) for value in state.values() if isinstance(value, Mapping)]
@@ -141,6 +134,14 @@ def _is_answer(name: str, text: str, state: Mapping[str, Any], calls: Sequence[M
         return True
     beside = {value.strip() for value in state.values() if isinstance(value, str)}
     return name in _BROUGHT and beside.isdisjoint(call.reply.strip() for call in calls)
+
+
+def _only_conversation(state: Mapping[str, Any], inputs: Any) -> str:
+    """The last reply of the one conversation in a state that went on, whatever it is called there."""
+    given = state_of(inputs) or {}
+    lists = (value for name, value in state.items() if isinstance(value, list) and value != given.get(name))
+    told = [reply for one in lists if any(map(is_message, one)) and (reply := _replied(messages_in(one)))]
+    return told[0] if len(told) == 1 else ""
 
 
 def _said(value: Any) -> str:
@@ -173,6 +174,8 @@ def _replied(messages: list[Any], calls: Sequence[ModelCall] = ()) -> str:
         text = message_text(turn[-1])
         is_used = bool(calls) and plain(text) in plain("\n".join(calls[-1].prompts))
         return "" if is_used else text
+    if turn and (form := _in_form(turn[-1])):
+        return form
     return before_verdict(_said_in(turn), calls)
 
 
@@ -185,6 +188,16 @@ def verdict_after(outputs: Any, answer: str) -> str:
     """What was said of the answer behind it, if a conversation ends so."""
     said = _said_in(messages_in(outputs))
     return said[-1] if answer in said[:-1] and said[-1] != answer else ""
+
+
+def _in_form(message: Any) -> str:
+    """The answer in the arguments of a tool call: a form that the model was made to fill in."""
+    calls = getattr(message, "tool_calls", None) or ()
+    forms = [call.get("args") for call in calls if isinstance(call, Mapping)]
+    texts = (
+        form.get(name) for form in forms if isinstance(form, Mapping) for name in _FORM_KEYS if name in form
+    )
+    return next((text_of(text) for text in texts if isinstance(text, str) and text.strip()), "")
 
 
 def _only_text(state: Mapping[str, Any], inputs: Any, calls: Sequence[ModelCall]) -> str:

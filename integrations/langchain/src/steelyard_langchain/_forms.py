@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import to_json_value
-from steelyard.recording.building import is_telling
+from steelyard.recording.building import is_telling, named_in_form
 from steelyard.recording.provenance import ModelCall, is_intermediate_output, strip_code_fence
 from steelyard.recording.reading import state_of, strings_in
 
@@ -30,6 +30,12 @@ def last_form(outputs: Any, calls: Sequence[ModelCall]) -> str:
         return ""
     held = [one for one in _shown(outputs).values() for form in _forms(calls[-1:]) if _holds(one, form)]
     return json.dumps(held[0], ensure_ascii=False) if len(held) == 1 else ""
+
+
+def called_form(calls: Sequence[ModelCall]) -> str:
+    """What the arguments of the last call's tools name as an answer."""
+    said = (one for call in calls[-1:] for one in call.arguments)
+    return next((text for one in said if (text := named_in_form(one)) != one), "")
 
 
 def _shown(outputs: Any) -> Mapping[str, Any]:

@@ -147,6 +147,8 @@ class TurnPart:
         self.results: list[Passed] = []
         self.nearby: tuple[Earlier, ...] = ()
         self.predecessors: tuple[Predecessor, ...] = ()
+        self.is_last_reply = False
+        """Whether the answer is only what a model said last, since the run returned none."""
         self.said = ""
         """What the run returned for its answer, of which a form may name only a part so."""
         self.is_whole_form = False
@@ -180,6 +182,11 @@ class TurnPart:
         given, returned = messages_in(self.inputs), messages_in(self.outputs)
         is_longer = len(returned) > len(given) > 0
         return is_longer and given[-1].role == "user" and returned[-1].role == "assistant"
+
+    @property
+    def has_thread(self) -> bool:
+        """Whether it belongs to a thread, so that it can go on."""
+        return "thread_id" in {**(self.turn.metadata or {}), **(self.turn.configurable or {})}
 
     def is_answered(self, answer: str) -> bool:
         """Whether it was given a question under a usual name, and returned an answer under one."""
@@ -242,6 +249,7 @@ def metadata_of(turn: Turn, options: Options) -> dict[str, Any]:
 
 
 _NO_MODEL = "no model run was seen in this turn"
+_LAST_REPLY = "answer: the output tells none; the last reply of a model is taken; set answer_key"
 _WHOLE_FORM = (
     "answer: all that a model filled in, since no field of it is named as an answer is; set answer_key"
 )
@@ -301,6 +309,8 @@ def _lacks(view: TurnPart, question: str, answer: str, status: Status) -> Iterat
     if not answer and status == "ok" and "answer" not in (given or ()):
         lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
         yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
+    if view.is_last_reply:
+        yield _LAST_REPLY
     if answer and given is None:
         yield from _on_answer(view, answer)
 
@@ -331,8 +341,8 @@ def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, question: s
         question,
         calls_of(view.models),
         view.earlier_calls,
-        found=[context.text for context in sources.found],
         around=calls_of(view.turn.around),
+        found=[context.text for context in sources.found],
         in_conversation=is_conversation(steps, steps.models),
         given=_texts_of(view.inputs),
     )

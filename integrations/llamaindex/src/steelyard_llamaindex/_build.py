@@ -21,11 +21,14 @@ from steelyard.recording import (
 from steelyard.recording.building import (
     Asked,
     Sources,
+    Step,
     Steps,
     asked_of,
     asks_of_reply,
     decide,
     is_conversation,
+    is_status,
+    is_telling,
     named_in_form,
     said_last,
     shows_nothing,
@@ -36,13 +39,15 @@ from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     Origin,
     form_of,
+    guessed_question,
+    is_intermediate_output,
     is_turn,
     json_strings,
     notes_on_predecessors,
     plain,
     sentence,
 )
-from steelyard.recording.reading import is_question, strings_in
+from steelyard.recording.reading import asked_in, is_question, strings_in
 from steelyard_llamaindex._extract import NO_ANSWER, answer_of, reply_of, result_of
 from steelyard_llamaindex._translate import turn_of
 from steelyard_llamaindex._turn import Turn, unused
@@ -86,6 +91,9 @@ FORM = "answer: a form that a model filled in; code may show a part of it, or ot
 RETOLD = "answer: such a run's reply was sent on or asked for again; the user may see more; set turn.answer"
 """Note of a run of a class whose reply was a step to an answer or a part of it, this time or another."""
 
+LAST_REPLY = "answer: the result tells none; the last reply of a model is taken; set turn.answer in record()"
+"""Note of a workflow that wrote its answer to its events."""
+
 
 class LlamaIndexDraft(TurnDraft):
     """A finished turn of LlamaIndex whose Record is still to be built."""
@@ -122,7 +130,9 @@ class LlamaIndexDraft(TurnDraft):
         if turn.is_step:
             return None
         steps = turn_of(turn)
-        steps.answer = answer = str(given.get("answer") or named_in_form(self._answer(steps)))
+        own = str(given.get("answer") or named_in_form(self._answer(steps)))
+        last = "" if "answer" in given else _last_reply(turn, steps, own)
+        steps.answer = answer = last or own
         sources = sources_of(steps, tool_contexts=self._options.tool_contexts)
         asked = asked_of(steps, sources)
         question = str(given.get("question") or asked.question)
@@ -136,7 +146,7 @@ class LlamaIndexDraft(TurnDraft):
         _consume(turn, steps, origin)
         turn.learnt.answers[plain(answer)] = None
         notes = _notes(turn, steps, sources, origin, asked)
-        notes += [RETOLD] * (turn.root.name in turn.learnt.retold)
+        notes += [LAST_REPLY] * bool(last) + [RETOLD] * (turn.root.name in turn.learnt.retold)
         if "contexts" in given:
             given = {**given, "contexts": told(given["contexts"], origin, steps, question=question)}
         return with_given(self._record(steps, sources, origin, asked, notes), given)
@@ -196,6 +206,28 @@ class LlamaIndexDraft(TurnDraft):
             retrieval=sum(seconds) if seconds else None,
             generation=turn.generation or None,
         )
+
+
+def _last_reply(turn: Turn, steps: Steps, own: str) -> str:
+    """What a model said last in a workflow that returned nothing, or how it ended.
+
+    Not if it is a verdict, a question or a tool's call.
+    """
+    is_silent = result_of(turn.root.result) in (None, "") or (own and is_status(own, steps.calls))
+    if turn.root.kind != "workflow" or turn.streaming or not is_silent:
+        return ""
+    said = _replied(turn, steps)
+    call = max(said, key=lambda step: step.ended or 0.0).call if said else None
+    if call is None or call.arguments or is_intermediate_output(call.replies) or is_question(call.reply):
+        return ""
+    return call.reply.strip()
+
+
+def _replied(turn: Turn, steps: Steps) -> list[Step]:
+    """The calls that replied; those that streamed if any did: that was for the user, the rest for code."""
+    streamed = {call.began for call in turn.calls if call.step.kind == "llm" and call.step.result is None}
+    said = [step for step in steps.models if step.call is not None and step.ended is not None]
+    return [step for step in said if step.at in streamed] or said
 
 
 def _is_turn(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: Asked, answer: str) -> bool:
@@ -285,6 +317,7 @@ def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: As
         notes.append(f"{sources.look_ups.silent} retrieved nodes have no text")
     if "question" not in (turn.given or ()):
         notes += map(sentence, asked.notes)
+        notes += [sentence("question_whole_prompt")] * _holds_a_search(turn, asked.question)
     if steps.answer and turn.status != "error" and "contexts" not in (turn.given or ()):
         notes += origin.notes
     if turn.is_alone:
@@ -295,6 +328,16 @@ def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: As
         steps.earlier,
         found=[one.text for one in (*origin.contexts, *origin.retrieved)],
         in_conversation=turn.root.kind == "chat" or is_conversation(steps, steps.models),
+    )
+
+
+def _holds_a_search(turn: Turn, question: str) -> bool:
+    """Whether what a run was asked holds what was searched for just before it, so that it may be a prompt."""
+    asked = plain(question)
+    queries = {plain(asked_in(span.asked)) for span in unused(turn) if not turn.is_alone} - {asked}
+    # A query of few words stands somewhere by chance, but not where a prompt names its question.
+    return any(is_telling(one) and one in asked for one in queries) or (
+        bool(queries) and plain(guessed_question(question)) in queries
     )
 
 

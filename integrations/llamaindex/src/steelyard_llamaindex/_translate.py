@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -14,9 +15,10 @@ from steelyard.recording.provenance import (
     guessed_question,
     is_history,
     plain,
+    unescaped,
     word_count,
 )
-from steelyard.recording.reading import asked_in, attribute, messages_in
+from steelyard.recording.reading import asked_in, attribute, messages_in, since_last_asked
 from steelyard_llamaindex._extract import Nodes, answer_of, fields_of, nodes_of, reply_of, result_of, texts_of
 from steelyard_llamaindex._kinds import bases_of
 from steelyard_llamaindex._turn import Call, LiveStep, Predecessor, Turn, in_conversation, unused
@@ -87,14 +89,14 @@ def _before(turn: Turn, read: Nodes) -> list[list[Step]]:
 
 
 def _found_elsewhere(turn: Turn, read: Nodes) -> _Taken | None:
-    """What other tasks and threads retrieved before the turn, if its prompts hold that."""
+    """What other tasks and threads retrieved before the turn, or what it kept, if its prompts hold that."""
     if turn.root.kind in ("query", "chat"):
         # What is in the prompts may be an earlier turn's; what the engine was given is not.
         asked = asked_in(turn.root.asked)
         read = Nodes([asked] if word_count(asked) > _MOST_ASKED else [])
     elif turn.root.kind not in ("llm", "synthesis"):
         return None
-    return _strays_before(turn, read, _unclaimed(turn))
+    return _strays_before(turn, read, _unclaimed(turn)) or _kept_before(turn)
 
 
 def _strays(turn: Turn, read: Nodes) -> Iterator[Step]:
@@ -123,6 +125,40 @@ def _strays_before(turn: Turn, read: Nodes, spans: Iterable[LiveStep]) -> _Taken
             taken[span] = step
     runs = [[step] for step in reversed(taken.values())]
     return (tuple(reversed(taken)), runs) if runs else None
+
+
+def _kept_before(turn: Turn) -> _Taken | None:
+    """What was found for an earlier call that no run holds, if code kept it and fills the same template anew.
+
+    What stands in the conversation is that call's own.
+    """
+    if turn.root.kind != "llm" or not turn.calls:
+        return None
+    asked = turn.calls[0].asked
+    messages = messages_in(asked) if isinstance(asked, (list, tuple)) else ()
+    own = [one.text for one in (*messages[:1], *since_last_asked(messages))] or texts_of(asked)
+    before = [one for one in (*turn.predecessors, *turn.replied) if 0 < one.ended <= turn.root.began]
+    spans = {span for one in before if _is_filled_anew(one, texts_of(asked)) for span in one.found}
+    return _strays_before(turn, Nodes(own), sorted(spans, key=lambda span: span.began))
+
+
+def _is_filled_anew(run: Predecessor, prompts: tuple[str, ...]) -> bool:
+    """Whether prompts have every line and label of an earlier one's, beside what it asked and was shown."""
+    steps = [_retrieval(span, Nodes(run.prompts)) for span in run.found]
+    filled = [one.text for step in steps for one in step.contexts or ()] + [
+        step.given or "" for step in steps
+    ]
+    template = _pieces(run.prompts, filled)
+    return template <= _pieces(prompts, filled) if template else prompts == run.prompts
+
+
+def _pieces(prompts: Iterable[str], filled: Iterable[str]) -> set[str]:
+    """The lines and labels of prompts, without what they are filled in with and without signs."""
+    text = unescaped("\n".join(prompts))
+    for one in sorted(map(unescaped, filled), key=len, reverse=True):
+        text = text.replace(one or "\n", "\n")
+    parts = (re.findall(r"\w+", part) for line in text.split("\n") for part in line.split(":"))
+    return {" ".join(words) for words in parts if words}
 
 
 def _answered_in_parts(turn: Turn, read: Nodes) -> tuple[list[Step], str]:

@@ -13,6 +13,7 @@ from steelyard.recording.provenance import (
     calls_behind,
     find_passages,
     form_of,
+    is_history,
     is_intermediate_output,
     is_turn,
     json_strings,
@@ -23,8 +24,6 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import ANSWERS, is_question, strings_in
 
 _MUCH_SHORTER = 0.5
-
-
 _LABEL = 3  # verdicts have no more words
 
 
@@ -50,14 +49,10 @@ def is_form(answer: str, prompts: Iterable[str]) -> bool:
 def said_last(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
     """Of several texts the one that a model said last, whole or in a form; none if they do not hang together.
 
-    What is much shorter than another is a title or a label of it.
+    What holds all the others was put together from them. What is much shorter than another is a title or a
+    label of it.
     """
-    made = _said(texts, calls)
-    sizes = {text: size_of(text) for text in made}
-    most = max(sizes.values(), default=0)
-    able = [text for text, size in sizes.items() if size > most * _MUCH_SHORTER]
-    last = max(able, key=lambda text: made[text][-1].started, default="")
-    return last if last and _hang_together(last, texts, made, calls) else ""
+    return _made_of_all(texts) or _last_said(texts, calls)
 
 
 def is_one_of_several(answer: str, texts: Sequence[str], calls: Sequence[ModelCall]) -> bool:
@@ -79,6 +74,22 @@ def is_status(text: str, calls: Sequence[ModelCall]) -> bool:
     # Code may have cut it out of a reply.
     is_cut = word_count(text) > 1 and any(row in f" {' '.join(words(call.reply))} " for call in calls)
     return not is_cut and not calls_behind(calls, text).known
+
+
+def _made_of_all(texts: Sequence[str]) -> str:
+    whole = max(texts, key=len, default="")
+    parts = [text.strip() for text in texts if text != whole]
+    is_made = len(parts) > 1 and all(part in whole for part in parts)
+    return whole if is_made and not is_history(whole) else ""
+
+
+def _last_said(texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
+    made = _said(texts, calls) or _made_by_code(texts, calls)
+    sizes = {text: size_of(text) for text in made}
+    most = max(sizes.values(), default=0)
+    able = [text for text, size in sizes.items() if size > most * _MUCH_SHORTER]
+    last = max(able, key=lambda text: made[text][-1].started, default="")
+    return last if last and _hang_together(last, texts, made, calls) else ""
 
 
 def _hang_together(
@@ -112,6 +123,16 @@ def _said(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, list[Mo
             makers.setdefault(said, []).append(call)
     exact = {text: makers[text.strip()] for text in texts if text.strip() in makers}
     return {text: by for text, by in exact.items() if _may_answer(text, by[-1])}
+
+
+def _made_by_code(texts: Sequence[str], calls: Sequence[ModelCall]) -> dict[str, list[ModelCall]]:
+    """The texts that code made of what a model said, each with the last call that it is made of.
+
+    What that call was shown was there before, however much of it the reply repeats.
+    """
+    behind = {text: calls_behind(calls, text).made for text in texts}
+    made = {text: calls[at[-1]] for text, at in behind.items() if at}
+    return {text: [by] for text, by in made.items() if not _is_shown(text, by) and _may_answer(text, by)}
 
 
 def _may_answer(text: str, maker: ModelCall) -> bool:

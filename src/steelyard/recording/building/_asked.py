@@ -19,6 +19,7 @@ from steelyard.recording.provenance import (
     guessed_question,
     has_empty_place,
     holds_passages,
+    is_intermediate_output,
     json_strings,
     labelled_question,
     names_both,
@@ -104,6 +105,8 @@ def _told_by_root(turn: Steps, sources: Sources, own: str) -> Asked:
     asked = replace(asked, standalone=_standalone(turn, asked.question))
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
         return asked
+    if not asked.notes and "\n" in own and _looks_filled("\n".join(split_chat_template(own))):
+        asked = replace(asked, notes=("question_whole_prompt",))
     return (_cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None) or asked
 
 
@@ -220,7 +223,9 @@ def _only(texts: Sequence[str], turn: Steps) -> str:
     if len(texts) != 1 or word_count(texts[0]) > _MOST:
         return ""
     prompts = [text for call in turn.calls for text in call.prompts]
-    return texts[0] if any(plain(texts[0]) in plain(text) for text in prompts) else ""
+    is_there = any(plain(texts[0]) in plain(text) for text in prompts)
+    # An object that it was read into is printed in another way.
+    return texts[0] if is_there or find_passages(texts, prompts)[0].seen >= _WHOLLY else ""
 
 
 def _said_by_user(texts: Sequence[str], turn: Steps) -> list[str]:
@@ -336,7 +341,11 @@ def _standalone(turn: Steps, question: str) -> str | None:
     query = str(first.given).strip()
     if not query or plain(query) == plain(question) or not (writers or turn.in_conversation):
         return None
-    return query if is_conversation(turn, writers) else None
+    if not is_conversation(turn, writers):
+        return None
+    row, own = query.split(), question.split()
+    is_passage = len(row) > max(40, 4 * len(own)) and not is_question(query)
+    return None if is_passage or is_intermediate_output([query]) else query
 
 
 def is_conversation(turn: Steps, writers: Sequence[Step]) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from steelyard.record import Context
 from steelyard.recording.building._steps import Steps, is_telling
 from steelyard.recording.provenance import (
     guessed_passages,
@@ -26,8 +29,10 @@ MORE = "contexts: text beside the retrieved passages came from a place that was 
 CUT = (
     "contexts: a passage goes on in the prompt where the text that is known of it was cut; see turn.contexts"
 )
-"""Note of a passage of which only the beginning was told, a preview."""
+"""Note of a passage of which only the beginning was told, a preview: its line is taken from the prompt."""
 _ELLIPSES = ("...", "\u2026")
+_ENDS = re.compile(r"\n|</|\\n|[\"'](?=\s?[,}\]])")
+"""What ends the line of a passage in a prompt: a tag, or what ends a text in JSON."""
 _LAST = 40
 """Characters of a passage by whose end it is found again."""
 _MOST_BETWEEN = 32
@@ -51,7 +56,7 @@ def is_widened(texts: Sequence[str], roomy: Sequence[str], turn: Steps, question
     """Whether prompts hold much beside the known passages: between them, or in parts with their name."""
     known = [*map(plain, texts), *_replied(turn)]
     named = [part for one in roomy for part in guessed_passages(one, question)]
-    parts = (*_around(roomy, texts), *named)
+    parts = (*_around(roomy, texts, question), *named)
     return any(surrounds(plain(part), known) for part in parts) or _has_more_behind(named, known)
 
 
@@ -111,34 +116,57 @@ def _replied(turn: Steps) -> list[str]:
     return list(dict.fromkeys(map(plain, texts)))
 
 
-def _around(prompts: Iterable[str], texts: Sequence[str]) -> Iterator[str]:
-    """What stands from the first known passage of each prompt to the end of the last."""
+def _around(prompts: Iterable[str], texts: Sequence[str], question: str) -> Iterator[str]:
+    """What stands from the first known passage of each prompt to the end of the last, and behind it."""
     for prompt in prompts if len(texts) <= _MOST_BETWEEN else ():
         found = sorted((at, at + len(text)) for text in texts if (at := prompt.find(text)) >= 0)
-        if len(found) > 1:
-            yield prompt[found[0][0] : max(end for _, end in found)]
+        end = max((end for _, end in found), default=0)
+        more = _on_its_line(prompt[end : end + _MOST_BEHIND], question) if found else ""
+        if more or len(found) > 1:
+            yield prompt[found[0][0] : end + len(more)]
+
+
+def _on_its_line(rest: str, question: str) -> str:
+    """The words that go on behind a passage in its line, up to the question: no marks, no labels."""
+    line = rest.split("\n", 1)[0].split(question or "\n", 1)[0]
+    words = line.lstrip(".!?,;")
+    return line if words[:1] == " " and words.lstrip()[:1].isalnum() else ""
 
 
 def cut_short(texts: Sequence[str], prompts: Sequence[str]) -> list[str]:
     """The note, if a prompt shows how one of the known passages goes on."""
-    return [CUT] * any(_goes_on(text, prompts) for text in texts[:_MOST_BETWEEN])
+    return [CUT] * any(_rest(text, prompts) is not None for text in texts[:_MOST_BETWEEN])
+
+
+def completed(contexts: Sequence[Context], prompts: Sequence[str]) -> tuple[Context, ...]:
+    """The passages with the rest of their line in a prompt, if they were surely told cut: a mark says so."""
+    some = (replace(one, text=_whole(one.text, prompts)) for one in contexts[:_MOST_BETWEEN])
+    return (*some, *contexts[_MOST_BETWEEN:])
+
+
+def _whole(text: str, prompts: Sequence[str]) -> str:
+    mark = _mark(text)
+    rest = _rest(text, prompts) if mark or text[-1:].isalnum() else None
+    is_cut = rest is not None and (mark or rest[:1].isalnum())
+    return f"{text.rstrip().removesuffix(mark)}{rest}" if is_cut else text
 
 
 def _mark(text: str) -> str:
     return next((mark for mark in _ELLIPSES if text.rstrip().endswith(mark)), "")
 
 
-def _goes_on(text: str, prompts: Sequence[str]) -> bool:
-    """Whether the line of a text goes on in a prompt: where a mark says that it was cut, or within a word."""
+def _rest(text: str, prompts: Sequence[str]) -> str | None:
+    """How the line of a text goes on in a prompt: where its mark says that it was cut, or within a word."""
     mark, text = _mark(text), text.rstrip()
     end = text.removesuffix(mark)[-_LAST:]
     if not end.strip() or not (mark or (end[-1].isalnum() and not is_spaceless(end[-1]))):
-        return False
+        return None
     if mark and any(text in prompt for prompt in prompts):
-        return False
+        return None
     rests = (prompt.partition(end)[2][:_MOST_BEHIND] for prompt in prompts)
     # A passage that was left without a stop may be followed by anything but the rest of its sentence.
-    return any(rest.strip() if mark else _goes_on_with(rest.lstrip(" ")) for rest in rests)
+    found = (rest for rest in rests if (rest.strip() if mark else _goes_on_with(rest.lstrip(" "))))
+    return next((_ENDS.split(rest, maxsplit=1)[0].rstrip() for rest in found), None)
 
 
 def _goes_on_with(rest: str) -> bool:

@@ -11,10 +11,13 @@ from steelyard.record import Context, ContextsSource, text_of
 from steelyard.recording.building._asked import asked_last
 from steelyard.recording.building._beside import (
     MORE,
+    MUCH,
+    completed,
     cut_short,
     is_emptied,
     is_widened,
     prompts_with_room,
+    surrounds,
 )
 from steelyard.recording.building._look_ups import LookUps
 from steelyard.recording.building._sources import Sources, printed
@@ -35,10 +38,11 @@ from steelyard.recording.provenance import (
     numbered_parts,
     plain,
     sentence,
+    tagged_parts,
     trace_provenance,
     word_count,
 )
-from steelyard.recording.reading import earlier_messages, passages_of
+from steelyard.recording.reading import earlier_messages, is_question, passages_of
 from steelyard.recording.reading._passages import unique
 
 RECEIPT = "contexts: a tool said few words, or fewer than it was told: maybe no evidence; see tool_contexts"
@@ -76,7 +80,8 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
     )
     origin = trace(sources.documents)
     prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
-    others = replace(sources, texts=[*sources.texts, *printed(turn, sources)])
+    records, words = printed(turn, sources)
+    others = replace(sources, texts=[*sources.texts, *records])
     texts, notes = shown_texts(turn, others, prompts, question=question, has_documents=bool(origin.contexts))
     if _say_nothing(texts, turn, sources):
         texts, notes = [], [*notes, STATED]
@@ -85,7 +90,8 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
     if origin.contexts_source == "in_prompt":
         notes += _doubts(origin, turn, sources, prompts, question)
         origin = replace(origin, notes=tuple(dict.fromkeys((*origin.notes, *notes))))
-        return _without_statements(_without_copies(origin, sources), turn)
+        origin = _without_statements(_without_copies(origin, sources), turn)
+        return replace(origin, contexts=completed(origin.contexts, prompts))
     nothing = trace(())
     if is_emptied(turn):
         return replace(nothing, retrieved=tuple(unique(sources.found)))
@@ -93,6 +99,11 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
         return brought
     if sources.looked_up:
         return replace(nothing, notes=(*nothing.notes, *notes))
+    texts, _ = shown_texts(
+        turn, replace(sources, texts=words), prompts, question=question, has_documents=False
+    )
+    if texts and (shown := trace(texts)).contexts_source == "in_prompt":
+        return shown
     return _from_template(nothing, turn, question=question, doubtful=doubtful)
 
 
@@ -103,7 +114,7 @@ def _doubts(
     known = [one.text for one in origin.contexts]
     yield from cut_short(known, prompts)
     roomy = prompts_with_room(known, prompts)
-    if roomy and is_widened(known, roomy, turn, question):
+    if roomy and (is_widened(known, roomy, turn, question) or _is_filled_beside(origin, turn, question)):
         yield MORE
     if any(text in sources.look_ups.receipts for text in known):
         yield RECEIPT
@@ -142,6 +153,19 @@ def _without_statements(origin: Origin, turn: Steps) -> Origin:
 def _may_state_nothing(text: str) -> bool:
     whole, *parts = json_strings(text)
     return may_find_nothing(parts[0] if len(parts) == 1 else whole)
+
+
+def _is_filled_beside(origin: Origin, turn: Steps, question: str) -> bool:
+    """Whether the answer's template, once it is learnt, was filled in with more than the known passages."""
+    filled = _filled_in(origin, turn, question=question)
+    known, given = [one.text for one in origin.contexts], plain(text_of(turn.given))
+    forms = [plain(text) for text in known]
+    beside = (one.text for one in filled.contexts if plain(one.text) not in given) if filled else ()
+    return any(
+        surrounds(plain(text), forms)
+        or (word_count(text) >= MUCH and not any(seen.found for seen in find_passages(known, [text])))
+        for text in beside
+    )
 
 
 def _from_template(origin: Origin, turn: Steps, *, question: str, doubtful: bool) -> Origin:
@@ -272,11 +296,29 @@ def guess(origin: Origin, turn: Steps, *, question: str) -> Origin:
     if shows_nothing(turn, origin.calls.made, question=question):
         return origin
     prompts = asked_last(turn, origin.calls.made)
-    # What stands beside the question, and only if there is nothing, what stands in another message.
+    question = _as_shown(question, origin, turn, prompts)
+    # What stands beside the question, and only if there is nothing, what stands in another message, or in
+    # what a call was sent whose statement the answer's prompt holds: an answer to a part of the question.
     beside = [prompt for prompt in prompts if question and question in prompt]
-    cut = _cut(beside, question) or _cut(prompts, question)
+    cut = _cut(beside, question) or _cut(prompts, question) or _cut(_of_parts(origin, turn), question)
     texts = dict.fromkeys(_unsaid(cut, origin, turn))
     return _guessed(origin, texts) if texts else origin
+
+
+def _as_shown(question: str, origin: Origin, turn: Steps, prompts: Sequence[str]) -> str:
+    """The question, or what a model asks in its place in a prompt that does not hold it."""
+    before = turn.calls[: min(origin.calls.made, default=0)]
+    told = (
+        question,
+        *(reply.strip() for call in reversed(before) for reply in call.replies if is_question(reply)),
+    )
+    return next((one for one in told if any(one in prompt for prompt in prompts)), question)
+
+
+def _of_parts(origin: Origin, turn: Steps) -> Iterator[str]:
+    for call in (turn.calls[at] for at in origin.calls.fed):
+        if any(map(is_telling, call.replies)) and not is_intermediate_output(call.replies):
+            yield from call.prompts
 
 
 def _unsaid(cut: Iterable[str], origin: Origin, turn: Steps) -> Iterator[str]:
@@ -307,7 +349,7 @@ def _is_form(text: str, origin: Origin, turn: Steps) -> bool:
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:
     blocks = (block for prompt in prompts for block in guessed_passages(prompt, question))
-    return [one for block in blocks for one in numbered_parts(block)]
+    return [one for block in blocks for one in tagged_parts(block) or numbered_parts(block)]
 
 
 def _guessed(origin: Origin, texts: Iterable[str]) -> Origin:

@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     json_strings,
     names_passages,
     plain,
+    unescaped,
     word_count,
 )
 from steelyard.recording.reading import (
@@ -325,6 +326,24 @@ def _brought(message: Message) -> Sequence[Context]:
     return documents_in(message.result) or list(_parts_shown(message))
 
 
+def told_again(turn: Steps, tool_contexts: Collection[str]) -> list[Context]:
+    """What tools returned in earlier turns and code shows a model anew, beside the question or above it.
+
+    Args:
+        turn: The turn.
+        tool_contexts: The tools whose results count, if the application names them; else all do.
+    """
+    told = (message for message in _told_before(turn) if _is_told(message, tool_contexts))
+    found = {one.text: one for message in told for one in _brought(message)}
+    if not found:
+        return []
+    exchanges, own = list(_exchanges(turn)), _own(turn)
+    shown = [_without(exchanges, plain(unescaped(one.text))) for one in own if one.role in ("system", "user")]
+    pairs = zip(found.values(), find_passages(list(found), shown), strict=True)
+    # What the user typed may resemble a part of it.
+    return [one for one, seen in pairs if seen.found and seen.seen >= WHOLLY]
+
+
 def without_left(turn: Steps, documents: Sequence[Context]) -> list[Context]:
     """The documents without those that prompts show only where a tool told them in an earlier turn."""
     told = [one.text for one in _told_before(turn) if one.role == "tool"]
@@ -346,6 +365,24 @@ def _told_before(turn: Steps) -> Iterator[Message]:
     """What stands before the user's last words, in what models were sent and in what the root returned."""
     for messages in (*(step.messages for step in turn.models), messages_in(turn.returned)):
         yield from messages[: len(messages) - len(since_last_asked(messages))]
+
+
+def _exchanges(turn: Steps) -> Iterator[tuple[str, str]]:
+    """What the user asked before, each with what was replied."""
+    asked = ""
+    for one in _told_before(turn):
+        asked = one.text if one.role == "user" else asked
+        if one.role == "assistant" and asked and is_telling(one.text):
+            yield plain(asked), plain(one.text)
+
+
+def _without(exchanges: Iterable[tuple[str, str]], text: str) -> str:
+    """A text without the exchanges of a conversation that is printed in it, with what tools told within."""
+    for asked, replied in exchanges:
+        end = text.find(replied)
+        at = text.rfind(asked, 0, end) if end > 0 else -1
+        text = text if at < 0 else text[:at] + text[end + len(replied) :]
+    return text
 
 
 def rows_named(turn: Steps) -> Iterator[Context]:

@@ -17,6 +17,7 @@ from steelyard.recording.building._look_ups import (
     as_shown,
     look_ups_of,
     rows_named,
+    told_again,
     without_left,
 )
 from steelyard.recording.building._steps import Step, Steps, is_telling, tells_nothing
@@ -99,6 +100,8 @@ class Text:
     """When it was first seen, on the clock of the turn's steps."""
     is_given: bool
     """Whether the root was given it, so that nothing in the turn made it."""
+    column: tuple[float, int, str] | None = None
+    """The column that it stood in, of a list of mappings: when that was seen, which list, and its name."""
     row: tuple[float, int] | None = None
     """The entry of a list that it stood in beside other texts: when that was seen, and which."""
 
@@ -179,6 +182,7 @@ def sources_of(turn: Steps, *, tool_contexts: Collection[str] = ()) -> Sources:
         made.queries_before += earlier.queries
         if fresh := _fresh(earlier.found, known):
             made.before.append(fresh)
+    made.before.append(_fresh(told_again(turn, tool_contexts), known))
     made.looked_up = made.looked_up or has_empty_place(turn)
     made.reranked = _reranked(turn, made.found)
     _add_documents(made, turn, known | {one.text.strip() for one in made.reranked})
@@ -312,7 +316,8 @@ def _since(messages: Sequence[Message], given: set[str]) -> list[str]:
 
 def _text(leaf: Leaf, passed: Passed) -> Text:
     at = passed.at
-    return Text(leaf.name, leaf.text, at, passed.is_given, (at, leaf.row) if leaf.row else None)
+    column = (at, leaf.table, leaf.name) if leaf.table else None
+    return Text(leaf.name, leaf.text, at, passed.is_given, column, (at, leaf.row) if leaf.row else None)
 
 
 def _seen_again(one: Text, leaf: Leaf, passed: Passed, until: float) -> Text:
@@ -341,22 +346,25 @@ def _end(step: Step) -> float:
     return step.at if step.ended is None else step.ended
 
 
-def printed(turn: Steps, sources: Sources) -> list[Text]:
-    """What steps passed on that is no text, as it is printed: records and rows.
+def printed(turn: Steps, sources: Sources) -> tuple[list[Text], list[Text]]:
+    """What steps passed on that is no text, as it is printed: records and rows; and, apart, lists of words.
 
-    Documents and messages are left out: they are read as what they are. So are lists of words alone, which
-    name things (tools, files, topics), and titles and addresses of known passages.
+    Documents and messages are left out: they are read as what they are. Words alone name things (tools,
+    files, topics), and mostly tell of none. Titles and addresses of known passages are none either.
     """
     found: dict[str, Text] = {}
+    words: set[str] = set()
     titles = _beside_passages(turn, sources)
     for passed in sources.passed:
         for name, value in (state_of(passed.value) or {}).items():
-            if len(found) >= _MOST_PRINTED or _are_words(value) or not _is_record(value, titles):
+            if len(found) >= _MOST_PRINTED or not _is_record(value, titles):
                 continue
             text = str(value)
             if len(text) <= _LONGEST_PRINTED and (is_telling(text) or is_printed(text)):
                 found.setdefault(text, Text(str(name), text, passed.at, passed.is_given))
-    return _not_within(found)
+                words.update([text] if _are_words(value) else ())
+    whole = _not_within(found)
+    return [one for one in whole if one.text not in words], [one for one in whole if one.text in words]
 
 
 def _beside_passages(turn: Steps, sources: Sources) -> set[str]:

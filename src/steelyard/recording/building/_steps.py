@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 from steelyard.record import Context, to_json_value
@@ -243,7 +244,10 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     if has_nothing(value, whole):
         return ()
     rows = _rows(whole if is_said else to_json_value(value))
-    if len(rows) == 1 and rows[0].id is None and not is_said:
+    is_text = len(rows) == 1 and rows[0].id is None
+    if is_text and _says_more(whole, rows[0].text) and not _is_hit(value):
+        return (Context(text=whole.strip(), rank=0),)
+    if is_text and not is_said:
         return parts_of(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
     if _are_passages(rows, whole):
         return [one for one in rows if not finds_nothing(one.text)]
@@ -284,6 +288,14 @@ def _is_hit(value: Any) -> bool:
     shown = read_shown(value) if isinstance(value, str) else value
     parts = shown.values() if isinstance(shown, Mapping) else (shown,)
     return any(isinstance(part, list) and any(isinstance(one, Mapping) for one in part) for part in parts)
+
+
+def _says_more(whole: str, text: str) -> bool:
+    """Whether a value as JSON, or JSON in it, says anything beside its one text."""
+    for part in islice(json_strings(whole), 1, None):
+        if _says_more(part, text) if text in part else is_telling(part) and part.strip() not in text:
+            return True
+    return False
 
 
 def _are_passages(rows: Sequence[Context], whole: str) -> bool:

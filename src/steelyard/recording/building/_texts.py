@@ -20,7 +20,7 @@ from steelyard.recording.building._steps import (
     parts_of,
     share_left,
 )
-from steelyard.recording.building._titles import origins_of, without_headings, without_titles
+from steelyard.recording.building._titles import is_column, of_main_columns, origins_of, without_headings
 from steelyard.recording.provenance import (
     ModelCall,
     find_passages,
@@ -124,7 +124,7 @@ def shown_texts(
     able, has_more = _able(_unspoken(texts, turn), _Shown(turn, sources, prompts, question))
     remembered = _remembered(turn) if able else ()
     able = [one for one in able if plain(one.text) not in remembered]
-    shown = without_titles(_divided(turn, _in_prompt(able, prompts, question), able, sources), sources)
+    shown = of_main_columns(_divided(turn, _in_prompt(able, prompts, question), able, sources), sources)
     found = _without_forms(
         _not_written(turn, _without_known(shown, sources), sources), turn, has_documents=has_documents
     )
@@ -207,7 +207,8 @@ def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> 
     shown = [(one, seen.position) for one, seen in pairs if seen.found and seen.seen >= MOSTLY]
     # What a step cleaned stands where the text that it was made of is found, too.
     exact = {at: plain(one.text) for one, at in shown if any(one.text.strip() in text for text in prompts)}
-    return [one for one, at in shown if not _is_likeness(one.text, exact.get(at), prompts)]
+    left = [one for one, at in shown if not _is_likeness(one.text, exact.get(at), prompts)]
+    return [one for one in left if not _is_template(one.text, prompts)]
 
 
 def _is_likeness(text: str, other: str | None, prompts: Sequence[str]) -> bool:
@@ -232,7 +233,7 @@ def _divided(turn: Steps, shown: Sequence[Text], able: Sequence[Text], sources: 
         held = [(other, part) for other, part in forms if part in text and part != text]
         own = set(_not_written(turn, [other for other, _ in held], sources)) if held else ()
         parts = [(other, part) for other, part in held if other in own]
-        is_joined = bool(parts) and _is_joined(one, text, parts, turn, sources)
+        is_joined = bool(parts) and _is_joined(one, text, parts, able, turn, sources)
         found.update(dict.fromkeys([other for other, _ in parts] if is_joined else [one]))
     return list(found)
 
@@ -241,13 +242,14 @@ def _is_joined(
     one: Text,
     text: str,
     parts: Sequence[tuple[Text, str]],
+    able: Sequence[Text],
     turn: Steps,
     sources: Sources,
 ) -> bool:
     """Whether a text says nothing but its parts and labels, and what models replied before."""
     told = [part for _, part in parts]
     rest = share_left(text, told)
-    if rest <= 1 - WHOLLY:
+    if rest <= 1 - WHOLLY or (rest <= MOSTLY and is_column(parts, able)):
         return True
     said = list(_said_in(one, turn))
     beside, whole = share_left(text, [*told, *map(plain, said)]), [other.text for other, _ in parts]
@@ -277,6 +279,12 @@ def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:
     if not known:
         return list(texts)
     return [one for one in texts if not any(seen.found for seen in find_passages(known, [one.text]))]
+
+
+def _is_template(text: str, prompts: Sequence[str]) -> bool:
+    """Whether a text has slots that were filled in the prompt, so that it is the template around the rest."""
+    slots = _SLOT.findall(text)
+    return bool(slots) and not any(all(slot in prompt for slot in slots) for prompt in prompts)
 
 
 def is_filled_in(text: str, templates: Iterable[str]) -> bool:

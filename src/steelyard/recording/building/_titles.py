@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from steelyard.recording.building._sources import Sources, Text, beside
-from steelyard.recording.building._steps import size_of
+from steelyard.recording.building._steps import MOSTLY, size_of
 from steelyard.recording.reading import Leaf, leaves_in
 
 _MUCH_SHORTER = 0.5
@@ -13,7 +14,25 @@ _MOST_ORIGINS = 50
 """Titles and addresses that are taken out of one text: each takes a search through it."""
 
 
-def without_titles(texts: Sequence[Text], sources: Sources) -> list[Text]:
+def of_main_columns(texts: Sequence[Text], sources: Sources) -> list[Text]:
+    """The texts without those of columns that say much less than another one of theirs: titles, addresses.
+
+    That other one may hold known passages, and so be none of the texts.
+    """
+    if not any(one.row or one.column for one in texts):
+        return list(texts)
+    sizes: Counter[tuple[float, int, str]] = Counter()
+    for one in sources.texts:
+        if one.column is not None:
+            sizes[one.column] += len(one.text)
+    most: dict[tuple[float, int], int] = {}
+    for column, size in sizes.items():
+        most[column[:2]] = max(size, most.get(column[:2], 0))
+    left = _without_titles(texts, sources)
+    return [one for one in left if one.column is None or sizes[one.column] >= MOSTLY * most[one.column[:2]]]
+
+
+def _without_titles(texts: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts without what stands in one entry with a known passage and is not much longer: its title."""
     known = {one.text.strip() for one in sources.documents}
     rows: dict[tuple[float, int] | None, int] = {
@@ -45,6 +64,13 @@ def _headings_in(value: object, passages: Collection[str]) -> Iterator[str]:
         longest = max(row, key=lambda leaf: size_of(leaf.text))
         most = size_of(longest.text) * _MUCH_SHORTER
         yield from (leaf.text for leaf in row if size_of(leaf.text) <= most and leaf.name != longest.name)
+
+
+def is_column(parts: Sequence[tuple[Text, str]], able: Sequence[Text]) -> bool:
+    """Whether several parts are all that stands in one column; what else a text says then labels its rows."""
+    columns = Counter(one.column for one, _ in parts if one.column is not None)
+    whole = Counter(one.column for one in able)
+    return any(count > 1 and count == whole[column] for column, count in columns.items())
 
 
 def origins_of(parts: Collection[str], sources: Sources) -> list[str]:

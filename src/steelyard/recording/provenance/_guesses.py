@@ -166,8 +166,15 @@ def has_empty_place(prompt: str, question: str) -> bool:
         # A label with nothing behind it is the next place: "Context:\nAnswer:".
         told = (one.material.strip(_NOTHING) for one in places if not is_label(one.material))
         return is_open and not any(text and not finds_nothing(text) for text in told)
+    if beside := _tags_beside_question(found):
+        return not any(one.text.strip(_NOTHING) for one in beside)
     gap = _GAP.search(prompt[: prompt.rindex(question)][-1000:])
     return gap is not None and speaks_of_material(gap[1])
+
+
+def _tags_beside_question(found: Sequence[Section]) -> list[Section]:
+    tags = [one for one in found if one.form == "tag"]
+    return [one for one in tags if ASKED not in one.text] if any(ASKED in one.text for one in tags) else []
 
 
 def _named(found: Sequence[Section]) -> list[str]:
@@ -277,6 +284,15 @@ def _headed(lines: list[str]) -> list[str]:
     pairs = itertools.pairwise([*heads, len(lines)]) if heads[:1] == [0] and len(heads) > 1 else ()
     parts = ((lines[at], without_rule("\n".join(lines[at + 1 : end])), lines[at][:1]) for at, end in pairs)
     return [text for part in parts if (text := _below_head(*part))]
+
+
+def tagged_parts(block: str) -> list[str]:
+    """The parts of a block that is nothing but elements of one name with a text each; none of another."""
+    if not block.lstrip().startswith("<"):
+        return []
+    found = sections(block)
+    is_listed = len({(one.form, one.label) for one in found}) == 1 and found[0].form == "tag"
+    return [one.text for one in found] if is_listed and not any("</" in one.text for one in found) else []
 
 
 def _marked(line: str) -> tuple[str, int, str]:
