@@ -183,6 +183,41 @@ def generation_given_an_object() -> Trace:
     return trace
 
 
+@shape(Turn(contexts=(), without="guessed"))
+def own_search_that_returned_an_object_with_an_empty_list() -> Trace:
+    """The same where the search returned its list within an object, beside what it measured."""
+    told = {"status": "ok", "chunks": [], "milliseconds": 12}
+    trace = Trace("app")
+    with trace.span("handle", {"query": QUESTION, "return": ANSWER}):
+        trace.leaf("step two", {"query": QUESTION, "return": compact(told)})
+        trace.leaf("chat", {**_LEAVES, "gen_ai.completion.0.content": ANSWER}, scope=_CLIENT)
+    return trace
+
+
+@shape(Turn(note="no_prompt_seen"))
+def decorated_search_that_returned_an_object() -> Trace:
+    """A function decorated as a task is called a search, and returned its list within an object."""
+    found = {"status": "ok", "chunks": [{"id": f"d{n}", "text": text} for n, text in enumerate(PASSAGES)]}
+    given = compact({"args": [QUESTION], "kwargs": {}})
+    trace = Trace("traceloop.tracer")
+    with trace.span("rag.workflow", {"traceloop.span.kind": "workflow", "traceloop.entity.input": given}):
+        task = {"traceloop.span.kind": "task", "traceloop.entity.input": given}
+        trace.leaf("retrieve.task", {**task, "traceloop.entity.output": compact(found)})
+        trace.leaf("openai.chat", {**_LEAVES, "gen_ai.completion.0.content": ANSWER}, scope=_CLIENT)
+    return trace
+
+
+@shape(Turn(note="no_prompt_seen"))
+def step_that_tells_passages_and_an_answer() -> Trace:
+    """The outermost step tells what was found and its answer, and the steps below it what was asked."""
+    outer = {"mlflow.spanType": '"CHAIN"', "mlflow.spanOutputs": compact(ANSWER), "rag.contexts": PASSAGES}
+    trace = Trace("mlflow")
+    with trace.span("handle", outer):
+        trace.leaf("look_up", _step({"query": QUESTION}, list(PASSAGES), "RETRIEVER"))
+        trace.leaf("generate", _step({"question": QUESTION, "context": joined()}, ANSWER))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.building import is_telling
-from steelyard.recording.provenance import numbered_parts, only_counts, passages_of
+from steelyard.recording.provenance import names_passages, numbered_parts, only_counts, passages_of
 from steelyard.recording.reading import Message, messages_in, strings_in
 from steelyard_opentelemetry._documents import CAMEL, are_names, counts_in, is_tally, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
@@ -124,7 +124,10 @@ def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> d
     # A look-up may have returned its list as a text.
     came = _loaded(came) if kind in _SEARCHES else came
     found = _documents(told, came, kind)
-    is_none = not found and bool(question) and is_empty(_first(told, _DOCUMENTS))
+    is_left = isinstance(came, Mapping) and [] in (
+        value for name, value in came.items() if names_passages(name)
+    )
+    is_none = not found and bool(question) and (is_left or is_empty(_first(told, _DOCUMENTS)))
     answers = kind != "rerank" and question
     # What a step returned in an object may quote a passage wholly.
     returned = answer_in(came) if isinstance(came, Mapping) and kind not in _SEARCHES else ""
@@ -200,24 +203,27 @@ def _spoken(came: object, found: Sequence[Context]) -> str:
 
 
 def searched(found: ParsedSpan, span: Span) -> ParsedSpan:
-    """A function that somebody decorated as a look-up, if it is called so and returned a list."""
+    """A decorated function that is a look-up: it is called so, and returned a list and no answer."""
     came = _loaded(found.passing[-1]) if len(found.passing) > 1 else None
-    if found.kind != "chain" or not isinstance(came, list) or _kind_of(span.name) != "retrieval":
+    is_list = isinstance(came, list) or (isinstance(came, Mapping) and not found.answer)
+    if found.kind != "chain" or not is_list or _kind_of(span.name) != "retrieval":
         return found
-    return replace(
-        found, kind="retrieval", query=found.question, documents=retrieved_in(came), empty=not came, answer=""
-    )
+    documents = retrieved_in(came)
+    is_told = documents or is_empty(came)
+    told = {"kind": "retrieval", "query": found.question, "documents": documents, "empty": not documents}
+    return replace(found, answer="", **told) if is_told else found
 
 
 def around(found: ParsedSpan, span: Span) -> ParsedSpan:
     """A step that tells passages and that others stand below, unless it says that it looks something up."""
-    if found.kind != "retrieval" or _kind_of(span.name) or any(map(_kind_of, _types(_by_name(span)))):
+    told = _by_name(span)
+    if found.kind != "retrieval" or _kind_of(span.name) or any(map(_kind_of, _types(told))):
         return found
-    passing = (found.query, found.answer) if found.answer else (found.query,)
+    given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
+    asked = {"question": found.query, "passing": (found.query,)}
     noted = tuple(one.text for one in found.documents)
-    return ParsedSpan(
-        dialect=_NAME, kind="chain", question=found.query, answer=found.answer, passing=passing, noted=noted
-    )
+    parts = _step(told, given, came, found.query, "") or asked
+    return ParsedSpan(dialect=_NAME, kind="chain", noted=noted, **parts)
 
 
 def own_names(span: Span) -> list[str]:
