@@ -209,9 +209,10 @@ def searched(found: ParsedSpan, span: Span) -> ParsedSpan:
     if found.kind != "chain" or not is_list or _kind_of(span.name) != "retrieval":
         return found
     documents = retrieved_in(came)
-    is_told = documents or is_empty(came)
-    told = {"kind": "retrieval", "query": found.question, "documents": documents, "empty": not documents}
-    return replace(found, answer="", **told) if is_told else found
+    if not (documents or is_empty(came)):
+        return found
+    query, is_none = found.question, not documents
+    return replace(found, kind="retrieval", query=query, documents=documents, empty=is_none, answer="")
 
 
 def around(found: ParsedSpan, span: Span) -> ParsedSpan:
