@@ -124,16 +124,19 @@ def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> d
     # A look-up may have returned its list as a text.
     came = _loaded(came) if kind in _SEARCHES else came
     found = _documents(told, came, kind)
-    is_left = isinstance(came, Mapping) and [] in (
-        value for name, value in came.items() if names_passages(name)
-    )
-    is_none = not found and bool(question) and (is_left or is_empty(_first(told, _DOCUMENTS)))
+    is_none = not found and bool(question) and _is_told_empty(told, came)
     answers = kind != "rerank" and question
     # What a step returned in an object may quote a passage wholly.
     returned = answer_in(came) if isinstance(came, Mapping) and kind not in _SEARCHES else ""
     answer = (answer_in(_first(told, _ANSWERS)) or returned or _spoken(came, found)) if answers else ""
     parts = {"query": question, "documents": found, "answer": answer, "empty": is_none}
     return parts if found or is_none else {}
+
+
+def _is_told_empty(told: Mapping[str, Any], came: Any) -> bool:
+    """Whether a list that is named for passages, on the span or in what came back, has nothing in it."""
+    named = came.items() if isinstance(came, Mapping) else ()
+    return is_empty(_first(told, _DOCUMENTS)) or any(v == [] and names_passages(name) for name, v in named)
 
 
 def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[str, Any]:
