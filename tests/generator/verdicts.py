@@ -75,8 +75,9 @@ def _is_part(record: Record, turns: Sequence[Turn]) -> bool:
     """Whether a record is one of a part, as true as that of the turn: code asked each by itself."""
     texts = [one.text for one in record.contexts]
     able = [turn for turn in turns if record.answer.startswith(f"{turn.draft} (") and turn.relayed]
-    known = [text for turn in able if record.question == turn.question for text in turn.everything()]
-    return bool(known) and all(any(place(one, text) >= 0 for one in known) for text in texts)
+    able = [turn for turn in able if turn.question == record.question]
+    known = [text for turn in able for text in turn.everything()]
+    return bool(able) and all(any(place(one, text) >= 0 for one in known) for text in texts)
 
 
 def _is_unseen(run: Run, verdict: Verdict) -> bool:
