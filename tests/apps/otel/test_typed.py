@@ -58,6 +58,14 @@ def test_a_reply_in_json_is_the_answer_whole() -> None:
     assert one(trace).answer == reply
 
 
+def test_a_reply_in_json_is_the_answer_whole_where_a_span_tells_it_as_an_object() -> None:
+    said = {"text": PASSAGES[0], "more": [PASSAGES[1]]}
+    trace = Trace("openinference.instrumentation.langchain")
+    with trace.span("RunnableSequence", oi("CHAIN", QUESTION, said)):
+        trace.leaf("Model", oi_model([("user", prompt())], json.dumps(said)))
+    assert one(trace).answer == json.dumps(said)
+
+
 def test_what_llamaindex_bound_to_a_template_is_no_passage() -> None:
     bound = {"role": ROLE, "query_str": QUESTION}
     shown = f"PromptTemplate(template_vars=['role', 'query_str', 'context_str'], kwargs={bound!r})"

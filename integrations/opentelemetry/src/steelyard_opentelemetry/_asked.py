@@ -72,7 +72,8 @@ def asked_on(node: Node, replies: Sequence[str] = ()) -> list[str]:
 def read_answered(tree: Node) -> None:
     """Read the outermost spans of the application's own that tell what a model below was asked and replied.
 
-    What seems to be a look-up and stands around others is a step that tells their passages.
+    No later call is asked the same: it would go on from a step. What seems to be a look-up and stands around
+    others is a step that tells their passages.
     """
     for node in tree.below():
         if node.parsed and node.parsed.dialect == "generic" and _stands_around(node):
@@ -101,7 +102,7 @@ def _answered(node: Node, calls: Sequence[Node]) -> ParsedSpan | None:
         return None
     answer = max(answers, key=lambda text: (text in own_answers(node.span), said[plain(text)]))
     asked = _asked_beside(node, [plain(text) for one in inner for text in one.texts], calls)
-    if not asked:
+    if not asked or _asks_on(calls, node, asked):
         return None
     return ParsedSpan(dialect="generic", kind="chain", question=asked, answer=answer, passing=(asked, answer))
 
@@ -118,6 +119,12 @@ def _asked_beside(node: Node, sent: Sequence[str], calls: Sequence[Node]) -> str
     told = [text for text in _sent_of(asked_on(node), sent) if plain(text) not in said]
     asked = named[:1] or (told if len(told) == 1 else list(filter(is_question, told)))
     return asked[0] if len(asked) == 1 else ""
+
+
+def _asks_on(calls: Iterable[Node], node: Node, asked: str) -> bool:
+    """Whether a call after a span was sent its question last."""
+    later = (one.parsed for one in calls if one.parsed and one.span.start >= node.span.end)
+    return any(plain(asked) in plain(text) for one in later for text in one.texts[-1:])
 
 
 _ABOUT = re.compile(

@@ -9,7 +9,8 @@ from typing import Any
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.building import is_form
 from steelyard.recording.explaining import origins_of
-from steelyard.recording.provenance import Origin, find_passages, is_turn, sentence
+from steelyard.recording.provenance import Origin, find_passages, is_intermediate_output, is_turn, sentence
+from steelyard.recording.reading import is_question
 from steelyard_opentelemetry._asked import asked_above
 from steelyard_opentelemetry._evidence import FoundPassages, evidence_of, tells_search
 from steelyard_opentelemetry._joining import TENANT, USER, first_named, session_of, told_of
@@ -223,6 +224,19 @@ def _losses(turn: Turn, dropped: int) -> Iterable[str]:
         yield "the span above this turn never ended or was not seen"
 
 
+_GIVEN = "SummaryIndexRetriever"
+_SYNTHESIS = re.compile(r"\.a?synthesize\Z|(?:Refine|Summarize|Accumulate|Generation)\.(?:task|workflow)\Z")
+"""How instrumentors name LlamaIndex's response synthesizers."""
+_RESULT = re.compile(r"\[RESULT\]\s{0,4}[\d.]+\s*\Z")
+_EVALUATING = re.compile(
+    r"\b(?:information|response|context)\b[\s\S]{0,120}?"
+    r"\b(?:is supported by|in line with|(?:are|is) relevant to)\b",
+    re.IGNORECASE,
+)
+_ASKED_WITH_ANSWER = re.compile(r"\n\s{0,8}(?:Response|Answer): ?\S")
+"""What LlamaIndex asks an engine about an answer: the question, and the answer below it."""
+_SETTING = re.compile(r"\b(?:setup|set up|generate|write)\b[^\n.]{0,60}\bquestions\b", re.IGNORECASE)
+_HEAD = 2000
 _ROW = (
     ("user_input", "question", "query", "input"),
     ("response", "answer", "actual_output", "generated_answer", "prediction"),
@@ -306,9 +320,38 @@ def is_untold(turn: Turn, found: FoundPassages) -> bool:
 
 
 def _is_step(turn: Turn, found: FoundPassages) -> bool:
-    """Whether it formats, grades or evaluates for another turn."""
+    """Whether it formats, grades, indexes or evaluates for another turn."""
     is_part = _formats(turn, found) or is_helper(turn)
-    return is_part or _is_given_answer(turn)
+    return is_part or _is_indexing(turn, found) or is_asked_by_evaluator(turn)
+
+
+def _is_indexing(turn: Turn, found: FoundPassages) -> bool:
+    """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
+    if turn.retrieves or turn.agentic:
+        return False
+    if _SYNTHESIS.search(turn.root.span.name):
+        # An index gives such a step each of its documents, with an instruction in place of a question.
+        return not is_question(turn.question)
+    return bool(found.contexts) and all(one.text in turn.question for one in found.contexts)
+
+
+def is_asked_by_evaluator(turn: Turn) -> bool:
+    """Whether an evaluator, or a maker of test questions, asks about given passages.
+
+    Ragas and its like are given a question with its answer. LlamaIndex's evaluators and makers of questions
+    put what they were given into a `SummaryIndex` and ask an engine over it. Users do the same, so that what
+    was asked of the model and its reply have to agree: for a verdict, or for questions.
+    """
+    if _is_given_answer(turn):
+        return True
+    retrievals = turn.outermost("retrieval")
+    if not retrievals or not all(_GIVEN in node.span.name for node, _ in retrievals):
+        return False
+    is_verdict = is_intermediate_output((turn.answer,)) or _RESULT.search(turn.answer)
+    if is_verdict or _ASKED_WITH_ANSWER.search(turn.question):
+        return any(_EVALUATING.search(text[:_HEAD]) for text in turn.prompts)
+    lines = [line.rstrip() for line in turn.answer.split("\n") if line.strip()]
+    return _SETTING.search(turn.question) is not None and all(map(is_question, lines))
 
 
 def _is_given_answer(turn: Turn) -> bool:

@@ -126,9 +126,10 @@ def _untold(turn: Turn, origin: Origin) -> Origin:
 
 
 def _told_without_prompt(turn: Turn, origin: Origin) -> Origin:
-    """The same with a template's variables in place of its prompt."""
+    """The same with a template's variables in place of its prompt, or what was noted beside the answer."""
     named = (one.text for one in turn.sources.texts if names_passages(one.name))
-    filled = list(filter(is_telling, named))
+    noted = (text for _, parsed in turn.seen("chain", "agent") for text in parsed.noted)
+    filled = list(filter(is_telling, named)) or list(filter(is_telling, noted))
     notes = (sentence("no_prompt_seen"),) if filled else origin.notes
     return replace(origin, contexts=ranked(Context(text=text) for text in filled), notes=notes)
 
@@ -173,11 +174,20 @@ def with_own_look_ups(turn: Turn, tree: Node) -> Turn:
 
 
 def tells_search(turn: Turn) -> bool:
-    """Whether spans of the application's own say that something was looked up before the answer, not what."""
+    """Whether spans of the application's own say that something was looked up before the answer, not what.
+
+    Of several model calls without a step around them the one after the look-up answers.
+    """
     others = [] if turn.tree is None else [node for node in turn.tree.below() if node not in turn.nodes]
     begun = min((turn.llms[at][0].span.start for at in turn.behind.made), default=turn.root.span.end)
+    if _is_model(turn.root) and any(_is_model(node) and node.span.end > begun for node in others):
+        return False
     before = (node for node in (*others, *turn.nodes) if node.span.start <= begun)
     return any(names_search(node.span) for node in before if _is_own(node))
+
+
+def _is_model(node: Node) -> bool:
+    return node.parsed is not None and node.parsed.kind == "llm"
 
 
 def _is_own(node: Node) -> bool:

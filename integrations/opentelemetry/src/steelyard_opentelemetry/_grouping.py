@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.recording.provenance import find_passages
+from steelyard.recording.provenance import find_passages, is_intermediate_output
 from steelyard.recording.reading import spoken, strings_in
 from steelyard_opentelemetry._asked import read_answered
 from steelyard_opentelemetry._build import is_judgeable, is_whole
@@ -154,6 +154,8 @@ def _turns_of(top: Node) -> list[Turn]:
     if parsed is None or parsed.kind not in ("chain", "agent"):
         return [Turn.below(top)]
     nodes = [node for child in top.children for node in child.tops()]
+    if len(nodes) == 1 and _is_bracket(parsed) and len(inner := _turns_of(nodes[0])) > 1:
+        return inner  # the one step of a workflow, which asks several things
     return _asked_apart(parsed, nodes) or _side_by_side(parsed, nodes) or [Turn.below(top)]
 
 
@@ -165,27 +167,37 @@ def _asked_apart(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
     inner = [Turn.below(node) for node in nodes]
     if parsed.kind == "agent" and any(turn.agentic for turn in inner):
         return []  # what an agent's steps are asked is its own
-    asked = [turn for turn in inner if _own_question(turn.root)]
+    asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
     if len({turn.question for turn in asked}) < 2:
         return []
-    return inner if _tells_one_of(parsed, asked, inner) else []
+    return inner if _is_bracket(parsed) or _tells_one_of(parsed, asked, inner) else []
 
 
 def _side_by_side(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
     """The turns whose look-ups and model calls stand side by side below a span."""
     kinds = Counter(node.parsed.kind for node in nodes if node.parsed)
     may_hold = min(kinds["llm"], kinds["retrieval"]) > 1 and len(nodes) <= _MOST_STEPS
-    if not may_hold:
+    if not (may_hold or _is_bracket(parsed)):
         return []
     inner = [Turn.below(node) for node in nodes]
     apart = _told_apart(inner)
-    return apart if apart and _tells_one_of(parsed, apart, inner) else []
+    return apart if _is_bracket(parsed) or (apart and _tells_one_of(parsed, apart, inner)) else []
+
+
+def _is_bracket(parsed: ParsedSpan) -> bool:
+    """Whether a span says nothing of a question or an answer, so that it may hold any number of turns."""
+    return not (parsed.question or parsed.answer)
 
 
 def _own_question(node: Node) -> str:
     """What a step below says that it was asked, so that it may be a turn of its own."""
     parsed = node.parsed
     return parsed.question if parsed is not None and parsed.kind in ("chain", "agent", "turn") else ""
+
+
+def _stands_alone(turn: Turn) -> bool:
+    """Whether a part has an answer and passages of its own, be it that only its prompt has them."""
+    return is_whole(turn) or (turn.answer != "" and is_judgeable(turn, evidence_of(turn)))
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -212,10 +224,10 @@ def _told_apart(pieces: Sequence[Turn]) -> list[Turn]:
         return []
     ordered = sorted(pieces, key=lambda piece: piece.root.span.start)
     callers = [piece for piece in ordered if piece.seen("llm") and not piece.retrieves]
-    found = _grouped(callers)
+    found = _grouped(ordered, callers)
     if len(found) < 2 or any(_is_told(group, ordered) for group in found):
         return []
-    if not _share_out(ordered, found) or not _stand_alone(found):
+    if not _share_out(ordered, callers, found) or not _stand_alone(found):
         return []
     return [Turn.of(group.calls[-1].root, [*group.parts, *group.calls]) for group in found]
 
@@ -245,12 +257,14 @@ def _follow(questions: set[str], inner: Sequence[Turn]) -> bool:
     return any(one in text for one in questions for text in (*replies, *(questions - {one})))
 
 
-def _grouped(callers: Sequence[Turn]) -> list[_Group]:
-    """The calls by what they were asked; none where one was asked nothing."""
+def _grouped(ordered: Sequence[Turn], callers: Sequence[Turn]) -> list[_Group]:
+    """The calls by what they were asked, without those that help; none where one was asked nothing."""
+    queries = {squeezed(query) for piece in ordered for query in piece.queries}
     groups: dict[str, _Group] = {}
     for piece in callers:
-        said = squeezed(_said(piece))
-        groups.setdefault(said, _Group(said)).calls.append(piece)
+        if not _helps(piece, queries):
+            said = squeezed(_said(piece))
+            groups.setdefault(said, _Group(said)).calls.append(piece)
     # A call that nothing is known of could belong to any group.
     return [] if "" in groups else list(groups.values())
 
@@ -287,16 +301,29 @@ def _returned(piece: Turn) -> Iterator[str]:
             yield from (text for _, text in strings_in(result))
 
 
-def _share_out(ordered: Sequence[Turn], groups: Sequence[_Group]) -> bool:
-    """Give each look-up to the group whose question holds what was looked up; False where none is certain."""
-    calls = {id(call) for group in groups for call in group.calls}
-    for piece in ordered:
-        if id(piece) in calls:
+def _helps(piece: Turn, queries: set[str]) -> bool:
+    """Whether a call grades, routes or writes a query; one that only calls tools does not."""
+    replies = [reply for call in piece.calls for reply in ([call.reply] if call.reply.strip() else [])]
+    return bool(replies) and (is_intermediate_output(replies) or squeezed(replies[-1]) in queries)
+
+
+def _share_out(ordered: Sequence[Turn], callers: Sequence[Turn], groups: Sequence[_Group]) -> bool:
+    """Give each look-up and helping call to the group it belongs to; False where an owner is not certain."""
+    of_call = {id(call): group for group in groups for call in group.calls}
+    begun = callers[0].root.span.start  # in their order
+    is_serial = all(a.root.span.end <= b.root.span.start for a, b in itertools.pairwise(ordered))
+    for at, piece in enumerate(ordered):
+        if id(piece) in of_call:
             continue
         named = _named(piece, groups)
-        if len(named) != 1:
+        # Of calls side by side, the one before or after says nothing.
+        if len(named) != 1 and not is_serial:
             return False
-        named[0].parts.append(piece)
+        owners = named if len(named) == 1 else _beside(ordered, at, of_call, begun)
+        if piece.retrieves and not owners:
+            return False
+        for owner in owners:
+            owner.parts.append(piece)
     return True
 
 
@@ -304,6 +331,14 @@ def _named(piece: Turn, groups: Sequence[_Group]) -> list[_Group]:
     """The groups whose question holds what was looked up."""
     asked = [query for query in map(squeezed, piece.queries) if query]
     return [group for group in groups if any(query in group.said for query in asked)]
+
+
+def _beside(ordered: Sequence[Turn], at: int, of_call: dict[int, _Group], begun: int) -> list[_Group]:
+    """The group of the call before a tool, which asks for it; for a look-up, of the call after it."""
+    piece = ordered[at]
+    is_asked = bool(piece.seen("tool")) and not piece.retrieves and begun < piece.root.span.start
+    side = ordered[at::-1] if is_asked else ordered[at:]
+    return [of_call[id(other)] for other in side if id(other) in of_call][:1]
 
 
 def _leans(group: _Group, other: _Group) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from steelyard.record import Context
@@ -23,7 +23,7 @@ from steelyard.recording.building import (
 from steelyard.recording.provenance import ModelCall, json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
 from steelyard_opentelemetry._documents import documents_in, has_failed, merged, told_by_tool
-from steelyard_opentelemetry._payload import Words, answer_in, loaded, shows_object
+from steelyard_opentelemetry._payload import Words, answer_in, answer_in_form, decode, loaded, shows_object
 from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     what came after its call, and an application what the first of several calls was sent alone.
     """
     inputs = map(_input, _outermost(turn), repeat(_words(turn)))
-    if outermost := list(filter(None, inputs)):
+    if outermost := list(filter(None, chain(inputs, map(_sent_by, turn.wrappers)))):
         return _unwritten(outermost, turn), False
     sent, filled = _sent(steps), _filled_in(steps)
     spoken_last = asked_in(sent)
@@ -229,7 +229,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
         return sent, is_alone
     if inner := next(_within(turn, steps), None):
         return inner
-    return (filled, False) if filled else (sent, is_alone) if sent else (None, True)
+    return (filled, False) if filled else (sent, is_alone) if sent else (_said_once(turn, steps), True)
 
 
 def _unwritten(inputs: Sequence[Any], turn: Turn) -> Any:
@@ -237,6 +237,10 @@ def _unwritten(inputs: Sequence[Any], turn: Turn) -> Any:
     replies = (reply for call in turn.earlier for reply in call.replies if len(inputs) > 1)
     written = {"", *(text.strip() for reply in replies for text in json_strings(reply))}
     return next((one for one in inputs if asked_in(one).strip() not in written), inputs[0])
+
+
+def _sent_by(parsed: ParsedSpan) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.words} for message in parsed.messages]
 
 
 def _within(turn: Turn, steps: Steps) -> Iterator[tuple[Any, bool]]:
@@ -266,11 +270,23 @@ def told_answer(turn: Turn) -> str:
     return _said(root, turn)
 
 
+def left_none(steps: Steps) -> bool:
+    """Whether a postprocessor of LlamaIndex was given no nodes, or left none."""
+    return any(
+        isinstance(step.given, Mapping)
+        and {"nodes", "query_bundle"} <= step.given.keys()
+        and [] in (step.given["nodes"], step.returned)
+        for step in steps.steps
+    )
+
+
 def _said(parsed: ParsedSpan, turn: Turn) -> str:
     """A step's answer: as its dialect reads it, or the text that it returned and was not given."""
     if parsed.kind not in ("chain", "agent") or len(parsed.passing) < 2:
         return parsed.answer
     returned = loaded(parsed.passing[-1])
+    if whole := _whole_reply(parsed, turn):
+        return whole
     if parsed.answer:
         texts = [text for _, text in strings_in(returned)]
         return revised(parsed.answer, texts, turn.told_calls) if len(texts) > 1 else parsed.answer
@@ -280,6 +296,17 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     if last is not None and any(last.text.strip() == call.reply.strip() != "" for call in turn.told_calls):
         return last.text  # a node puts what a model said among the messages, as whoever's
     return _new_text(loaded(parsed.passing[0]), returned, turn)
+
+
+def _whole_reply(parsed: ParsedSpan, turn: Turn) -> str:
+    """The model's reply that a step returned, if that object says more than the answer that is read of it."""
+    came = parsed.passing[-1]
+    if not isinstance(came, Mapping) or not parsed.answer:
+        return ""
+    said = (call.reply for call in turn.told_calls if call.reply.lstrip().startswith("{"))
+    reply = next((one for one in said if decode(one.strip()) == came), "")
+    more = (text for _, text in strings_in(came) if text.strip() != parsed.answer and is_telling(text))
+    return reply if answer_in_form(reply) == reply and any(more) else ""
 
 
 def _new_text(given: Any, returned: Any, turn: Turn) -> str:
@@ -351,6 +378,11 @@ def looked_up(steps: Steps) -> str:
 def _filled_in(steps: Steps) -> Any:
     filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
     return next(filled, None)
+
+
+def _said_once(turn: Turn, steps: Steps) -> str | None:
+    """What a model's span tells in place of a prompt, else what was said to the first and a later one."""
+    return next((one.question for _, one in turn.llms if turn.repeats(one)), None)
 
 
 def _sent(steps: Steps) -> Any:

@@ -21,11 +21,12 @@ from steelyard.recording.building import (
 from steelyard.recording.provenance import AnswerCalls, ModelCall, calls_behind, is_intermediate_output
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry._asked import asked_above, drop_followup_calls
-from steelyard_opentelemetry._payload import Cut, answer_in_form, find_cut, loaded, squeezed
+from steelyard_opentelemetry._payload import Cut, answer_in, answer_in_form, find_cut, loaded, squeezed
 from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 from steelyard_opentelemetry._translate import (
     asked_within,
     given_of,
+    left_none,
     looked_up,
     steps_of,
     told_answer,
@@ -148,7 +149,7 @@ class Turn:
         """
         if self.sources.documents or self.has_unread:
             return False
-        if self.sources.looked_up:
+        if self.sources.looked_up or left_none(self.steps):
             return True
         asks = not (self.retrieves or self.agentic)
         return asks and shows_nothing(self.steps, self.behind.made, question=self.question)
@@ -209,6 +210,12 @@ class Turn:
     def llms(self) -> list[tuple[Node, ParsedSpan]]:
         """The spans of model calls; of two in each other with one reply, the one that tells more of it."""
         return [(node, parsed) for node, parsed in self.seen("llm") if id(node) not in self._echoes]
+
+    @cached_property
+    def wrappers(self) -> list[ParsedSpan]:
+        """Steps written as model calls, which were given less than the call below them was sent."""
+        told = (parsed for node, parsed in self.seen("llm") if self._echoes.get(id(node)))
+        return [parsed for parsed in told if parsed.messages]
 
     @cached_property
     def _echoes(self) -> dict[int, bool]:
@@ -289,8 +296,9 @@ class Turn:
     def _last_reply(self) -> str:
         """The last reply of those that may be answers."""
         last = max(self.answering, key=lambda found: found[0].span.end, default=None)
-        if last is None or self._is_passed_on(*last):
-            return ""
+        form = self._form(last[0].span.end if last else 0)
+        if form or last is None or self._is_passed_on(*last):
+            return form
         # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
         reasoned = _REASONED.match(last[1].answer)
         return reasoned[1].strip() if reasoned else last[1].answer
@@ -301,6 +309,17 @@ class Turn:
         later = (one for at, one in self.seen("llm") if at.span.start >= node.span.end)
         silent = (one for one in later if not (one.answer or one.arguments))
         return any(reply in squeezed(text) for one in silent for text in one.texts)
+
+    def _form(self, since: int) -> str:
+        """The answer in a form that a model filled in last, after which no tool ran."""
+        tools = [node.span.start for node, _ in self.seen("tool")]
+        filled = [
+            # A tool that ran after the form was filled in had it as its arguments.
+            parsed.arguments[-1]
+            for node, parsed in self.seen("llm")
+            if parsed.arguments and node.span.end > since and node.span.end >= max(tools, default=0)
+        ]
+        return answer_in(filled[-1]) if filled else ""
 
     @property
     def question(self) -> str:
@@ -346,12 +365,15 @@ class Turn:
         return Asked(question=own) if own else found
 
     def _completed(self, found: Asked) -> Asked:
-        """A question without a template that was around it."""
+        """A question with the end that was cut off it, and without a template that was around it."""
         queries = [step.given for step in self.steps.retrievals]
         # What was looked up stands for itself; a prompt may have a template around the question.
         if self.steps.given is not None and self.steps.given not in queries and not self.is_told:
             found = without_template(found, self.steps, self.sources)
-        return found
+        if not self.cut.ends(found.question):
+            return found
+        whole = (text for text in self.queries if text.startswith(found.question))
+        return replace(found, question=max(whole, key=len, default=found.question))
 
     @cached_property
     def in_conversation(self) -> bool:

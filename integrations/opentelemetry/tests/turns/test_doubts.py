@@ -227,6 +227,17 @@ def test_a_models_step_that_filled_in_a_form_replied(form: dict[str, object]) ->
     assert ANSWER in record.answer
 
 
+@pytest.mark.parametrize("written", ["\n\n".join(TEXTS), json.dumps(list(TEXTS))])
+def test_passages_on_the_step_that_answered_count_if_no_prompt_was_seen(written: str) -> None:
+    told = {
+        **oi("CHAIN", input__value=QUESTION, output__value="It is a city."),
+        "retrieval.documents": written,
+    }
+    record = one([span("ask", attributes=told, at=(0, 9))])
+    assert "\n\n".join(context.text for context in record.contexts) == "\n\n".join(TEXTS)
+    assert any(note.startswith("no_prompt_seen") for note in record.notes)
+
+
 def test_documents_whose_fields_have_long_names_are_read() -> None:
     listed = [
         {"document.content": text, "document.score": 0.5, "document.metadata": {"a": 1}} for text in TEXTS

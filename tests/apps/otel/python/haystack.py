@@ -212,4 +212,25 @@ def haystack_content_off() -> Trace:
     return trace
 
 
+@shape(Turn(one_text=True, without="no_prompt_seen"))
+def haystack_agent_with_shown_messages() -> Trace:
+    """The agent's own spans: what a step's model was sent is written as Python shows it."""
+    role = "role=<ChatRole.USER: 'user'>"
+    asked = f"ChatMessage(_{role}, _content=[TextContent(text={QUESTION!r})], _name=None, _meta={{}})"
+    found = f"ToolCallResult(result={joined()!r}, origin=ToolCall(tool_name='search_manual'), error=False)"
+    step = "haystack.agent.step"
+    root = {"haystack.agent.input": json.dumps({"messages": [_message("user", {"text": QUESTION})]})}
+    replied = json.dumps({"replies": [_message("assistant", {"text": ANSWER})]})
+    trace = Trace(_SCOPE)
+    with trace.span("haystack.agent.run", root):
+        with trace.span(step):
+            trace.leaf(f"{step}.llm", {f"{step}.llm.input": f"{{'messages': [{asked}], 'tools': []}}"})
+            tool = {"haystack.tool.name": "search_manual", f"{step}.tool.output": joined()}
+            trace.leaf(f"{step}.tool", tool)
+        with trace.span(step):
+            sent = f"{{'messages': [{asked}, ChatMessage(_content=[{found}])], 'tools': []}}"
+            trace.leaf(f"{step}.llm", {f"{step}.llm.input": sent, f"{step}.llm.output": replied})
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

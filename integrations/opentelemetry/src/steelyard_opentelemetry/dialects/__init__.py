@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
+from steelyard_opentelemetry._span import ParsedSpan, Span
 
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard_opentelemetry.dialects import _generic
@@ -47,21 +47,13 @@ def parse(span: Span) -> ParsedSpan | None:
     names = frozenset(span.attributes)
     able = (dialect for dialect in DIALECTS if dialect.may_read(span, names))
     known = [parsed for dialect in able if (parsed := dialect.parse(span)) is not None]
-    if all(map(_says_nothing, known)):
-        known += _more(span, [parsed.kind for parsed in known])
+    if all(parsed.dialect == "genai" and _says_nothing(parsed) for parsed in known):
+        # Unknown, or a span in the conventions whose content stands under a vendor's own names.
+        known.extend(filter(None, (_generic.read(span, *(parsed.kind for parsed in known)),)))
     found = fused(known)
     if found is not None and span.scope.startswith("traceloop"):  # of functions that somebody decorated
         found = _generic.searched(found, span)
     return None if found is None else _as_look_up(found, span)
-
-
-def _more(span: Span, kinds: list[Kind]) -> list[ParsedSpan]:
-    """What a span says under names of its own, be it unknown or one of a convention that has none.
-
-    What a convention calls a tool or a step is no look-up for its name alone.
-    """
-    more = _generic.read(span, *kinds)
-    return [] if more is None or (kinds and _says_nothing(more) and more.kind not in kinds) else [more]
 
 
 def _as_look_up(found: ParsedSpan, span: Span) -> ParsedSpan:
@@ -81,7 +73,7 @@ def _as_look_up(found: ParsedSpan, span: Span) -> ParsedSpan:
 
 def _says_nothing(parsed: ParsedSpan) -> bool:
     """Whether this is a call without content, a look-up without a result, a step without words."""
-    told = {"retrieval": parsed.documents or parsed.noted or parsed.empty, "llm": True, "tool": True}
+    told = {"retrieval": parsed.documents or parsed.empty, "llm": True, "tool": True}
     return parsed.hidden or not told.get(parsed.kind, parsed.question or parsed.answer)
 
 

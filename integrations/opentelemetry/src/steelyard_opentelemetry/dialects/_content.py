@@ -102,16 +102,16 @@ CONTENT: Mapping[str, Content] = {
         governed=re.compile(r"io\.quarkus\.opentelemetry"),
         switch="with Quarkus set quarkus.langchain4j.tracing.include-prompt=true, "
         "quarkus.langchain4j.tracing.include-completion=true and, for tools, "
-        "quarkus.langchain4j.tracing.include-tool-result=true",
+        "quarkus.langchain4j.tracing.include-tool-result=true; LangChain4j's Micrometer module writes no "
+        "content: use openinference-instrumentation-langchain4j beside it, or set steelyard.question, "
+        "steelyard.contexts and steelyard.answer on a span of the turn",
     ),
     "spring": Content(
-        governed=re.compile(r"(org\.springframework|io\.micrometer).*"),
         switch="releases of Spring AI write prompts and completions to the log alone "
         "(spring.ai.chat.observations.log-prompt, .log-completion): add them to each model call's "
         "observation as gen_ai.prompt and gen_ai.completion, in an ObservationFilter bean. For tools set "
         "spring.ai.tools.observations.include-content=true, which reaches spans. Documents do not: they are "
-        "read from the prompt; or set steelyard.contexts and steelyard.answer on a span of the turn. "
-        "LangChain4j's Micrometer module writes no content: use openinference-instrumentation-langchain4j",
+        "read from the prompt; or set steelyard.contexts and steelyard.answer on a span of the turn",
     ),
     "haystack": Content(
         switch="set HAYSTACK_CONTENT_TRACING_ENABLED=true before Haystack is imported, or "

@@ -47,12 +47,14 @@ _PASSED: dict[str, Any] = {
     "passes": True,
     "variables": _VARIABLES,
     "bound": _shapes.filled_in,
+    "noted": _shapes.noted_on,
 }
 _LOOKED_UP: dict[str, Any] = {
     **_STATED,
     "asked": ("reranker.query",),
     "documents": _shapes.documents_returned,
     "passes": True,
+    "noted": _shapes.noted_of_look_up,
 }
 
 OPENINFERENCE = Dialect(
@@ -190,20 +192,6 @@ _STEP_OF_MODEL: dict[str, Any] = {
     "hides": False,
 }
 
-_TOOL: dict[str, Any] = {
-    "kind": "tool",
-    "without": (_LANGSMITH_KIND,),
-    "tool": "gen_ai.tool.name",
-    "given": ("gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args"),
-    # Some tell a result as a message: the tool's output, or else the message to it.
-    "came": (
-        *("gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response"),
-        *("gen_ai.output.messages", "gen_ai.input.messages"),
-    ),
-    "load": _shapes.as_is,
-    "unless": ("error.type",),
-}
-
 GENAI = Dialect(
     name="genai",
     events=content_of_events,
@@ -223,8 +211,18 @@ GENAI = Dialect(
             asked=("gen_ai.memory.query.text",),
             came=("gen_ai.memory.records",),
         ),
-        SpanRule(where={OPERATION: ("execute_tool",)}, **_TOOL),
-        SpanRule(where={"gen_ai.tool.name": ()}, **{**_TOOL, "without": (_LANGSMITH_KIND, OPERATION)}),
+        SpanRule(
+            kind="tool",
+            where={OPERATION: ("execute_tool",)},
+            without=(_LANGSMITH_KIND,),
+            tool="gen_ai.tool.name",
+            given=("gen_ai.tool.call.arguments",),
+            # Some tell a result as a message: the tool's output, or else the message to it.
+            came=("gen_ai.tool.call.result", "gen_ai.output.messages", "gen_ai.input.messages"),
+            load=_shapes.as_is,
+            opened=_shapes.out_of_message,
+            unless=("error.type",),
+        ),
         # What agents are given was typed, but LangChain's are given a state as JSON.
         SpanRule(
             kind="agent",

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from steelyard.recording.reading import Message, Role, messages_in
 from steelyard_opentelemetry._documents import retrieved_in
-from steelyard_opentelemetry._payload import answer_in, decode, mappings_in, question_in
+from steelyard_opentelemetry._payload import decode, mappings_in, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import messages_of
 
 _NAME = "haystack"
+_ASKED = ("question", "query", "user_query", "text", "prompt", "messages")
 CREW_SCOPES = ("openinference.instrumentation.crewai", "opentelemetry.instrumentation.crewai")
 _CREW_INPUT = re.compile(
     r"(?:\w{1,20}_)?(?:question|query|input|request|message|prompt|problem|issue)|q", re.IGNORECASE
@@ -33,28 +34,82 @@ def _component(span: Span) -> ParsedSpan:
     # Without content only the component's type tells that it was a generator.
     if "replies" in came or (hidden and kind.endswith("Generator")):
         return _as_model(given, came)
-    # Documents that went in as well were passed on or ranked, and not found here.
-    is_ranked = "documents" in came and "Ranker" in kind
-    if not (is_ranked or "documents" in came.keys() - given.keys() or (hidden and "Retriever" in kind)):
-        return ParsedSpan(dialect=_NAME, kind="chain")
-    return ParsedSpan(
-        dialect=_NAME,
-        kind="rerank" if is_ranked else "retrieval",
-        query=question_in(given.get("query") or given.get("text")),
-        documents=retrieved_in(came.get("documents") or []),
-        hidden=hidden,
-    )
+    if "documents" in came and "Ranker" in kind:
+        return ParsedSpan(dialect=_NAME, kind="rerank", documents=retrieved_in(came["documents"]))
+    # Documents that went in as well were passed on, and not found here.
+    if "documents" in came.keys() - given.keys() or (hidden and "Retriever" in kind):
+        return ParsedSpan(
+            dialect=_NAME,
+            kind="retrieval",
+            query=question_in(given.get("query") or given.get("text")),
+            documents=retrieved_in(came.get("documents") or []),
+            hidden=hidden,
+        )
+    if "tool_messages" in came:
+        return ParsedSpan(dialect=_NAME, kind="tool", **_invoked(came["tool_messages"]))
+    return ParsedSpan(dialect=_NAME, kind="chain")
 
 
 def _as_model(given: Mapping[str, Any], came: Mapping[str, Any]) -> ParsedSpan:
-    messages, said = messages_of(given), answer_in((came.get("replies") or [])[:1])
-    hides = not messages and not came
-    return ParsedSpan(dialect=_NAME, kind="llm", answer=said, messages=messages, hidden=hides)
+    messages = sent(given)
+    return ParsedSpan(
+        dialect=_NAME, kind="llm", answer=said(came), messages=messages, hidden=not messages and not came
+    )
+
+
+def sent(given: object) -> tuple[Message, ...]:
+    """What a model was sent: a prompt, or messages."""
+    prompt = given.get("prompt") if isinstance(given, Mapping) else given
+    # What Python shows of an agent's messages holds the passages; who said what is not read out of it.
+    role: Role = "system" if isinstance(prompt, str) and prompt.startswith("{'messages'") else "user"
+    if isinstance(prompt, str):
+        return (Message(role, prompt),)
+    return messages_in(given.get("messages")) if isinstance(given, Mapping) else ()
 
 
 def _read(span: Span, key: str) -> Mapping[str, Any]:
     found = decode(span.attributes.get(key))
     return found if isinstance(found, Mapping) else {}
+
+
+def _values(data: object) -> list[Mapping[str, Any]]:
+    return mappings_in(list(data.values())) if isinstance(data, Mapping) else []
+
+
+def asked(given: object) -> str:
+    """What a step, or the parts of a pipeline, were given under a name that means a question."""
+    parts = [*_values(given), given] if isinstance(given, Mapping) else []
+    texts = (question_in(part[key]) for key in _ASKED for part in parts if key in part)
+    return next((text for text in texts if text), "")
+
+
+def said(came: object) -> str:
+    """What a step came to: an answer builder's answer, a generator's reply, or an agent's last message."""
+    if not isinstance(came, Mapping):
+        return ""
+    answers, replies = came.get("answers"), came.get("replies")
+    if isinstance(answers, list) and answers and isinstance(answers[0], Mapping):
+        return str(answers[0].get("data") or "").strip()
+    if isinstance(replies, list) and replies and isinstance(replies[0], str):
+        return replies[0].strip()
+    messages = messages_in(replies[:1] if isinstance(replies, list) else came.get("messages"))
+    return messages[-1].text if messages and messages[-1].role == "assistant" else ""
+
+
+def last_said(came: object) -> str:
+    """What the last of a pipeline's parts came to that said anything."""
+    return next(filter(None, map(said, reversed(_values(came)))), "")
+
+
+def _invoked(messages: object) -> dict[str, Any]:
+    """The name of a tool and what it returned, out of the messages of a component that called it."""
+    parts = [part for item in mappings_in(messages) for part in mappings_in(item.get("content"))]
+    results = mappings_in([part.get("tool_call_result") for part in parts])
+    origins = mappings_in([result.get("origin") for result in results])
+    tool = next((str(origin["tool_name"]) for origin in origins if "tool_name" in origin), "")
+    # A tool that was called once returned this; several results stay a list, so that each is a passage.
+    returned = [result.get("result") for result in results]
+    return {"tool": tool, "result": returned[0] if len(returned) == 1 else returned}
 
 
 def crew(span: Span) -> ParsedSpan | None:

@@ -20,14 +20,7 @@ from steelyard.recording.reading import Message, messages_in, strings_in
 from steelyard_opentelemetry._documents import CAMEL, are_names, counts_in, is_tally, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import Broken, answer_in, is_conversation, is_empty, question_in
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import (
-    PROMPTS,
-    REDACTED,
-    as_list_of,
-    json_value,
-    last_reply,
-    request_in,
-)
+from steelyard_opentelemetry.dialects._shapes import PROMPTS, as_list_of, json_value, last_reply, request_in
 
 _NAME = "generic"
 _INPUTS = (
@@ -63,7 +56,6 @@ _ELSEWHERE = (
     *("http", "db", "url", "net", "rpc", "messaging", "graphql", "code", "exception", "server", "client"),
     *("network", "thread", "process", "telemetry", "otel", "k8s", "cloud", "aws", "faas", "gen_ai", "peer"),
 )
-_NOT_FOUND = (*_ELSEWHERE, "input", "output")
 _FOREIGN_WORDS = """
 db.system db.system.name http.method http.request.method rpc.system messaging.system
 """
@@ -87,11 +79,11 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     kind = next(filter(_SEARCHES.__contains__, known), None) or _kind(span.name, told, given, came)
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
-    if parts := _look_up(kind, told, _without_names(came, known), question):
+    if parts := _look_up(kind, told, came, question):
         kind = _LOOKED_UP.get(kind, "retrieval")
     elif kind in _SEARCHES:
         is_told = known or broken or is_empty(came) or counts_none(span) or any(map(_kind_of, _types(told)))
-        parts = _untold(span, question, came) if is_told else {}
+        parts = _untold(question, came) if is_told else {}
     elif kind == "tool":
         parts = _tool(span.name, told, given, came)
     elif kind == "llm":
@@ -101,17 +93,10 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
 
 
-def _without_names(came: Any, known: Sequence[Kind]) -> Any:
-    """What came; what a convention calls a look-up may have come to a few words that name what was found."""
-    return None if known and isinstance(came, str) and not is_telling(came) else came
-
-
-def _untold(span: Span, question: str, came: Any) -> dict[str, Any]:
+def _untold(question: str, came: Any) -> dict[str, Any]:
     """What a look-up came to beside passages, under whatever names: it counts as far as a prompt shows it."""
-    own = (value for key, value in span.attributes.items() if key.partition(".")[0] not in _NOT_FOUND)
-    texts = (text for value in (came, *map(_loaded, own)) for _, text in strings_in(value))
-    noted = dict.fromkeys(text for text in texts if is_telling(text) and text != question)
-    return {"query": question, "empty": is_empty(came), "noted": tuple(noted)}
+    noted = tuple(text for _, text in strings_in(came) if is_telling(text))
+    return {"query": question, "empty": is_empty(came), "noted": noted}
 
 
 def _look_up(kind: Kind, told: Mapping[str, Any], came: Any, question: str) -> dict[str, Any]:
@@ -295,7 +280,7 @@ def _by_name(span: Span) -> dict[str, Any]:
         listed.setdefault(f"{name}s", []).append(named)
     for key, value in [*told[:_MOST_KEYS], *listed.items()]:
         words = re.split(r"[.:/ ]", CAMEL.sub("_", key).lower())
-        if value in (None, REDACTED) or (words[0] in _ELSEWHERE and len(words) > 1):
+        if value is None or (words[0] in _ELSEWHERE and len(words) > 1):
             continue
         if name := _without_number(words):
             numbered.setdefault(name, []).append(value)

@@ -21,13 +21,7 @@ from steelyard_opentelemetry._payload import (
     question_in,
 )
 from steelyard_opentelemetry._span import Kind, ParsedSpan, Span
-from steelyard_opentelemetry.dialects._shapes import (
-    REDACTED,
-    arguments_of,
-    as_list_of,
-    messages_of,
-    unflattened,
-)
+from steelyard_opentelemetry.dialects._shapes import arguments_of, as_list_of, messages_of, unflattened
 
 _MOST_TELLING: tuple[Kind, ...] = ("turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain")
 
@@ -160,6 +154,8 @@ class SpanRule:
     """What a retrieval or a reranker returned, by its input and its output."""
     bound: Callable[[dict[str, str], Any], Mapping[str, str]] = lambda variables, _: variables
     """The variables that were given to a run, without those that its template had."""
+    noted: Callable[[Span, Any], tuple[str, ...]] = lambda _, __: ()
+    """Texts about a retrieval that somebody noted on the span by hand."""
     answers: str = ""
     """A part of the name of look-ups that answer too, as managed services do in one span."""
     run: bool = False
@@ -170,6 +166,10 @@ class SpanRule:
     """Whether content was left out if there is none."""
     unless: tuple[str, ...] = ()
     """Attributes that show that content was not left out."""
+
+
+_REDACTED = "__REDACTED__"
+"""What OpenInference writes where content is left out."""
 
 
 def by_rules(dialect: str, rules: Iterable[SpanRule], span: Span) -> ParsedSpan | None:
@@ -222,7 +222,7 @@ def _parsed(dialect: str, rule: SpanRule, span: Span, read: list[Any]) -> Parsed
     content = {"llm": fields.get("messages"), "tool": _holds((came,)) or span.failed}
     told = said or content.get(rule.kind, asked or _holds((given, came)))
     hidden = rule.hides and not (told or broken or not span.attributes.keys().isdisjoint(rule.unless))
-    hidden |= any(span.attributes.get(place) == REDACTED for place in (*rule.given, *rule.came))
+    hidden |= any(span.attributes.get(place) == _REDACTED for place in (*rule.given, *rule.came))
     return ParsedSpan(dialect=dialect, kind=rule.kind, hidden=hidden, broken=broken, run=rule.run, **fields)
 
 
@@ -258,6 +258,8 @@ def _fields(rule: SpanRule, span: Span, given: Any, came: Any, asked: str, said:
         # What was typed may be JSON too, and is told apart by prompts: it goes on as it stands.
         raw = _stated(rule, span, rule.given) if rule.load is decode else given
         parts["passing"] = (raw,) if rule.kind == "retrieval" else (raw, came)
+    if not parts.get("documents") and (noted := rule.noted(span, came)):
+        parts["noted"] = noted
     return parts
 
 
@@ -325,10 +327,10 @@ def _every(span: Span, place: str) -> list[Any]:
     if key.endswith("*"):
         # What is flattened may stand in one attribute as JSON, its entries flattened still.
         whole = [as_list_of(decode(attributes.get(key[:-2]))) for attributes in on]
-        parts = [unflattened(attributes, key[:-1], REDACTED) for attributes in on]
+        parts = [unflattened(attributes, key[:-1], _REDACTED) for attributes in on]
         found = [part or one for part, one in zip(parts, whole, strict=True)]
         return [found] if event and found else found
-    return [None if (value := attributes.get(key)) == REDACTED else value for attributes in on]
+    return [None if (value := attributes.get(key)) == _REDACTED else value for attributes in on]
 
 
 def _texts(given: object) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.building import is_telling
 from steelyard.recording.provenance import names_passages
 from steelyard.recording.reading import (
     ASKED_NAMES,
@@ -15,10 +16,11 @@ from steelyard.recording.reading import (
     messages_in,
     read_shown,
     spoken,
+    strings_in,
     text_in,
     texts_of,
 )
-from steelyard_opentelemetry._documents import documents_in, retrieved_in
+from steelyard_opentelemetry._documents import documents_in, noted_in, retrieved_in
 from steelyard_opentelemetry._payload import (
     MOST,
     Broken,
@@ -32,11 +34,10 @@ from steelyard_opentelemetry._payload import (
     question_in,
     shown_in,
 )
+from steelyard_opentelemetry._span import Span
 
 DELTA = "StreamChatDeltaReceivedEvent"
 """LlamaIndex's event for a piece of a streamed reply."""
-REDACTED = "__REDACTED__"
-"""What OpenInference writes where content is left out."""
 _BETWEEN = re.compile(r'",\s?"')
 
 
@@ -188,6 +189,12 @@ def texts_as_messages(texts: list[str] | None) -> tuple[Message, ...]:
     return tuple(Message("user" if text is found[-1] else "system", text) for text in found)
 
 
+def text_as_messages(value: object) -> tuple[Message, ...]:
+    """Several messages in one text: who said what is not told; only a single line is surely the user's."""
+    text = value.strip() if isinstance(value, str) else ""
+    return (Message("system" if "\n" in text else "user", text),) if text else ()
+
+
 def gemini_messages(asked: object) -> tuple[Message, ...]:
     """The messages in a request to Gemini, which keeps its instructions apart."""
     if not isinstance(asked, Mapping):
@@ -247,6 +254,19 @@ def asked_by_user(given: object) -> str:
 def asked_in_state(given: object) -> str:
     """What a graph's state asks, which stands as JSON in a message of the user's."""
     return question_in(asked_by_user(given))
+
+
+def out_of_message(given: Any, came: Any) -> tuple[Any, Any]:
+    """What a tool returned, out of the last of the messages that tell it."""
+    messages = decode(came)
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if not (isinstance(last, Mapping) and "role" in last):
+        return given, came
+    parts = last.get("parts")
+    part = parts[-1] if isinstance(parts, list) and parts else None
+    return given, part.get("response", part.get("content")) if isinstance(part, Mapping) else last.get(
+        "content"
+    )
 
 
 def out_of_output(given: Any, came: Any) -> tuple[Any, Any]:
@@ -317,6 +337,34 @@ def sent_to_model(given: object) -> tuple[Message, ...]:
 def documents_returned(given: object, came: object) -> tuple[Context, ...]:
     """Documents, or whatever a retriever by hand returned: texts, or objects with a text."""
     return documents_in(came) or (retrieved_in(came) if isinstance(came, (list, tuple, Mapping)) else ())
+
+
+def noted_on(span: Span, came: object) -> tuple[str, ...]:
+    """What an application noted by hand about a retrieval; whether it counts is a matter of the prompt."""
+    return _noted(span, map(span.attributes.get, ("retrieval.documents", "retrieval.context")))
+
+
+def noted_of_look_up(span: Span, came: object) -> tuple[str, ...]:
+    """The same of what it noted on a retrieval: in its output, its events, under a name of its own."""
+    own = (value for name, value in span.attributes.items() if not name.startswith(_NAMED))
+    return _noted(span, [came, *(v for event in span.events for v in event.attributes.values()), *own])
+
+
+_NAMED = ("input.", "output.", "openinference.", "session.", "user.", "metadata", "tag.", "llm.")
+"""How the convention's other attributes begin."""
+
+
+def _noted(span: Span, told: Iterable[object]) -> tuple[str, ...]:
+    if span.scope.startswith("openinference.instrumentation.langchain"):
+        return ()
+    texts = (one for value in told if value for one in (*noted_in(value), *_leaves_of(value)))
+    return tuple(dict.fromkeys(text for text in texts if is_telling(text)))
+
+
+def _leaves_of(value: object) -> list[str]:
+    """The texts in an object that was written as JSON, whatever they are called."""
+    found = opened(value)
+    return [text for _, text in strings_in(found)] if isinstance(found, Mapping) else []
 
 
 def filled_in(variables: Mapping[str, str], given: object) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ from steelyard_opentelemetry.dialects._conventions import (
 )
 from steelyard_opentelemetry.dialects._rules import Dialect, SpanRule
 
+_CURRENT = ("gen_ai.input.messages", "gen_ai.output.messages")
 _CREWAI = Dialect(name="crewai", read=_frameworks.crew, scopes=_frameworks.CREW_SCOPES)
 
 _REPLY: dict[str, Any] = {
@@ -52,6 +53,14 @@ _VERCEL = Dialect(
             unless=("ai.response.toolCalls",),
         ),
         SpanRule(
+            kind="tool",
+            where={"ai.operationId": ("ai.toolCall",)},
+            tool="ai.toolCall.name",
+            given=("ai.toolCall.args",),
+            came=("ai.toolCall.result",),
+            load=_shapes.json_value,
+        ),
+        SpanRule(
             kind="rerank",
             where={"ai.operationId": ("ai.rerank.doRerank",)},
             given=("ai.documents",),
@@ -62,7 +71,26 @@ _VERCEL = Dialect(
     ),
 )
 
+_MICROMETER = ("org.springframework", "io.micrometer")
+_QUARKUS = "io.quarkus.opentelemetry"
 _HITS = "db.vector.query.response.documents"
+
+_LANGCHAIN4J = Dialect(
+    name="langchain4j",
+    rules=(
+        # Spring AI's model calls have the same scope, and no outcome.
+        SpanRule(kind="llm", scopes=_MICROMETER, where={"outcome": (), OPERATION: ("chat",)}),
+        SpanRule(
+            kind="llm",
+            scopes=(_QUARKUS,),
+            where={"gen_ai.prompt": ()},
+            given=("gen_ai.prompt",),
+            load=_shapes.as_is,
+            messages=_shapes.text_as_messages,
+            said=("gen_ai.completion",),
+        ),
+    ),
+)
 
 _SPRING = Dialect(
     name="spring",
@@ -91,7 +119,6 @@ _SPRING = Dialect(
             asked=("spring.ai.chat.client.user.text",),
             hides=False,
         ),
-        # Texts in a list that is no JSON, since nothing in them is escaped.
         SpanRule(
             kind="llm",
             scopes=("org.springframework",),
@@ -101,27 +128,74 @@ _SPRING = Dialect(
             load=_shapes.text_list,
             messages=_shapes.texts_as_messages,
             answer=lambda texts: texts[-1] if texts else "",
-            unless=("gen_ai.input.messages", "gen_ai.output.messages"),
+            unless=_CURRENT,
         ),
     ),
 )
 
+_STEP = "haystack.agent.step"
+
 _HAYSTACK = Dialect(
     name="haystack",
     read=_frameworks.component,
-    rules=(SpanRule(kind="chain", name=re.compile(r"haystack\.(?:async_)?pipeline\.run"), hides=False),),
+    rules=(
+        SpanRule(
+            kind="chain",
+            name=re.compile(r"haystack\.(?:async_)?pipeline\.run"),
+            given=("haystack.pipeline.input_data",),
+            question=_frameworks.asked,
+            came=("haystack.pipeline.output_data",),
+            answer=_frameworks.last_said,
+            hides=False,
+        ),
+        SpanRule(
+            kind="agent",
+            name=re.compile(r"haystack\.agent\.run"),
+            given=("haystack.agent.input",),
+            came=("haystack.agent.output",),
+            answer=_frameworks.said,
+            hides=False,
+        ),
+        SpanRule(
+            kind="llm",
+            name=re.compile(r"haystack\.agent\.step\.llm"),
+            given=(f"{_STEP}.llm.input",),
+            messages=_frameworks.sent,
+            came=(f"{_STEP}.llm.output",),
+            answer=_frameworks.said,
+        ),
+        SpanRule(
+            kind="tool",
+            name=re.compile(r"haystack\.agent\.step\.tool"),
+            tool="haystack.tool.name",
+            given=(f"{_STEP}.tool.input",),
+            came=(f"{_STEP}.tool.output",),
+            load=_shapes.as_is,
+        ),
+    ),
 )
+
+_PYDANTIC = ("pydantic-ai", "logfire.pydantic-ai")
 
 _PYDANTIC_AI = Dialect(
     name="pydantic_ai",
-    scopes=("pydantic-ai", "logfire.pydantic-ai"),
+    scopes=_PYDANTIC,
     rules=(
-        # Calls and tools are in the GenAI conventions.
+        SpanRule(
+            kind="tool",
+            scopes=_PYDANTIC,
+            where={"gen_ai.tool.name": ()},
+            tool="gen_ai.tool.name",
+            given=("gen_ai.tool.call.arguments", "tool_arguments"),
+            came=("gen_ai.tool.call.result", "tool_response"),
+            load=_shapes.as_is,
+        ),
+        # Model calls are in the GenAI conventions; of the oldest format their events are in one attribute.
         SpanRule(
             kind="agent",
-            scopes=("pydantic-ai", "logfire.pydantic-ai"),
-            where={"agent_name": ()},
+            scopes=_PYDANTIC,
             without=("gen_ai.request.model",),
+            any_of=("agent_name", "pydantic_ai.all_messages", "all_messages_events"),
             given=("pydantic_ai.all_messages", "all_messages_events"),
             came=("final_result",),
             answer=_shapes.last_reply,
@@ -135,7 +209,15 @@ _ADK = Dialect(
     name="adk",
     scopes=(_GEMINI,),
     rules=(
-        # Agents and tools are in the GenAI conventions.
+        # Agents are in the GenAI conventions.
+        SpanRule(
+            kind="tool",
+            scopes=(_GEMINI,),
+            where={f"{_GEMINI}.tool_response": ()},
+            tool="gen_ai.tool.name",
+            given=(f"{_GEMINI}.tool_call_args",),
+            came=(f"{_GEMINI}.tool_response",),
+        ),
         SpanRule(
             kind="llm",
             scopes=(_GEMINI,),
@@ -143,6 +225,23 @@ _ADK = Dialect(
             given=(f"{_GEMINI}.llm_request",),
             messages=_shapes.gemini_messages,
             came=(f"{_GEMINI}.llm_response",),
+        ),
+    ),
+)
+
+_KERNEL = ("semantic_kernel", "Microsoft.SemanticKernel")
+
+_SEMANTIC_KERNEL = Dialect(
+    name="semantic_kernel",
+    scopes=_KERNEL,
+    rules=(
+        # Every function of a kernel is written as a tool, prompts among them.
+        SpanRule(
+            kind="chain",
+            scopes=_KERNEL,
+            where={OPERATION: ("execute_tool",)},
+            without=("gen_ai.tool.call.result",),
+            hides=False,
         ),
     ),
 )
@@ -220,7 +319,7 @@ _LLAMAINDEX = Dialect(
 )
 
 DIALECTS: tuple[Dialect, ...] = (
-    *(STEELYARD, _CREWAI, OPENINFERENCE, _VERCEL, _SPRING, _HAYSTACK, _PYDANTIC_AI),
-    *(_ADK, _AUTOGEN, OPENLLMETRY, LANGSMITH, _LITELLM, GENAI, _LLAMAINDEX),
+    *(STEELYARD, _CREWAI, OPENINFERENCE, _VERCEL, _LANGCHAIN4J, _SPRING, _HAYSTACK, _PYDANTIC_AI),
+    *(_ADK, _SEMANTIC_KERNEL, _AUTOGEN, OPENLLMETRY, LANGSMITH, _LITELLM, GENAI, _LLAMAINDEX),
 )
 """Every dialect; of several on one span the earlier one has the first word."""
