@@ -177,7 +177,9 @@ def test_judging_an_answer_again_tells_nothing_of_how_the_application_wavers() -
         run_golden(golden, app_right(0.8, 2), gates=["faithfulness"], baseline=baseline).gates[0]
         for baseline in (judged_once, judged_often)
     )
-    assert (once.low, once.high, once.outcome, once.why) == (often.low, often.high, often.outcome, often.why)
+    # Nine times the same number has a mean that may differ from it in the last digit.
+    assert (once.low, once.high) == pytest.approx((often.low, often.high), abs=1e-12)
+    assert (once.outcome, once.why) == (often.outcome, often.why)
 
 
 def repeated(found: MetricResult, times: int) -> MetricResult:
