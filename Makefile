@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Hundreds of test programs import the same modules; without bytecode each of them compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs test test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-newest test-tracers lint types bench mutants clean
+.PHONY: demo docs test test-again test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-newest test-tracers lint types bench mutants clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,9 @@ WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 test: $(VENV)/.dev  ## every test that is not marked slow
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+
+test-again: $(VENV)/.dev  ## what failed in the last run, alone
+	$(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
 
 LOWEST_CORE := .venv-lowest-core
 LOWEST_EXTRAS := backfill collect opentelemetry report serve
