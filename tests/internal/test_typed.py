@@ -76,7 +76,7 @@ def test_hooks_and_limits_hold_in_pieces_too() -> None:
     with pytest.raises(ValueError, match="NaN"):
         decoder.decode(f'["{LONG}", NaN]')
     with pytest.raises(ValueError):
-        "".join(json_pieces([LONG, float("nan")], allow_nan=False))
+        "".join(json_pieces([LONG, float("nan")]))
     with pytest.raises(RecursionError):
         json_value("[" * 100_000)
     assert len(list(json_pieces(["x"] * 10))) == 1

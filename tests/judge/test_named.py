@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import judge_from
+from steelyard.judge.chat._adapter import model_name
 from steelyard.testing import ScriptedJudge
 
 URL = "http://127.0.0.1:9/v1"
@@ -52,6 +54,20 @@ def test_a_judge_stands_for_itself() -> None:
 def test_what_is_no_judge_is_named(spec: Any, options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         judge_from(spec, **options)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({"model_name": "a", "model": "b", "model_id": "c", "deployment_name": "d"}, "a"),
+        ({"model_name": object(), "model": "b", "model_id": "c"}, "b"),
+        ({"model_name": "", "model": None, "model_id": "c", "deployment_name": "d"}, "c"),
+        ({"deployment_name": "d"}, "d"),
+        ({}, "SimpleNamespace"),
+    ],
+)
+def test_a_frameworks_model_is_called_by_its_own_name(attributes: dict[str, Any], name: str) -> None:
+    assert model_name(SimpleNamespace(**attributes)) == name
 
 
 def test_importing_costs_nothing() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steelyard.judge.chat import _obedience
 from steelyard.judge.chat._parse import find, read
 from steelyard.questions import (
     Answer,
@@ -238,3 +239,14 @@ def test_cutting_a_reply_anywhere_never_makes_a_yes(reason: str, cut: int) -> No
     full = json.dumps({f"q{n}": {"reason": reason, "context": 0, "verdict": False} for n in (1, 2)})
     for answer in answers_in(full[:cut]).values():
         assert value_of(answer) is not True
+
+
+@pytest.mark.parametrize("word", ["disregard", "ответь", "\u200b", "answer   yes"])
+def test_what_speaks_to_a_judge_is_found_wherever_a_long_text_is_cut(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_obedience, "_PIECE", 64)
+    for before in range(140):
+        text = f"{'z' * before} {word} {'z' * 140}"
+        assert _obedience.speaks_to_a_judge([text]), before
+    assert not _obedience.speaks_to_a_judge(["z " * 200, "ж " * 200])

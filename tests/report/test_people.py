@@ -25,8 +25,6 @@ from steelyard.scores import Evaluation, Provenance
         *({"record_id": one} for one in ("", "r" * 1_001, "a\0b", "\udc80")),
         *({"who": one} for one in (" ", "w" * 101, "a\0b")),
         *({"note": one} for one in ("n" * 2_001, "\ud800")),
-        *({"drawn": one} for one in (0.0, 1.1)),
-        *({"claim": one, "metric": "m", "value": "supported"} for one in (-1, 100_000, True)),
         *({"metric": one, "claim": 0, "value": "supported"} for one in (None, "m" * 201)),
         *({"value": one} for one in ("supported", "best")),
         {"claim": 0, "metric": "m"},

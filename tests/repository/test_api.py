@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
+import os
 import re
 import runpy
 import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +30,41 @@ def test_the_pages_say_what_the_docstrings_say() -> None:
     folder = ROOT / "docs" / "reference"
     there = {"api.md", *(f"python/{path.name}" for path in (folder / "python").iterdir())}
     assert {name: (folder / name).read_text(encoding="utf-8") for name in there} == API["pages"]()
+
+
+KEPT = Path(__file__).with_name("public.txt")
+
+
+def shown(name: str, value: Callable[..., Any]) -> str:
+    """A signature with its defaults; of a default that no text stands for, its type."""
+    told = {
+        one.name: "" if one.default is one.empty else "=" + repr(one.default).partition(" at 0x")[0]
+        for one in inspect.signature(value).parameters.values()
+    }
+    given = [f"{parameter}{default}" for parameter, default in told.items()]
+    return f"{name}({', '.join(given)})"
+
+
+def surface() -> Iterator[str]:
+    for package, names in PUBLIC.items():
+        for name in names:
+            value = getattr(importlib.import_module(package), name)
+            if not callable(value) or not getattr(value, "__module__", "").startswith("steelyard"):
+                yield f"{package}.{name}: {', '.join(API['choices'](value))}"
+                continue
+            made = value.__init__ if inspect.isclass(value) else value
+            yield shown(f"{package}.{name}", made) if inspect.isfunction(made) else f"{package}.{name}"
+            for member, method in sorted(vars(value).items()):
+                if not member.startswith("_") and inspect.isfunction(method):
+                    yield shown(f"    {member}", method)
+
+
+def test_no_public_name_takes_anything_else_by_default_unsaid() -> None:
+    """With a line in the changelog, `OUTPUTS=write` keeps the names and their defaults anew."""
+    found = "".join(f"{line}\n" for line in surface())
+    if os.environ.get("OUTPUTS") == "write":
+        KEPT.write_text(found, encoding="utf-8")
+    assert found == KEPT.read_text(encoding="utf-8")
 
 
 def test_what_is_public_can_be_kept_in_mind() -> None:

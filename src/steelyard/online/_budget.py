@@ -39,8 +39,10 @@ class Price:
     """For tokens sent that the server had cached; like all others where there is no such price."""
 
     def __post_init__(self) -> None:
-        for name in ("input", "output"):
+        for name in ("input", "output", "cached"):
             value = getattr(self, name)
+            if name == "cached" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
                 raise ConfigurationError(f"the {name} price must be a number of dollars, not {value!r}")
 

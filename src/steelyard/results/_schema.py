@@ -320,7 +320,7 @@ def stored_id(score: Mapping[str, Any], record_id: str) -> str:
 
 def pack(data: object) -> bytes:
     """JSON, compressed. Odd values become what JSON has: numbers of numpy numbers, everything else text."""
-    pieces = json_pieces(data, allow_nan=False, default=plain_value)
+    pieces = json_pieces(data, default=plain_value)
     # Bodies are written once and read seldom; a smaller file is also read faster.
     deflate = zlib.compressobj(level=9, zdict=_WORDS)
     return deflate.compress(b"".join(text_of(piece).encode() for piece in pieces)) + deflate.flush()

@@ -108,7 +108,7 @@ class JSONLSink:
         """The pieces of one line, or None where a value has no form in JSON."""
         try:
             data = evaluation_to_dict(evaluation)
-            pieces = json_pieces(data, allow_nan=False, default=plain_value)
+            pieces = json_pieces(data, default=plain_value)
             return [*map(text_of, pieces), "\n"]
         except Exception as error:  # noqa: BLE001 - odd values may raise anything
             self._warn(

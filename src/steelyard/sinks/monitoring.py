@@ -209,9 +209,8 @@ _known: WeakKeyDictionary[metrics.MeterProvider, _Gauges] = WeakKeyDictionary()
 
 
 def _gauges(provider: metrics.MeterProvider) -> _Gauges:
-    if (found := _known.get(provider)) is not None:
-        return found
-    if provider is metrics.get_meter_provider():
+    found = _known.get(provider)
+    if found is None and provider is metrics.get_meter_provider():
         # What was made before a provider was set, the API has passed on to the one that is set now.
         found = next((made for known, made in _known.items() if _is_placeholder(known)), None)
     _known[provider] = found = found or _Gauges(provider.get_meter(names.SCOPE, VERSION))

@@ -272,9 +272,6 @@ class TestKeys:
 @pytest.mark.parametrize(
     "options",
     [
-        {"timeout": 0},
-        {"retries": -1},
-        {"concurrency": 0},
         {"base_url": "localhost:8000"},
         {"model": " "},
     ],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from judge.asked import closing
 from judge_server import Fault, JudgeServer
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge import MiniLMEmbedder, OpenAIEmbedder, _minilm
+from steelyard.judge import MiniLMEmbedder, OpenAIEmbedder, StaticEmbedder, _minilm, _static
 from steelyard.metrics import AnswerSimilarity
 from steelyard.record import Record
 from steelyard.scores import Usage
@@ -62,16 +64,19 @@ def test_it_serves_a_metric() -> None:
     assert score.value > 0.5
 
 
-def test_a_changed_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_model_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(_minilm, "_SHA256", "0" * 64)
     _minilm._load.cache_clear()
     with pytest.raises(ConfigurationError, match="reinstall"):
         embed("anything")
-
-
-def test_numbers_below_one_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="threads=0"):
-        MiniLMEmbedder(threads=0)
+    header = json.dumps({"embedding.weight": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]}})
+    file = tmp_path / _static._WEIGHTS
+    file.parent.mkdir()
+    file.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(4))
+    monkeypatch.setattr(_static, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(_static, "_vectors", None)
+    with pytest.raises(ConfigurationError, match="'F16' was expected; reinstall"):
+        asyncio.run(StaticEmbedder().embed(["anything"]))
 
 
 def embedded(

@@ -73,9 +73,17 @@ def test_a_text_file_a_link_and_a_newer_spool_are_refused_and_left_alone(tmp_pat
 def test_a_spool_of_an_older_version_is_taken_and_made_private(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     spool = Spool(path)
-    spool.put([Selected(turn("a"), 0.5, 1.0)])
+    spool.put([Selected(turn(name), 0.5, 1.0) for name in "ab"])
+    [done] = spool.lease_turns(1)
+    spool.finish(done, Evaluation(record_id="a", scores=()))
     spool.close()
     with closing(sqlite3.connect(path)) as connection:
+        # Leases stood beside results.
+        connection.execute("DELETE FROM parked")
+        for column in ("lease TEXT", "lease_until REAL"):
+            connection.execute(f"ALTER TABLE results ADD COLUMN {column}")
+        connection.execute("UPDATE results SET lease_until = 0")
+        connection.commit()
         connection.execute("PRAGMA user_version = 2")
         connection.execute("PRAGMA application_id = 0")
         # While somebody else has it open there are its logs, which hold turns as well.
@@ -85,7 +93,13 @@ def test_a_spool_of_an_older_version_is_taken_and_made_private(tmp_path: Path) -
         spool = Spool(SpoolSettings(path=path).path)
         assert spool.counts().pending == 1
         assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 3
-        spool.close()
+    [left] = spool.parked("", 8)
+    spool.park([(left, ["away"])])
+    spool.close()
+    # What was handed on is not left behind again each time that the file is opened.
+    spool = Spool(path)
+    assert [len(spool.parked(sink, 8)) for sink in ("", "away")] == [0, 1]
+    spool.close()
 
 
 def test_the_path_is_fixed_when_the_monitor_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

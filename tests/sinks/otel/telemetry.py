@@ -57,7 +57,7 @@ class Telemetry:
         for resource in data.resource_metrics if data else []:
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
-                    found[metric.name] = list(metric.data.data_points)
+                    found.setdefault(metric.name, []).extend(metric.data.data_points)
         return found
 
     def close(self) -> None:
