@@ -144,7 +144,7 @@ def collect(
         6.0, min=0.01, metavar="SECONDS", help="Without a new span, after which a trace is complete."
     ),
     ttl: float = Option(60.0, min=0.01, metavar="SECONDS", help="How long missing spans are waited for."),
-    max_mb: int = Option(1024, min=1, metavar="MB", help="Size of the spans in the journal."),
+    max_mb: int = Option(1024, min=16, metavar="MB", help="Size of the spans in the journal."),
 ) -> None:
     """Receive OpenTelemetry spans from programs in any language, and score the RAG turns in them.
 

@@ -9,6 +9,9 @@ from steelyard.judge.local._checks import Mismatch
 ENOUGH = 0.64
 """Score from which a claim is supported. Sentences of people's judgements (the development sets of
 docs/reference/judges.md) are supported more often than not from about here."""
+_ENOUGH_WITH_NUMBERS = 0.42
+"""The same for a claim whose numbers are all in the texts: false claims of a kind seldom get theirs right, so that
+fewer words will do. Anything from .25 to .46 does as well on the sets of docs/check/judge.md."""
 OVERLAP = 0.5
 """Share of a claim that a text must say before a difference counts as saying the opposite."""
 _FORBIDDEN = 0.3
@@ -58,6 +61,8 @@ class Finding:
     signals: Signals = Signals()
     window: Window | None = None
     """Where most of the claim is; None where nothing of it is found anywhere."""
+    has_numbers: bool = False
+    """Whether the claim has any."""
     missing_numbers: tuple[str, ...] = ()
     missing_names: tuple[str, ...] = ()
     negation_flip: bool = False
@@ -74,7 +79,7 @@ class Finding:
         missing = bool(self.missing_numbers) + bool(self.missing_names)
         penalty = _MISSING * missing + _TURNED * self.negation_flip
         score = min(1.0, max(0.0, self.signals.mean - penalty))
-        found = self.order_free if self.in_row else _on_scale(score)
+        found = self.order_free if self.in_row else self._on_scale(score)
         # Not at one value: of two claims that are both forbidden, the nearer ranks higher.
         found = found if self.not_contradicted else min(found, _FORBIDDEN * score)
         # To four places: what a linear algebra library adds up in another order is the same claim still.
@@ -84,7 +89,14 @@ class Finding:
     def order_free(self) -> float:
         """As `probability`, for words that stand in another order by nature: a question's, a table's."""
         found = self.signals
-        return _on_scale((found.window + found.everywhere + found.soft) / 3)
+        return self._on_scale((found.window + found.everywhere + found.soft) / 3)
+
+    def _on_scale(self, score: float) -> float:
+        """A score as a probability: straight from 0 to one half where it is enough, and on to 1."""
+        enough = _ENOUGH_WITH_NUMBERS if self.has_numbers else ENOUGH
+        if score < enough:
+            return score / enough / 2
+        return 0.5 + (score - enough) / (1 - enough) / 2
 
     @property
     def not_contradicted(self) -> bool:
@@ -118,10 +130,3 @@ class Finding:
         names = ("missing_numbers", "missing_names", "negation_flip")
         rounded = {name: round(value, 3) for name, value in asdict(self.signals).items()}
         return {**{name: getattr(self, name) for name in names}, "signals": rounded}
-
-
-def _on_scale(score: float) -> float:
-    """A score as a probability: straight from 0 to one half at `ENOUGH`, and on to 1."""
-    if score < ENOUGH:
-        return score / ENOUGH / 2
-    return 0.5 + (score - ENOUGH) / (1 - ENOUGH) / 2

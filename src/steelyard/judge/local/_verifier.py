@@ -242,7 +242,7 @@ def trim(window: Window, claim: Line, texts: Sequence[ReadText]) -> Window:
     return Window(window.text, window.first + first, window.first + last)
 
 
-VERSION = "8"
+VERSION = "9"
 """Goes up when the same texts would get another score."""
 
 
@@ -268,6 +268,7 @@ def verify(claim: Line, texts: Sequence[ReadText]) -> Generator[None, None, Find
     return Finding(
         signals=signals,
         window=trim(window, claim, texts),
+        has_numbers=any(word.kind == "number" for word in claim.words),
         missing_numbers=numbers,
         missing_names=tuple(names),
         negation_flip=turned,
