@@ -10,8 +10,8 @@ ENOUGH = 0.64
 """Score from which a claim is supported. Sentences of people's judgements (the development sets of
 docs/reference/judges.md) are supported more often than not from about here."""
 _ENOUGH_WITH_NUMBERS = 0.42
-"""The same for a claim whose numbers are all in the texts: false claims of a kind seldom get theirs right, so that
-fewer words will do. Anything from .25 to .46 does as well on the sets of docs/check/judge.md."""
+"""The same for a claim with numbers, which are looked for by themselves: fewer words will do. On the sets of
+docs/check/judge.md anything from .25 to .46 does about as well."""
 OVERLAP = 0.5
 """Share of a claim that a text must say before a difference counts as saying the opposite."""
 _FORBIDDEN = 0.3
