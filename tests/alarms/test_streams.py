@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from alarms.alarm_parts import START, scored
 from stats.session_parts import Sampling, Traffic, Turns
 from stats.streams import Codes, alarm_places, fall_places, first_told, in_rows
 from steelyard.alarms import Alarm
+from steelyard.alarms._watch import Watch
 from steelyard.stats import FallAlarm
 
 
@@ -43,3 +45,11 @@ def test_bets_in_rows_go_off_with_the_turn_that_sets_off_the_class() -> None:
         parts = (turns.values, turns.inclusion, turns.sessions)
         told = [bet.add(x, chance, session=one) for x, chance, one in zip(*parts, strict=True)]
         assert found == places[told.index(True)]
+
+
+def test_a_long_course_is_thinned_and_keeps_its_ends() -> None:
+    watch = Watch.start(alarm := Alarm(metric="faithfulness", below=0.5))
+    for number in range(1_000):
+        watch.take(alarm, scored(number, 1.0))
+        assert (watch.course[0][0], watch.course[-1][0]) == (START, START + number)
+        assert min(number + 1, 120) <= len(watch.course) <= 240

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import json
 import logging
@@ -15,6 +16,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ from typer.testing import CliRunner
 
 from report.parts import results, turn
 from steelyard._internal.bounded import BoundedDict
-from steelyard._internal.forks import transaction
+from steelyard._internal.forks import FileConnection, transaction
 from steelyard._internal.lazy import lazy_exports
 from steelyard._internal.logs import SafeLogger, WarnOnce
 from steelyard._internal.loops import PerLoop, PerLoopSemaphore
@@ -321,3 +323,36 @@ def test_a_new_file_of_texts_is_for_its_owner_alone(write: Callable[[Path], None
         assert stat.S_IMODE(path.stat().st_mode) == 0o644
     finally:
         os.umask(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_library_that_forks_untold_costs_a_child_only_the_file_that_was_in_use(tmp_path: Path) -> None:
+    idle, busy = (
+        FileConnection(path, partial(sqlite3.connect, path, check_same_thread=False))
+        for path in (tmp_path / "idle.db", tmp_path / "busy.db")
+    )
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with busy.use():
+            held.set()
+            over.wait(60)
+
+    def works(file: FileConnection) -> bool:
+        try:
+            with file.use() as connection:
+                connection.execute("CREATE TABLE IF NOT EXISTS found (it)")
+        except sqlite3.OperationalError:
+            return False
+        return True
+
+    assert works(idle)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(60)
+    child = ctypes.PyDLL(None).fork()
+    if child == 0:
+        os._exit(0 if (works(busy), works(idle)) == (False, True) else 1)
+    over.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0

@@ -197,7 +197,7 @@ class Watch:
         assert self.bet is not None
         self.course.append((round(at), round(self.bet.evidence, 4)))
         if len(self.course) > _COURSE:
-            self.course = self.course[:-2:2] + self.course[-2:]
+            del self.course[1::2]
 
     def _variance(self) -> float:
         turns = self.alike.turns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from judge.asked import closing
 from judge_server import JudgeServer, filled
 from steelyard.judge import ChatJudge, DecisionsJudge, LocalJudge
 from steelyard.judge.chat import ModelJudge
+from steelyard.judge.dry_run import DryRunJudge
 from steelyard.questions import (
     QUESTION_KINDS,
     Answer,
@@ -87,6 +89,8 @@ JUDGES: dict[str, Callable[[str], Judge]] = {
         base_url=url, extractor=ChatJudge("m", base_url=url)
     ),
     "local": lambda _: LocalJudge(),
+    "chat in a dry run": lambda _: DryRunJudge(partial(ChatJudge, "m")),
+    "decisions in a dry run": lambda _: DryRunJudge(DecisionsJudge),
 }
 
 

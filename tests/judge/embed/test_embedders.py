@@ -141,7 +141,6 @@ def test_what_are_no_vectors_has_a_name(edit: Any) -> None:
             embedded(server, ["a", "b"])
 
 
-def test_names_and_options() -> None:
-    assert OpenAIEmbedder("e", base_url="http://127.0.0.1:9", dimensions=8).name == "openai:e:8"
-    with pytest.raises(ConfigurationError):
-        OpenAIEmbedder(base_url="http://127.0.0.1:9", batch=0)
+def test_a_name_says_a_length_that_was_chosen() -> None:
+    for length, name in ((8, "openai:e:8"), (None, "openai:e")):
+        assert OpenAIEmbedder("e", base_url="http://127.0.0.1:9", dimensions=length).name == name
