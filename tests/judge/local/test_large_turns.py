@@ -7,6 +7,7 @@ import gc
 import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -14,6 +15,7 @@ from repeated import PIECES, TELLING, repeated
 from steelyard._internal.loops import CpuThrottle
 from steelyard.engine._evaluate import evaluate_one
 from steelyard.judge import LocalJudge
+from steelyard.judge.local._material import _LONGEST, _MOST_WORDS, pieces
 from steelyard.judge.overlap import locate_all
 from steelyard.metrics import Faithfulness, Hallucination, default_metrics
 from steelyard.questions import Relevant, Request, Supported, View, YesNo
@@ -206,3 +208,16 @@ def test_time_grows_with_the_length_only(read: Callable[[str], object], size: in
     small, double, large = (min(seconds(times) for _ in range(2)) for times in (1, 2, 4))
     assert double < 4 * small + 0.03
     assert large < 9 * small + 0.06
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_sentence_without_end_is_cut_between_words_and_none_is_lost(seed: int) -> None:
+    draw = Random(seed)
+    words = ["w" * draw.choice([1, 3, 9, [1, 40, 2_000][seed % 3]]) for _ in range(1_200)]
+    text = "".join(word + draw.choice(" \t") for word in words).rstrip()
+    found = list(pieces(text))
+    for one in found:
+        assert one.text == text[one.start : one.end] == one.text.strip()
+        assert 0 < len(one.text) <= _LONGEST and len(one.text.split()) <= _MOST_WORDS
+    read = [word for one in found for word in one.text.split()]
+    assert read == words or max(map(len, words)) > _LONGEST and "".join(read) == "".join(words)
