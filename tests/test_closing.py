@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import threading
@@ -19,9 +20,11 @@ from steelyard.judge import LocalJudge
 from steelyard.judge.middleware import Cache
 from steelyard.metrics import Faithfulness
 from steelyard.online import SpoolSettings
+from steelyard.questions import YesNo
 from steelyard.record import Context, Record
 from steelyard.results import open_results
 from steelyard.sinks import JSONLSink, SQLiteSink
+from steelyard.testing import MemorySink, ScriptedJudge
 from waiting import until
 
 _OPEN = Path("/proc/self/fd")
@@ -74,6 +77,26 @@ def test_a_monitor_with_all_that_it_may_have(tmp_path: Path) -> None:
         results = open_results(tmp_path / "results.db")
         assert results.evaluation(TURN.id) is not None
         results.close()
+
+
+def test_what_judges_and_sinks_do_at_their_end_is_waited_for() -> None:
+    closed = []
+
+    class Judge(ScriptedJudge):
+        async def aclose(self) -> None:
+            await asyncio.sleep(0.3)
+            closed.append("judge")
+
+    class Sink(MemorySink):
+        async def aclose(self) -> None:
+            await asyncio.sleep(0.3)
+            closed.append(self.name)
+
+    judge = Judge(lambda question, request: YesNo(value=True))
+    monitor = Monitor(metrics=[Faithfulness()], judge=judge, sinks=[Sink("one"), Sink("two")])
+    monitor.submit(TURN)
+    assert monitor.close(20) == 0
+    assert sorted(closed) == ["judge", "one", "two"]
 
 
 def test_a_watcher_whose_target_hangs(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from steelyard._internal.text import (
     shorten,
     visible,
 )
+from steelyard.errors import SinkError
 
 
 def test_terminal_sequences_are_taken_apart() -> None:
@@ -104,6 +105,11 @@ def test_addresses_are_shown_without_user_query_and_fragment() -> None:
 
 def test_errors_are_shown_by_type_and_status() -> None:
     assert error_words(ValueError(KEY)) == "ValueError"
+    assert error_words(SinkError(KEY, cause="unreachable")) == "SinkError (unreachable)"
+    for status, words in ((429, "ValueError (429)"), ("x" * 81, "ValueError"), (0, "ValueError")):
+        error = ValueError(KEY)
+        error.status_code = status  # type: ignore[attr-defined]
+        assert error_words(error) == words
     assert error_words(OSError(28, "No space left on device", KEY)) == "OSError (No space left on device)"
     with closing(sqlite3.connect(":memory:")) as db, pytest.raises(sqlite3.OperationalError) as caught:
         db.execute(f'SELECT "{KEY}" FROM nowhere')

@@ -97,6 +97,9 @@ def test_a_judge_that_changes_is_noticed_and_said(caplog: pytest.LogCaptureFixtu
     assert changed.state == "changed" and changed.cause_of_fall == "judge"
     assert changed.changed_at is not None and time.time() - changed.changed_at < 60
     until(lambda: "has changed" in caplog.text)
+    monitor.ask_canaries(100)
+    again = wait_for(monitor, lambda found: not found.waiting)
+    assert again.changed_at == changed.changed_at and caplog.text.count("has changed") == 1
     monitor.ask_canaries(10**9)
     assert reading(monitor).waiting <= 10_000
     monitor.close()
@@ -336,10 +339,7 @@ def test_the_local_judge_has_canaries_and_stays_the_same() -> None:
     monitor.close()
 
 
-@pytest.mark.parametrize(
-    "entries",
-    [{"share": 0}, {"share": 2}, {"share": "x"}, {"probes": 3}, {"alpha": 1}, {"file": 7}, {"nonsense": 1}],
-)
+@pytest.mark.parametrize("entries", [{"share": "x"}, {"probes": 3}, {"file": 7}, {"nonsense": 1}])
 def test_wrong_entries_are_named(entries: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises((ConfigurationError, TypeError), match=next(iter(entries))):
         Monitor(metrics=FAITHFUL, sinks=[], judge="local", canaries=Canaries(**entries))  # type: ignore[arg-type]

@@ -117,6 +117,7 @@ def test_mistakes_are_named(environ: dict[str, str], message: str, tmp_path: Pat
         ("BUDGET__COST_PER_DAY", "five", "budget: cost_per_day must be a number, not 'five'"),
         ("SUSPICION__RATE", "7", "rate of Suspicion"),
         ("SUSPICION__REFUSALS", "1", "suspicion: refusals must be true or false, not 1"),
+        ("CANARIES__PROBES", "many", "canaries: probes must be a whole number, not 'many'"),
         ("SPOOL__PTH", "turns.db", "spool: there is no entry 'pth'; did you mean 'path'"),
         ("SPOOL__EVALUATE", "false", "spool: path is missing"),
         ("FUSE", "all", "fuse must be one of"),
