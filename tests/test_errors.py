@@ -7,6 +7,7 @@ import inspect
 import pickle
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -160,8 +161,14 @@ BOUNDS: list[tuple[Callable[..., object], dict[str, tuple[tuple[Any, ...], tuple
     ],
 )
 def test_a_number_is_taken_up_to_its_bound_and_refused_beyond(
-    make: Callable[..., object], name: str, taken: tuple[Any, ...], refused: tuple[Any, ...]
+    make: Callable[..., object],
+    name: str,
+    taken: tuple[Any, ...],
+    refused: tuple[Any, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     for value in taken:
         make(**{name: value})
     for value in refused:
