@@ -211,7 +211,7 @@ def said_of(evaluation: Evaluation) -> dict[str, float | None]:
     found = {}
     for score in evaluation.screen:
         said = score.value if score.calibrated_value is None else score.calibrated_value
-        found[score.metric] = None if said is None or score.value is None else min(max(said, 0.0), 1.0)
+        found[score.metric] = None if said is None else min(max(said, 0.0), 1.0)
     return found
 
 

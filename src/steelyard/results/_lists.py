@@ -287,7 +287,7 @@ class TurnLists(Looks):
             query = """SELECT labelled_at FROM labels WHERE labelled_at >= :since
                 AND labelled_at < :until ORDER BY labelled_at DESC LIMIT 20000"""
             given = Counter(at // width * width for (at,) in execute(query, values).fetchall())
-        used = sorted((at, str(name)) for name, at in versions if at is not None)
+        used = sorted((at, str(name)) for name, at in versions)
         # With the first one nothing changed.
         found = [one for one in used[1:] if values["since"] <= one[0] < values["until"]]
         return Marks(

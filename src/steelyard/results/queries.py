@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from steelyard.scores import Direction, Outcome
 
 Status = Literal["", "passed", "not_passed", "failed", "not_applicable"]
 """What became of a turn's scores; empty asks nothing."""
-STATUSES: Final[tuple[Status, ...]] = ("passed", "not_passed", "failed", "not_applicable")
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)[1:]
 """Every status that can be asked for."""
 EVIDENCE: Final = ("known", "told", "guessed", "none", "unknown")
 """How the passages of turns are known; `unknown` is of turns that were stored before this was kept."""

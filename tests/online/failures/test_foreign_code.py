@@ -301,6 +301,8 @@ def test_whoever_waits_runs_no_code_of_the_values_in_a_turn(base: type) -> None:
 
 
 def test_counts_can_be_copied_and_written(tmp_path: Path) -> None:
+    begun = asdict(Monitor(metrics=[], sinks=[]).stats())
+    assert {name: one for name, one in begun.items() if isinstance(one, int | float) and one} == {}
     monitor, _ = judged(object(), spool=tmp_path / "s.db")
     stats = monitor.stats()
     monitor.close()
