@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, replace
+from math import sin
+from pathlib import Path
+from random import Random
+from typing import Any
+
 import numpy as np
 import pytest
 
 from alarms.alarm_parts import START, scored
+from kept import check, rounded
 from stats.session_parts import Sampling, Traffic, Turns
 from stats.streams import Codes, alarm_places, fall_places, first_told, in_rows
-from steelyard.alarms import Alarm
+from steelyard.alarms import Alarm, AlarmWatcher
 from steelyard.alarms._watch import Watch
 from steelyard.stats import FallAlarm
 
@@ -53,3 +61,44 @@ def test_a_long_course_is_thinned_and_keeps_its_ends() -> None:
         watch.take(alarm, scored(number, 1.0))
         assert (watch.course[0][0], watch.course[-1][0]) == (START, START + number)
         assert min(number + 1, 120) <= len(watch.course) <= 240
+
+
+def watched(draw: Random, file: Path) -> str:
+    """What an alarm makes of eight weeks: hours and days that differ, sessions or none, a fall or none."""
+    kind = draw.choice(["falls_by", "falls_by", "below", "above"])
+    bar: Any = {kind: {"falls_by": 0.2, "below": 0.7, "above": 0.3}[kind]}
+    baseline, silent = draw.choice([30, 200]), draw.choice([None, 7_200.0])
+    alarm = Alarm(metric="faithfulness", baseline=baseline, silent_after=silent, **bar)
+    told, now = list[object](), [1_760_000_000.0]
+    watcher = AlarmWatcher([alarm], file=str(file), clock=lambda: now[0] + 4_000)
+    swing, falls, sessions = draw.choice([0, 0.1, 0.25]), draw.random() < 0.6, draw.choice([None, 1, 4])
+    picked, judges = draw.choice([(1.0,), (1.0, 0.25)]), draw.choice([("a",), ("a", "b")])
+    for week in range(8):
+        turns = []
+        for number in range(draw.choice([60, 200])):
+            now[0] = at = now[0] + draw.expovariate(1 / 3_600)
+            good = (
+                0.85
+                + swing * sin(at / 13_751) * (-1) ** (int(at // 86_400) % 7)
+                - 0.5 * (falls and week in (3, 4))
+            )
+            value = float((draw.random() < good) != (kind == "above"))
+            session = None if sessions is None else f"s{week} {number // sessions}"
+            one = scored(
+                1_000 * week + number,
+                value,
+                inclusion=draw.choice(picked),
+                direction="lower" if kind == "above" else "higher",
+                judge=judges[week // 3 % len(judges)],
+                session=session,
+            )
+            turns.append(replace(one, happened_at=at, evaluated_at=at + draw.choice([0, 0, 0, 3 * 86_400])))
+        told += [event.to_dict() for event in watcher.take(turns)]
+        told += [event.to_dict() for event in watcher.look()]
+        ((status, course),) = [(replace(one, course=()), one.course[-3:]) for one in watcher.status()]
+        told += [asdict(status), course]
+    return "\n".join(json.dumps(rounded(one), default=str, sort_keys=True) for one in told)
+
+
+def test_alarms_tell_what_they_told(tmp_path: Path) -> None:
+    check("any_watched", "\n".join(watched(Random(seed), tmp_path / f"{seed}.db") for seed in range(10)))

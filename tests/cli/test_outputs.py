@@ -6,13 +6,12 @@ difference is part of what is reviewed.
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from math import sin
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -22,12 +21,11 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from alarms.alarm_parts import scored
 from cli.running import Steelyard
 from filled import Makers, filled
-from kept import check, rounded
+from kept import FILES, check, read, words_of
 from report.parts import by_judge, results, screened_traffic, turn
-from steelyard.alarms import Alarm, AlarmEvent, AlarmWatcher
+from steelyard.alarms import AlarmEvent
 from steelyard.cli.commands._demo import write_fortnight
 from steelyard.engine import Results
 from steelyard.golden import (
@@ -43,6 +41,10 @@ from steelyard.golden import (
 )
 from steelyard.golden._gate import GateCheck, Repeated
 from steelyard.metrics import Faithfulness, Hallucination
+from steelyard.online import Spool
+from steelyard.online.queue._turns import Selected
+from steelyard.probing import JudgeCheck
+from steelyard.record import Record
 from steelyard.report import explain_verdict, print_figures, render_html
 from steelyard.report.figures import FindingFigure, MetricFigure, ReportFigures, WorstTurns
 from steelyard.report.lights import cause_words, change_words, deploy_words, what_words
@@ -69,6 +71,13 @@ APP = """
 def answer(question):
     return {"answer": "In Rome." if "Where" in question else "In 1950.", "contexts": ["It is in Rome."]}
 """
+TABLE = """prompt,answer,docs,id,shop
+Where is it?,In Rome.,"[""It is in Rome.""]",1,a
+Where is it?,In Rome.,It is in Rome.,1,a
+When?,,,3,a
+Who?,Nobody.,"[""Nobody"",",4,a
+Why?,So.,,5,b
+"""
 CASES = (
     Case(question="Where is it?", reference="In Rome."),
     Case(question="When did it come?", reference="In 1830."),
@@ -90,7 +99,32 @@ COMMANDS = {
     "golden_mine": "golden mine shop --n 12",
     "compare": "compare a.json b.json",
     "test": "test cases.jsonl --app outputs_app:answer --gate faithfulness=0.9",
+    "report_file": "report --by version --until 2025-10-05 --evidence known --out report.html",
+    "explain_none": "explain nobody",
+    "gaps_lines": "gaps --jsonl --since 2025-10-02",
+    "calibrate_metric": "calibrate labels.csv --metric faithfulness --out d.json",
+    "score_bar": "score turns.jsonl --metrics context_recall --fail-under context_recall=0.9 --out -",
+    "backfill_table": "backfill t.csv --map question=prompt,contexts=docs --where shop=a --db t.db --yes",
+    "labels_lines": "labels export labels.jsonl",
+    "labels_import": "labels import labels.jsonl --db copy.db",
+    "label": "label --db copy.db --who Dee --count 3",
+    "label_claims": "label --db copy.db --who Dee --count 2 --metric faithfulness",
+    "golden_mine_some": "golden mine some.jsonl --n 8 --failing 0.5 --uncertain 0.25 --metric faithfulness",
+    "golden_review": "golden review some.jsonl --as ann",
+    "golden_diff": "golden diff cases.jsonl some.jsonl",
+    "test_files": "test cases.jsonl --app outputs_app:answer --measure --passes 2 --repeat app --timeout 9"
+    " --json t.json --junit t.xml --markdown t.md --threshold faithfulness=0.9",
+    "test_plan": "test cases.jsonl --plan --gate faithfulness --baseline a.json --fall 0.2 --power 0.8",
+    "compare_lines": "compare a.json b.json --json --fail-on-worse",
+    "queue": "queue --spool queue.db",
+    "queue_list": "queue list --spool queue.db",
+    "queue_replay": "queue replay --spool queue.db --cause why",
+    "queue_drop": "queue drop --spool queue.db",
+    "prune": "prune --keep 500 copy.db",
+    "config_table": "config",
 }
+TYPED = "g\nb\ne\nIn Rome.\ns\nk\nw\nn\nq\n"
+"""What is answered where a command asks."""
 PAGES = ["/", "/?by=judge", "/turns", "/sessions?order=worst", "/turn?id=demo-0007", "/compare?by=version"]
 PAGES += ["/compare?by=judge", "/session?id=s6", "/judges", "/coverage", "/api/queue", "/api/queue/so-far"]
 PAGES += ["/?since=2025-10-01T00:00&until=2025-10-05T00:00&tag=web&metric=faithfulness", "/trace/none"]
@@ -101,6 +135,24 @@ PAGES += [
 ]
 PAGES += ["/turns?sort=metric:faithfulness&columns=time&columns=cost&status=failed", "/api/state"]
 PAGES += ["/turns?sort=-metric:context_precision&metric=faithfulness&judge=other&id=r&time=1759900000"]
+PAGES += [
+    "/label",
+    "/label?metric=faithfulness&claim=0",
+    "/alarms",
+    "/session?id=none",
+    "/turns.jsonl?status=failed",
+]
+PAGES += [
+    "/turns?sort=cost&at=2&text=warranty",
+    "/turn?id=demo-0007&sort=cost&at=2",
+    "/turns?columns=nothing",
+]
+PAGES += ["/api/queue?metric=faithfulness", "/compare?by=time&a_since=2025-09-28&b_since=2025-10-02"]
+PAGES += [
+    "/compare?by=judge&a=demo&b=other&metric=faithfulness",
+    "/turns?since=never",
+    "/coverage?judge=other",
+]
 PAGES += ["/turns.csv?judge=other&status=failed", "/coverage?since=2025-10-05T00:00"]
 
 
@@ -114,7 +166,10 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results(path, [*screened_traffic()[:300], *(by_judge(one, "other") for one in others)])
     said: list[tuple[str, int, LabelValue]] = [(who, 0, "supported") for who in ("Ann", "Bo")]
     said += [("Ann", 1, "supported"), ("Bo", 1, "not_supported"), ("Cy", 1, "not_supported")]
-    open_labels(str(path)).put(
+    labels = open_labels(str(path))
+    for seed in range(3):
+        labels.put_check(filled(JudgeCheck, Random(seed), MAKERS), checked_at=END + seed)
+    labels.put(
         Label(
             record_id="demo-0007", metric="faithfulness", claim=claim, value=value, who=who, labelled_at=END
         )
@@ -126,6 +181,13 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run(Random(seed), better=0.4 * seed).save(folder / name)
     GoldenSet(name="cases", cases=CASES).save(folder / "cases.jsonl")
     (folder / "turns.jsonl").write_text("\n".join([*lines, "{half"]))
+    (folder / "t.csv").write_text(TABLE)
+    shutil.copy(path, folder / "copy.db")
+    spool = Spool(folder / "queue.db")
+    spool.put([Selected(Record(id=name, question=name), 0.0, 1.0) for name in "abcd"])
+    for cause, leased in zip(["why", "why", "other"], spool.lease_turns(3), strict=True):
+        spool.dead_letter(leased, cause)
+    spool.close()
     return folder
 
 
@@ -150,13 +212,12 @@ def test_a_command_says_what_it_said(
     monkeypatch.chdir(stored)
     monkeypatch.syspath_prepend(str(stored))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setattr("sys.stdin", io.StringIO(TYPED))
+    before = {path: path.stat().st_mtime_ns for path in stored.iterdir()}
     found = steelyard(*COMMANDS[name].split())
-    check(name, f"{found.status}\n{found.out}\n{found.err}")
-
-
-def words_of(page: str) -> str:
-    text = re.sub(r"(?s)<(script|style|svg).*?</\1>|<[^>]*>", " ", page)
-    return re.sub(r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", html.unescape(text)))
+    made = [path for path in sorted(stored.iterdir()) if path.stat().st_mtime_ns != before.get(path)]
+    texts = [f"{path.name}:\n{read(path)}" for path in made if path.suffix in FILES]
+    check(name, "\n".join([f"{found.status}\n{found.out}\n{found.err}", *texts]))
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -291,47 +352,6 @@ def test_results_say_what_they_said() -> None:
         found = Results(some)
         shown += [f"{count} turns", str(found), words_of(found._repr_html_())]
     check("any_results", "\n".join(shown))
-
-
-def watched(draw: Random, file: Path) -> str:
-    """What an alarm makes of eight weeks: hours and days that differ, sessions or none, a fall or none."""
-    kind = draw.choice(["falls_by", "falls_by", "below", "above"])
-    bar: Any = {kind: {"falls_by": 0.2, "below": 0.7, "above": 0.3}[kind]}
-    baseline, silent = draw.choice([30, 200]), draw.choice([None, 7_200.0])
-    alarm = Alarm(metric="faithfulness", baseline=baseline, silent_after=silent, **bar)
-    told, now = list[object](), [END]
-    watcher = AlarmWatcher([alarm], file=str(file), clock=lambda: now[0] + 4_000)
-    swing, falls, sessions = draw.choice([0, 0.1, 0.25]), draw.random() < 0.6, draw.choice([None, 1, 4])
-    picked, judges = draw.choice([(1.0,), (1.0, 0.25)]), draw.choice([("a",), ("a", "b")])
-    for week in range(8):
-        turns = []
-        for number in range(draw.choice([60, 200])):
-            now[0] = at = now[0] + draw.expovariate(1 / 3_600)
-            good = (
-                0.85
-                + swing * sin(at / 13_751) * (-1) ** (int(at // 86_400) % 7)
-                - 0.5 * (falls and week in (3, 4))
-            )
-            value = float((draw.random() < good) != (kind == "above"))
-            session = None if sessions is None else f"s{week} {number // sessions}"
-            one = scored(
-                1_000 * week + number,
-                value,
-                inclusion=draw.choice(picked),
-                direction="lower" if kind == "above" else "higher",
-                judge=judges[week // 3 % len(judges)],
-                session=session,
-            )
-            turns.append(replace(one, happened_at=at, evaluated_at=at + draw.choice([0, 0, 0, 3 * 86_400])))
-        told += [event.to_dict() for event in watcher.take(turns)]
-        told += [event.to_dict() for event in watcher.look()]
-        ((status, course),) = [(replace(one, course=()), one.course[-3:]) for one in watcher.status()]
-        told += [asdict(status), course]
-    return "\n".join(json.dumps(rounded(one), default=str, sort_keys=True) for one in told)
-
-
-def test_alarms_tell_what_they_told(tmp_path: Path) -> None:
-    check("any_watched", "\n".join(watched(Random(seed), tmp_path / f"{seed}.db") for seed in range(10)))
 
 
 SETUPS: dict[str, tuple[float, str]] = {

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import re
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kept import check
 from steelyard.errors import InvalidRecord
 from steelyard.record import (
     Context,
@@ -23,6 +28,7 @@ from steelyard.record import (
     record_from_json,
     record_to_json,
 )
+from variants import full
 
 SMALL = Limits(text=40, context=20, contexts=3, total=50, metadata=60, items=4)
 
@@ -248,3 +254,52 @@ def test_records_of_schema_1_are_read() -> None:
     first, second = '{"text": "a", "in_prompt": true}', '{"text": "b", "in_prompt": false}'
     line = f'{{"schema": 1, "contexts": [{first}, {second}, "c"]}}'
     assert [context.seen for context in record_from_json(line).contexts] == [1.0, 0.0, None]
+
+
+ODD: tuple[Any, ...] = (
+    *(
+        None,
+        True,
+        -1,
+        7,
+        0.5,
+        2**70,
+        math.nan,
+        b"bytes",
+        object,
+        "",
+        " ",
+        "\ud800\x00",
+        {"a": "b"},
+        ["z"],
+        (),
+        {1},
+    ),
+    *("x" * length for length in (9, 10, 11, 199, 200, 201, 1000, 1001)),
+    *(("y",) * length for length in (2, 3, 4)),
+    *([Context(text="z" * length)] * 2 for length in (5, 6, 7)),
+    *({"k" * length: ["v"] * length, "l": {"m": "n"}} for length in (2, 3, 9)),
+)
+TINY = Limits(text=10, context=6, contexts=3, total=12, metadata=24, items=3)
+
+
+def odd(value: Any, draw: Random) -> Any:
+    """The value with some of its fields, however deep, set to anything."""
+    changes = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    for name, old in changes.items():
+        if draw.random() < 0.15:
+            changes[name] = draw.choice(ODD)
+        elif isinstance(old, tuple) and old and is_dataclass(old[0]):
+            changes[name] = tuple(odd(one, draw) for one in old * draw.randint(1, 3))
+        elif is_dataclass(old):
+            changes[name] = odd(old, draw)
+    return replace(value, **changes)
+
+
+def test_what_is_left_of_any_record_is_what_was_left() -> None:
+    base = full(Record, user="ann", origins={"answer": ("span",), "none": ("span",)})
+    told = []
+    for seed in range(40):
+        record = clean(odd(base, draw := Random(seed)), limits=draw.choice([TINY, Limits()]))
+        told.append(record_to_json(record.replace(id=record.id or "made")))
+    check("any_records", re.sub(r"(\w)\1{8,}", lambda found: f"{found[1]}*{len(found[0])}", "\n".join(told)))

@@ -288,7 +288,7 @@ class AnswerRelevancy(Metric):
         written, *judged = yield [GeneratedQuestions(count=self.count), *evasions]
         votes = require(judged, YesNo)
         evasive = [answer.value for answer in votes]
-        if evasive and (all(evasive) if self.noncommittal == "all" else any(evasive)):
+        if all(evasive) if self.noncommittal == "all" else any(evasive):
             said = verdicts("noncommittal", [record.answer] * len(votes), votes)
             return self.scored(0.0, verdicts=said, explanation="the answer is evasive")
         # Only now: where the answer is evasive, no questions need to have come back.

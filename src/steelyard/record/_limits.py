@@ -33,6 +33,8 @@ _LARGEST = 2**63 - 1
 """The largest whole number that a database or a protocol buffer holds."""
 # Deeper than metadata of frameworks nests, and far from Python's own bound.
 _DEPTH = 6
+_NAME = 1000
+"""Characters of an id or a name."""
 _IDENTIFIER = 200
 """Characters of the id of a session or tenant."""
 _TAKEN = ("question", "contexts", "answer")
@@ -124,9 +126,11 @@ class _Cutter:
 
     def __init__(self, limits: Limits, already: Iterable[str]) -> None:
         self.limits = limits
-        self.cut: dict[str, None] = dict.fromkeys(already)
+        self.cut: dict[str, None] = {}
+        names = self._first(already, "truncated", DEFAULT_LIMITS.items)
+        self.cut |= dict.fromkeys([self.text(name, "truncated") for name in names])
 
-    def text(self, value: object, field: str, limit: int) -> str:
+    def text(self, value: object, field: str, limit: int = _NAME) -> str:
         if isinstance(value, str) and len(value) > limit:
             value = value[:limit]
             self.cut[field] = None
@@ -155,7 +159,7 @@ class _Cutter:
             context = Context(text=text_of(context))
         changes: dict[str, Any] = {
             "text": self.text(context.text, field, limit),
-            "id": None if context.id is None else self.text(context.id, field, 1000),
+            "id": None if context.id is None else self.text(context.id, field),
             "query": None if context.query is None else self.text(context.query, field, self.limits.context),
             "score": number(context.score),
             "rank": whole(context.rank),
@@ -176,7 +180,7 @@ class _Cutter:
 
     def names(self, values: Iterable[str], field: str) -> tuple[str, ...]:
         values = (values,) if isinstance(values, str) else values
-        return with_items(values, [self.text(value, field, 1000) for value in self._first(values, field)])
+        return with_items(values, [self.text(value, field) for value in self._first(values, field)])
 
     def origins(self, value: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
         given: Mapping[str, Any] = value if isinstance(value, dict) else {}
@@ -203,9 +207,7 @@ class _Cutter:
             return None
         names = ("trace_id", "span_id", "run_id", "framework")
         changes: dict[str, Any] = {
-            name: self.text(value, "trace", 1000)
-            for name in names
-            if (value := getattr(trace, name)) is not None
+            name: self.text(value, "trace") for name in names if (value := getattr(trace, name)) is not None
         }
         return with_changes(trace, **changes, sampled=bool(trace.sampled))
 
@@ -222,7 +224,7 @@ class _Cutter:
     def stages(self, stages: Iterable[Stage] | None) -> tuple[Stage, ...]:
         return tuple(
             Stage(
-                name=self.text(stage.name, "stages", 1000),
+                name=self.text(stage.name, "stages"),
                 query=self.text(stage.query, "stages", self.limits.context),
                 contexts=self.contexts(stage.contexts, "stages"),
             )
@@ -249,7 +251,7 @@ def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
     """
     cut = _Cutter(limits, record.truncated)
     changes: dict[str, Any] = {
-        "id": cut.text(record.id, "id", 1000),
+        "id": cut.text(record.id, "id"),
         "question": cut.text(record.question, "question", limits.text),
         "answer": cut.text(record.answer, "answer", limits.text),
         "contexts": cut.contexts(record.contexts, "contexts"),
