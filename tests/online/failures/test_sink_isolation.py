@@ -215,3 +215,22 @@ def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
 
 def _has_written(monitor: Monitor, turns: int) -> bool:
     return monitor.stats().sinks["memory"].written == turns
+
+
+def test_what_a_sink_that_blocks_its_thread_has_at_the_end_is_counted_as_lost() -> None:
+    began, release = threading.Event(), threading.Event()
+
+    class Blocks(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            began.set()
+            release.wait(60)
+
+    monitor = Monitor(metrics=[], sinks=[Blocks(name="blocks")])
+    monitor.submit(turn("being written"))
+    assert began.wait(60)
+    monitor.submit(turn("waits"))
+    until(lambda: monitor.stats().sinks["blocks"].waiting == 2)
+    monitor.close(0.1)
+    counts = monitor.stats().sinks["blocks"]
+    release.set()
+    assert (counts.waiting, counts.written, counts.lost_by) == (0, 0, {"closed": 2})
