@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import threading
 import weakref
 from collections.abc import Callable
@@ -73,6 +74,17 @@ def test_questions_that_a_model_wrote_before_are_noted(receiver: Receiver, lead:
     answering("The Seine.").invoke({"question": written[1].removeprefix(lead), "pairs": f"1: {PEOPLE}"})
     assert texts(receiver.records[0].contexts) == [PARIS.page_content, SEINE.page_content]
     assert names(receiver) == [[WRITTEN], [WRITTEN] if "Sub" in lead else [WRITTEN, SHOWN]]
+
+
+@pytest.mark.parametrize(
+    "asked", ["Which alternate airport is planned?", "Plans for an alternate airport, please!"]
+)
+def test_words_that_a_form_took_out_of_what_was_asked_are_noted(receiver: Receiver, asked: str) -> None:
+    """Even if only a word or two stand around them, as behind a label."""
+    prompt = ChatPromptTemplate.from_template("Which tool, and with what?\n{question}")
+    form = (prompt | says('{"tool": "search", "input": "alternate airport"}')).invoke({"question": asked})
+    answering("Munich.").invoke({"question": json.loads(form.content)["input"], "pairs": ""})
+    assert names(receiver)[-1] == [WRITTEN]
 
 
 def test_each_part_and_the_whole_of_a_question_answered_in_parts_are_noted(receiver: Receiver) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, lcel, says, texts
@@ -61,6 +61,55 @@ def test_a_grader_on_its_own_is_not_a_turn_but_a_short_answer_is(receiver: Recei
     finally:
         detach()
     assert receiver.record.question == "Is Rome old?"
+
+
+@pytest.mark.parametrize("known", [{}, {"documents": []}])
+def test_a_number_that_code_makes_of_a_form_is_no_turn(receiver: Receiver, config: Any, known: Any) -> None:
+    judge = says('{"tone": 2, "why": "It is kind.", "whole": 3}')
+    chain: Any = ChatPromptTemplate.from_template("How good?\n{question}\n{reply}") | judge
+    (chain | (lambda said: json.loads(said.content)["tone"] / 3)).invoke(
+        {"question": QUESTION, "reply": "Paris.", **known}, config
+    )
+    assert receiver.records == []
+
+
+@pytest.mark.parametrize("given", ["question", "messages"])
+def test_a_graph_that_returns_an_answer_is_a_turn_whatever_its_prompt_speaks_of(
+    receiver: Receiver, config: Any, given: str
+) -> None:
+    told = "Rewrite the search query if a search fails, and grade what you find. Route what is no question."
+    reply = AIMessage("I don't know")
+    asked = {"question": QUESTION} if given == "question" else {"messages": [HumanMessage(QUESTION)]}
+
+    def answer(state: Any) -> dict[str, Any]:
+        says(reply.text).invoke(f"{told}\n\n{QUESTION}")
+        return {"answer": reply.text} if given == "question" else {"messages": [*asked["messages"], reply]}
+
+    RunnableLambda(answer).invoke(asked, config)
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, reply.text)
+
+
+class Part(BaseModel):
+    """A step of a plan."""
+
+    text: str
+    tool: str
+
+
+@pytest.mark.parametrize("printed", [str, lambda parts: json.dumps([part.model_dump() for part in parts])])
+def test_a_plan_that_code_prints_into_the_prompt_is_no_passage(
+    receiver: Receiver, config: Any, printed: Any
+) -> None:
+    parts = [{"text": "Find the town", "tool": "dir"}, {"text": "Say its name", "tool": "echo"}]
+
+    def answer(asked: str) -> str:
+        plan = json.loads(says(json.dumps(parts)).invoke(f"Plan how to answer.\n{asked}").text)
+        steps = RunnableLambda(lambda _: {"steps": [Part(**part) for part in plan]}).invoke(asked)["steps"]
+        found = joined(Shelf().invoke(asked))
+        return says("It is Paris.").invoke(f"Steps: {printed(steps)}\n\n{found}\n\n{asked}").text
+
+    RunnableLambda(answer).invoke(QUESTION, config)
+    assert texts(receiver.record.contexts) == [one.page_content for one in Shelf().documents]
 
 
 def test_a_chain_that_writes_a_query_and_returns_documents_is_not_a_turn(

@@ -51,8 +51,18 @@ def instructions(choices: Choices) -> str:
     """A system message of the template's lines that have no place in them; empty for none."""
     if choices["agent_prompt"] == "none":
         return ""
-    lines = template(choices).text().splitlines()
+    lines = [*template(choices).text().splitlines(), *(MEND,) * (choices["mending"] == "yes")]
     return "\n".join(line for line in lines if "{" not in line and line.strip())
+
+
+MEND = "If a search fails, rewrite the search query and try again. Route what is no question to a colleague."
+"""What an agent is told that speaks as helpers' prompts do."""
+
+
+def speaker(choices: Choices, name: str) -> Speaker:
+    """An agent's model, which may answer without a look-up, and then in a few words."""
+    hops = choices.number("hops") if choices["calling"] == "yes" else 0
+    return Speaker(role="agent", tool=name, hops=hops, terse=choices["mending"] == "yes")
 
 
 def remembering(choices: Choices) -> Any:
@@ -62,20 +72,21 @@ def remembering(choices: Choices) -> Any:
 
 def framework(choices: Choices) -> Application:
     """`create_agent` with one tool, which is called as often as there are hops."""
-    hops, one = choices.number("hops"), tool(choices)
+    one = tool(choices)
+    model = speaker(choices, one.name)
     made = create_agent(
-        Speaker(role="agent", tool=one.name, hops=hops),
+        model,
         [one],
         system_prompt=instructions(choices) or None,
         checkpointer=remembering(choices),
     )
-    return single(made, given(choices), hops=hops, shows=all_found)
+    return single(made, given(choices), hops=model.hops, shows=all_found)
 
 
 def of_nodes(choices: Choices) -> Application:
     """A graph of a model's node and a `ToolNode`."""
-    hops, one, system = choices.number("hops"), tool(choices), instructions(choices)
-    model = Speaker(role="agent", tool=one.name, hops=hops)
+    one, system = tool(choices), instructions(choices)
+    model = speaker(choices, one.name)
 
     class Named(MessagesState):
         answer: str
@@ -93,7 +104,7 @@ def of_nodes(choices: Choices) -> Application:
     built.add_conditional_edges("think", tools_condition)
     built.add_edge("tools", "think")
     return single(
-        built.compile(checkpointer=remembering(choices)), given(choices), hops=hops, shows=all_found
+        built.compile(checkpointer=remembering(choices)), given(choices), hops=model.hops, shows=all_found
     )
 
 
@@ -238,7 +249,8 @@ def before_the_model(choices: Choices) -> Application:
 
 def executor(choices: Choices) -> Application:
     """`AgentExecutor`, of the classic package."""
-    hops, one = choices.number("hops"), tool(choices)
+    one = tool(choices)
+    model = speaker(choices, one.name)
     prompt = ChatPromptTemplate.from_messages(
         [
             ("system", instructions(choices).replace("}", "") or "You help customers."),
@@ -247,9 +259,8 @@ def executor(choices: Choices) -> Application:
             MessagesPlaceholder("agent_scratchpad"),
         ]
     )
-    thinks = create_tool_calling_agent(Speaker(role="agent", tool=one.name, hops=hops), [one], prompt)
-    made = AgentExecutor(agent=thinks, tools=[one])
-    return single(made, given(choices, key="input"), hops=hops, shows=all_found, batches=False)
+    made = AgentExecutor(agent=create_tool_calling_agent(model, [one], prompt), tools=[one])
+    return single(made, given(choices, key="input"), hops=model.hops, shows=all_found, batches=False)
 
 
 def supervisor(choices: Choices) -> Application:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from generator.choices import Choices
 from generator.langchain.agents import agent
 from generator.langchain.application import Application, single
-from generator.langchain.chains import Input, chain, function, mapped, tutorial
+from generator.langchain.chains import Input, chain, function, mapped, scored, tutorial
 from generator.langchain.graphs import graph
 from generator.langchain.separate import bare, classic, conversation, parts, separate
 
@@ -25,7 +25,11 @@ SHAPES: dict[str, Callable[[Choices], Application]] = {
     "conversation": conversation,
 }
 
+SCORED = ("chain", "tutorial", "function", "mapped")
+"""Shapes after which a chain may say what the answer is worth."""
+
 
 def build(choices: Choices) -> Application:
     """An application, ready to run."""
-    return SHAPES[choices["shape"]](choices)
+    made = SHAPES[choices["shape"]](choices)
+    return scored(made) if choices["shape"] in SCORED and choices["scoring"] == "yes" else made

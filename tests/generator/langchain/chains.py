@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -12,6 +13,7 @@ from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrou
 from pydantic import BaseModel
 
 from generator.choices import Choices
+from generator.langchain.application import Application, Step
 from generator.langchain.messages import FORMS, asked_at, formed, last_text, read, spoken, written
 from generator.langchain.models import Speaker, now
 from generator.langchain.prompting import prompted
@@ -232,3 +234,21 @@ def mapped(choices: Choices) -> Runnable[Any, Any]:
     fill: Runnable[Any, Any] = RunnableLambda(lambda s: {**s["given"], "context": s["context"]})
     steps = {"context": rewriter(choices, source) | each, "given": variables(source)}
     return steps | fill | answer(choices, history=True)
+
+
+def scored(application: Application) -> Application:
+    """The same, and then a chain that makes a number of the answer, with all that it was made of."""
+    *_, last = application.steps
+    grade: Runnable[Any, float] = (
+        RunnableLambda("How well is this answered, from 0 to 9?\n\n{0[asked]}\n\n{0[generation]}".format)
+        | Speaker(role="score")
+        | JsonOutputParser()
+        | RunnableLambda(lambda form: form["tone"] / 3)
+    )
+
+    def given(turn: Turn, said: Any) -> Any:
+        asked = last.given(turn, None)
+        more = asked if isinstance(asked, dict) else {}
+        return {**more, "asked": turn.question, "docs": [], "generation": str(said)}
+
+    return replace(application, steps=(*application.steps, Step(runnable=grade, given=given)))

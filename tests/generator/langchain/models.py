@@ -41,6 +41,8 @@ class Speaker(SpeakingModel):
     """What other tools told before its own."""
     drafts: bool = False
     """Whether the first answer is a draft that is thrown away."""
+    terse: bool = False
+    """Whether it leaves out the stop behind its answer, as behind words to search for."""
     form: str | None = None
     """The tool whose arguments the answer is said as."""
     structured: str = ""
@@ -84,6 +86,7 @@ class Speaker(SpeakingModel):
             "review": "It says too little of the exceptions.",
             "analyse": '{"findings": ["The first of them settles this question."], "severity": "high"}',
             "verify": '{"grounded": true, "score": 9}',
+            "score": '{"tone": 3, "reasoning": "It says what was asked.", "completeness": 2}',
         }[self.role]
 
     def _relay(self, turn: Turn, prompt: str) -> str:
@@ -97,6 +100,8 @@ class Speaker(SpeakingModel):
         turn.prompt = prompt
         if turn.echoes:
             turn.answer = prompt.strip()
+        elif self.terse:
+            turn.answer = turn.answer.rstrip(".")
         return self._formed(turn, turn.answer, prompt)
 
     def _formed(self, turn: Turn, said: str, prompt: str) -> str:

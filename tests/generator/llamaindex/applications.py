@@ -7,6 +7,7 @@ from typing import Any
 
 from llama_index.core import PromptTemplate
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
     CondenseQuestionChatEngine,
@@ -194,10 +195,24 @@ def agent(choices: Choices) -> Application:
     return Application(answer=begin, hops=hops, everything=not relays)
 
 
+class Part(BaseModel):
+    """A step of a plan."""
+
+    text: str
+    tool: str
+
+
+class Plan(BaseModel):
+    """What a model planned."""
+
+    steps: list[Part]
+
+
 class Found(Event):
-    """What was retrieved."""
+    """What was retrieved, and what had been planned before."""
 
     nodes: list[NodeWithScore]
+    plan: Plan | None = None
 
 
 def workflow(choices: Choices) -> Application:
@@ -216,10 +231,14 @@ def workflow(choices: Choices) -> Application:
         async def retrieve(self, ctx: Context, ev: StartEvent) -> Found:
             turn, question = now(), getattr(self if key == "made_with" else ev, key)
             await ctx.store.set("asked", question)
+            plan = None
+            if choices["outlined"] == "yes":
+                reply = await Completes(role="outline").acomplete(f"Plan how to answer this.\n{question}")
+                plan = Plan.model_validate_json(str(reply))
             found = nodes(turn, turn.find(question)) if own else await look.aretrieve(question)
             for each in keep:
                 found = each.postprocess_nodes(found, query_str=question)
-            return Found(nodes=found)
+            return Found(nodes=found, plan=plan)
 
         @step
         async def answer(self, ctx: Context, ev: Found) -> StopEvent:
@@ -227,6 +246,8 @@ def workflow(choices: Choices) -> Application:
             if by_hand and template is not None:
                 text = now().came(join([getattr(each.node, "text", "") for each in ev.nodes]))
                 filled = template.format(context_str=text, query_str=question)
+                if ev.plan is not None:
+                    filled = f"The whole plan consists of these steps: {ev.plan.steps}\n\n{filled}"
                 return StopEvent(result=str(await speaker(choices).acomplete(filled)))
             synthesizer = get_response_synthesizer(llm=speaker(choices), response_mode=ResponseMode.COMPACT)
             return StopEvent(result=await synthesizer.asynthesize(question, ev.nodes))

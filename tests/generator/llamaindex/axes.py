@@ -43,6 +43,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "tools": ("given", "found"),
         "researching": ("itself", "agent", "agent_given"),
         "start_key": ("query", "question", "user_msg", "topic", "request", "made_with"),
+        "outlined": ("no", "yes"),
         "way": ("invoke", "ainvoke", "stream", "astream"),
         "together": ("one_thread", "gather", "pool"),
         "served": ("yes", "no"),

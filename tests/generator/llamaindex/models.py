@@ -37,6 +37,10 @@ def say(role: str, prompt: str) -> str:
         return turn.rewritten
     if role == "route":
         return "INTENT: RULES\nREASON: It asks for a rule."
+    if role == "outline":
+        return (
+            '{"steps": [{"text": "Find the rule", "tool": "dir"}, {"text": "Read it aloud", "tool": "type"}]}'
+        )
     if role in ("answer", "accumulate"):
         return _answer(turn, prompt, keep=role == "accumulate")
     if role == "grade":

@@ -31,6 +31,7 @@ from steelyard.recording.provenance import (
     ModelCall,
     Origin,
     calls_behind,
+    form_of,
     is_intermediate_output,
     is_turn,
     plain,
@@ -291,11 +292,13 @@ def _is_turn(
         return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
         return all(chain.outputs is None for chain in view.turn.chains.values())
+    if view.is_replied_to or (view.is_answered(answer) and _is_only_asked(view, sources)):
+        return True  # whatever its prompts say of grades or of queries
     if not view.is_answered(answer) and only_searches(steps, sources, answer):
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
         return _is_answered_unseen(view, sources, answer)
-    if not sources.looked_up and _is_within(view, steps, sources, answer):
+    if (view.is_step(answer) or _is_score(view, steps)) and not _looks_up(view, sources):
         return False
     # What was searched before a grader, outside of it, does not make it a turn.
     return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
@@ -308,19 +311,18 @@ def _looks_up(view: TurnPart, sources: Sources) -> bool:
 
 def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:
     """Whether a model may have been called past the framework; a formatter only repeats the documents."""
-    is_new = any(one.text not in answer for one in sources.documents) or view.is_replied_to
+    is_new = any(one.text not in answer for one in sources.documents)
     return bool(answer) and (is_new or view.is_answered(answer))
 
 
-def _is_within(view: TurnPart, steps: Steps, sources: Sources, answer: str) -> bool:
-    """Whether a run is a step of another: it returned what no model of it said, and no name tells."""
-    if view.is_step(answer) or not answer:
-        return view.is_step(answer)
-    if view.is_answered(answer) or sources.documents or not all(call.replies for call in steps.calls):
-        return False
-    if any(call.reply.strip() in answer for call in steps.calls if call.reply.strip()):
-        return False
-    return not calls_behind(steps.calls, answer).known
+def _is_only_asked(view: TurnPart, sources: Sources) -> bool:
+    """Whether a run was given a question, and nothing beside it that could be graded."""
+    return not sources.documents and sum(is_telling(text) for _, text in strings_in(view.inputs)) < 2
+
+
+def _is_score(view: TurnPart, steps: Steps) -> bool:
+    """Whether a run returned a number that code made of forms which models filled in."""
+    return isinstance(view.outputs, (int, float)) and all(form_of(call.reply) for call in steps.calls)
 
 
 def _answer(view: TurnPart, steps: Steps, options: Options) -> str:

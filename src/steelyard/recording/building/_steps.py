@@ -25,6 +25,7 @@ from steelyard.recording.provenance import (
     plain_line,
     unescaped,
     word_count,
+    words,
 )
 from steelyard.recording.reading import (
     Message,
@@ -180,7 +181,9 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
 
     That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
     """
-    parts = list(_said_anew(text, calls))
+    anew = (c for c in calls if not any(s.seen >= WHOLLY for s in find_passages([text], c.prompts)))
+    replies = [reply for call in anew for reply in call.replies]
+    parts = [unescaped(part) for reply in replies for part in json_strings(reply)]
     printed = unescaped(text)  # a list of exchanges may be printed
     form = plain(printed)
     if any(plain(part) == form for part in parts):
@@ -190,14 +193,16 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
         return True
     if len(_rest(form, said)) <= len(form) * MOSTLY:
         return True
-    return any(plain(part) in form for part in said) and _is_labelled(printed, parts)
+    if any(plain(part) in form for part in said) and _is_labelled(printed, parts):
+        return True
+    return any(_is_form(form, reply) for reply in replies)
 
 
-def _said_anew(text: str, calls: Iterable[ModelCall]) -> Iterator[str]:
-    """What calls replied, and the texts in it, without those that were shown a text."""
-    for call in calls:
-        if not any(seen.seen >= WHOLLY for seen in find_passages([text], call.prompts)):
-            yield from (unescaped(part) for reply in call.replies for part in json_strings(reply))
+def _is_form(text: str, reply: str) -> bool:
+    """Whether a text is a form of a model as code prints it: its values, their names and classes."""
+    rest = _rest(text, [*json_strings(reply)][1:])
+    others = set(words(rest)) - set(words(reply))
+    return rest != text and all(f"{one}(" in rest for one in others)
 
 
 def _is_labelled(text: str, said: Sequence[str]) -> bool:

@@ -245,7 +245,7 @@ def _wrote(call: ModelCall, asked: str) -> bool:
     if not lines or asked not in plain(shown := "\n".join(call.prompts)):
         return bool(lines)
     is_form = asked in lines and asked not in map(plain_line, call.reply.split("\n"))
-    told = (line for line in map(plain_line, shown.split("\n")) if asked in line)
+    told = (line for line in map(plain_line, shown.split("\n")) if line.endswith(asked))
     return is_form and all(word_count(line) > most for line in told)
 
 
