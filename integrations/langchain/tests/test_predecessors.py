@@ -83,7 +83,7 @@ def test_words_that_a_form_took_out_of_what_was_asked_are_noted(receiver: Receiv
     """Even if only a word or two stand around them, as behind a label."""
     prompt = ChatPromptTemplate.from_template("Which tool, and with what?\n{question}")
     form = (prompt | says('{"tool": "search", "input": "alternate airport"}')).invoke({"question": asked})
-    answering("Munich.").invoke({"question": json.loads(form.content)["input"], "pairs": ""})
+    answering("Munich.").invoke({"question": json.loads(form.text)["input"], "pairs": ""})
     assert names(receiver)[-1] == [WRITTEN]
 
 

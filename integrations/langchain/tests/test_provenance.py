@@ -104,7 +104,8 @@ def test_a_plan_that_code_prints_into_the_prompt_is_no_passage(
 
     def answer(asked: str) -> str:
         plan = json.loads(says(json.dumps(parts)).invoke(f"Plan how to answer.\n{asked}").text)
-        steps = RunnableLambda(lambda _: {"steps": [Part(**part) for part in plan]}).invoke(asked)["steps"]
+        planner: Any = RunnableLambda(lambda _: {"steps": [Part(**part) for part in plan]})
+        steps = planner.invoke(asked)["steps"]
         found = joined(Shelf().invoke(asked))
         return says("It is Paris.").invoke(f"Steps: {printed(steps)}\n\n{found}\n\n{asked}").text
 
