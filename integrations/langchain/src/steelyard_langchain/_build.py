@@ -292,8 +292,12 @@ def _is_turn(
         return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
         return all(chain.outputs is None for chain in view.turn.chains.values())
-    if view.is_replied_to or (view.is_answered(answer) and _is_only_asked(view, sources)):
-        return True  # whatever its prompts say of grades or of queries
+    # Whatever its prompts say of grades or of queries.
+    return _is_only_asked(view, sources, answer) or _answers(view, steps, sources, answer)
+
+
+def _answers(view: TurnPart, steps: Steps, sources: Sources, answer: str) -> bool:
+    """Whether a run answered out of what it found or was given, rather than searched or graded."""
     if not view.is_answered(answer) and only_searches(steps, sources, answer):
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
@@ -315,9 +319,10 @@ def _is_answered_unseen(view: TurnPart, sources: Sources, answer: str) -> bool:
     return bool(answer) and (is_new or view.is_answered(answer))
 
 
-def _is_only_asked(view: TurnPart, sources: Sources) -> bool:
-    """Whether a run was given a question, and nothing beside it that could be graded."""
-    return not sources.documents and sum(is_telling(text) for _, text in strings_in(view.inputs)) < 2
+def _is_only_asked(view: TurnPart, sources: Sources, answer: str) -> bool:
+    """Whether a run replied to a conversation, or to a question without anything that could be graded."""
+    is_one = not sources.documents and sum(is_telling(text) for _, text in strings_in(view.inputs)) < 2
+    return view.is_replied_to or (is_one and view.is_answered(answer))
 
 
 def _is_score(view: TurnPart, steps: Steps) -> bool:

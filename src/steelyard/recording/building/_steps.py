@@ -181,8 +181,7 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
 
     That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
     """
-    anew = (c for c in calls if not any(s.seen >= WHOLLY for s in find_passages([text], c.prompts)))
-    replies = [reply for call in anew for reply in call.replies]
+    replies = list(_said_anew(text, calls))
     parts = [unescaped(part) for reply in replies for part in json_strings(reply)]
     printed = unescaped(text)  # a list of exchanges may be printed
     form = plain(printed)
@@ -193,16 +192,22 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
         return True
     if len(_rest(form, said)) <= len(form) * MOSTLY:
         return True
-    if any(plain(part) in form for part in said) and _is_labelled(printed, parts):
-        return True
-    return any(_is_form(form, reply) for reply in replies)
+    is_said = any(plain(part) in form for part in said)
+    return (is_said and _is_labelled(printed, parts)) or _is_form(form, replies)
 
 
-def _is_form(text: str, reply: str) -> bool:
+def _is_form(text: str, replies: Iterable[str]) -> bool:
     """Whether a text is a form of a model as code prints it: its values, their names and classes."""
-    rest = _rest(text, [*json_strings(reply)][1:])
-    others = set(words(rest)) - set(words(reply))
-    return rest != text and all(f"{one}(" in rest for one in others)
+    rests = ((_rest(text, [*json_strings(reply)][1:]), reply) for reply in replies)
+    others = ((rest, set(words(rest)) - set(words(reply))) for rest, reply in rests if rest != text)
+    return any(all(f"{one}(" in rest for one in more) for rest, more in others)
+
+
+def _said_anew(text: str, calls: Iterable[ModelCall]) -> Iterator[str]:
+    """What calls replied, without those that were shown a text."""
+    for call in calls:
+        if not any(seen.seen >= WHOLLY for seen in find_passages([text], call.prompts)):
+            yield from call.replies
 
 
 def _is_labelled(text: str, said: Sequence[str]) -> bool:
