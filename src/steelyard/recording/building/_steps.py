@@ -183,24 +183,21 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
     """
     replies = list(_said_anew(text, calls))
     parts = [unescaped(part) for reply in replies for part in json_strings(reply)]
-    printed = unescaped(text)  # a list of exchanges may be printed
-    form = plain(printed)
+    form = plain(unescaped(text))  # a list of exchanges may be printed
     if any(plain(part) == form for part in parts):
         return True
     said = list(dict.fromkeys(filter(is_telling, parts)))
     if any(seen.seen >= WHOLLY for seen in find_passages([text], [*said, "\n".join(said)])):
         return True
-    if len(_rest(form, said)) <= len(form) * MOSTLY:
-        return True
+    is_made = len(_rest(form, said)) <= len(form) * MOSTLY
     is_said = any(plain(part) in form for part in said)
-    return (is_said and _is_labelled(printed, parts)) or _is_form(form, replies)
+    return is_made or (is_said and _is_labelled(unescaped(text), parts)) or _is_form(form, replies)
 
 
 def _is_form(text: str, replies: Iterable[str]) -> bool:
     """Whether a text is a form of a model as code prints it: its values, their names and classes."""
-    rests = ((_rest(text, [*json_strings(reply)][1:]), reply) for reply in replies)
-    others = ((rest, set(words(rest)) - set(words(reply))) for rest, reply in rests if rest != text)
-    return any(all(f"{one}(" in rest for one in more) for rest, more in others)
+    rests = ((_rest(text, [*json_strings(reply)][1:]), {*words(reply)}) for reply in replies)
+    return any(r != text and all(f"{one}(" in r for one in {*words(r)} - own) for r, own in rests)
 
 
 def _said_anew(text: str, calls: Iterable[ModelCall]) -> Iterator[str]:
