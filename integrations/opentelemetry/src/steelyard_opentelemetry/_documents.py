@@ -26,6 +26,8 @@ from steelyard_opentelemetry._payload import Broken, decode, loaded, opened, sho
 
 _AROUND = ("output", "tool_output", "raw_output", "update", "messages", "kwargs")
 _PARTS = frozenset(("content", "isError", "meta", "blocks"))
+_RESULT = frozenset(("id", "name", "result"))
+"""Fields of what a tool returned, where it stands beside the call."""
 _MOST_WRAPPERS = 6
 
 
@@ -94,13 +96,14 @@ def _contents(messages: Sequence[Mapping[str, Any]]) -> Any:
 def _is_tool_message(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
-    return "tool" in (value.get("type"), value.get("role")) or "tool_call_id" in value
+    is_named = {"name", "result"} <= value.keys() <= _RESULT
+    return "tool" in (value.get("type"), value.get("role")) or "tool_call_id" in value or is_named
 
 
 def _content(message: Mapping[str, Any]) -> Any:
     data = message.get("data", message.get("kwargs"))
     place = data if isinstance(data, Mapping) and "content" in data else message
-    return place.get("content", place.get("blocks"))
+    return next((place[key] for key in ("content", "blocks", "result") if key in place), None)
 
 
 def _is_single_text(value: Any) -> bool:

@@ -101,6 +101,8 @@ def _evidence(turn: Turn) -> FoundPassages:
     origin = decide(steps, sources, answer=turn.answer, question=turn.question, doubtful=doubtful)
     if not origin.contexts:
         origin = _untold(turn, origin)
+    elif turn.has_unread:
+        origin = _with_unread(turn, origin)
     if origin.retrieved and _has_cut_prompt(turn, origin):
         # What a prompt that was cut does not show may have stood in the rest of it.
         every = tuple(replace(one, seen=None) for one in origin.retrieved)
@@ -123,6 +125,16 @@ def _untold(turn: Turn, origin: Origin) -> Origin:
     if turn.has_unread and not origin.contexts:
         return guess(origin, steps, question=turn.question)
     return origin
+
+
+def _with_unread(turn: Turn, origin: Origin) -> Origin:
+    """What the prompt seems to hold beside what is known, where a look-up does not tell all that it found."""
+    guessed = guess(origin, turn.steps, question=turn.question)
+    known, cut = ([one.text for one in found.contexts] for found in (origin, guessed))
+    if all(any(text in one or one in text for one in known) for text in cut):
+        return origin
+    beside = (text for text in known if not any(text in one for one in cut))
+    return replace(guessed, contexts=ranked(Context(text=text) for text in (*cut, *beside)))
 
 
 def _told_without_prompt(turn: Turn, origin: Origin) -> Origin:

@@ -82,6 +82,8 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     tops = [turn for top in tree.tops() for turn in _turns_of(top)]
     if not tops:
         return [], [Turn.below(tree)]
+    if branches := _branches(tree, tops):
+        return _of_branches(tree, branches)
     if len(tops) <= _MOST_STEPS:
         tops = [with_own_look_ups(turn, tree) for turn in _asked_once(tops, tree)]
     whole: list[Turn] = []
@@ -97,6 +99,42 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     if len(pieces) > 1 and is_whole(together):
         return [together], []
     return [], pieces
+
+
+def _branches(tree: Node, tops: Sequence[Turn]) -> list[Node]:
+    """What stands side by side below the application's own spans, if it holds several turns: a loop, a batch.
+
+    Each of them says what it was asked and answered, these differ, and none builds on another.
+    """
+    node, inner = tree, [tree]
+    while node.parsed is None and len(inner) == 1:
+        node = inner[0]
+        inner = [child for child in node.children if any(child.tops())]
+    places = {id(below): at for at, child in enumerate(inner) for below in child.below()}
+    held: dict[int, list[Turn]] = {}
+    for top in tops:
+        if id(top.root) in places:
+            held.setdefault(places[id(top.root)], []).append(top)
+    parts = [Turn.of(inner[at], each) for at, each in held.items()]
+    told = [one for one in parts if any(parsed.answer for _, parsed in one.parsed)]
+    if node.parsed is not None or not 1 < len(told) <= _MOST_STEPS:
+        return []
+    asked = [one for one in told if one.is_told and _stands_alone(one)]
+    if len({one.question for one in asked}) < 2:
+        return []
+    return [] if _builds(asked, told) else inner
+
+
+def _of_branches(tree: Node, branches: Sequence[Node]) -> tuple[list[Turn], list[Turn]]:
+    """The turns and the pieces of each branch; what stands alone is a turn, guessed passages or not."""
+    whole: list[Turn] = []
+    pieces: list[Turn] = []
+    for branch in branches:
+        found, rest = _of_tree(branch)
+        for turn in (*found, *rest):
+            turn.tree = tree
+            (whole if turn in found or _stands_alone(turn) else pieces).append(turn)
+    return whole, pieces
 
 
 def _with_late(turns: list[Turn], pieces: list[Turn]) -> tuple[list[Turn], list[Turn]]:
@@ -143,7 +181,8 @@ def _asks_once_more(call: Turn, earlier: Turn) -> bool:
     if not all(one.root.parsed is not None and one.root.parsed.kind == "llm" for one in (call, earlier)):
         # A step that did nothing may only write down what was asked and answered.
         is_idle = not call.seen("llm", "retrieval", "rerank", "tool")
-        return is_same and is_idle and squeezed(call.answer) == said != ""
+        asked = squeezed(call.question)
+        return is_idle and squeezed(call.answer) == said != "" and asked != "" and asked in before
     sent = squeezed("".join(call.prompts[-1:]))
     return is_same or (said != "" and before in sent and said in sent)
 
@@ -248,7 +287,7 @@ def _tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Tur
     questions, answers = {one for one, _ in pairs}, {one for _, one in pairs}
     if (question, answer) in pairs or question not in questions | {""} or answer not in answers | {""}:
         return False
-    return not (any(turn.agentic for turn in inner) or _follow(questions, inner))
+    return not (any(turn.agentic for turn in inner) or _follow(questions, inner) or _builds(parts, inner))
 
 
 def _follow(questions: set[str], inner: Sequence[Turn]) -> bool:
@@ -345,12 +384,16 @@ def _leans(group: _Group, other: _Group) -> bool:
     """Whether a group was shown what another one replied, other than as a turn before it, or was asked it."""
     # An answer that repeats the question leans on it in every prompt.
     reply = squeezed(other.answer)
-    if not reply or reply == group.said:
-        return True
-    for call in group.calls:
-        for _, parsed in call.seen("llm"):
-            for message in parsed.messages:
-                text = squeezed(message.text)
-                if message.role != "assistant" and reply in text:
-                    return True
-    return False
+    return reply in ("", group.said) or any(_was_told(call, reply) for call in group.calls)
+
+
+def _was_told(turn: Turn, reply: str) -> bool:
+    """Whether a model was shown a reply in a message that is no turn before it."""
+    sent = (message for _, parsed in turn.seen("llm") for message in parsed.messages)
+    return any(one.role != "assistant" and reply in squeezed(one.text) for one in sent)
+
+
+def _builds(parts: Iterable[Turn], inner: Sequence[Turn]) -> bool:
+    """Whether what stands beside some turns was shown what one of these replied."""
+    pairs = itertools.product(parts, inner)
+    return any(_was_told(other, squeezed(one.answer)) for one, other in pairs if one.root is not other.root)

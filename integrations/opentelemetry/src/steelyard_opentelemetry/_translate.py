@@ -233,10 +233,16 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
 
 
 def _unwritten(inputs: Sequence[Any], turn: Turn) -> Any:
-    """The first that asks what no model wrote before the turn: a planner's query may stand beside it."""
+    """The first that asks what no model wrote before the turn: a planner's query may stand beside it.
+
+    Of a prompt of several lines, what another step beside it was asked is the part that asks.
+    """
     replies = (reply for call in turn.earlier for reply in call.replies if len(inputs) > 1)
     written = {"", *(text.strip() for reply in replies for text in json_strings(reply))}
-    return next((one for one in inputs if asked_in(one).strip() not in written), inputs[0])
+    first = next((one for one in inputs if asked_in(one).strip() not in written), inputs[0])
+    prompt = asked_in(first)
+    parts = [one for one in inputs if "\n" in prompt and asked_in(one) and asked_in(one) in prompt]
+    return min(parts, key=lambda one: len(asked_in(one)), default=first)
 
 
 def _sent_by(parsed: ParsedSpan) -> list[dict[str, str]]:
@@ -287,7 +293,8 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     returned = loaded(parsed.passing[-1])
     if whole := _whole_reply(parsed, turn):
         return whole
-    if parsed.answer:
+    new = _new_text(loaded(parsed.passing[0]), returned, turn) if _was_said(parsed) else ""
+    if parsed.answer and not new:
         texts = [text for _, text in strings_in(returned)]
         return revised(parsed.answer, texts, turn.told_calls) if len(texts) > 1 else parsed.answer
     if not isinstance(returned, Mapping):
@@ -295,7 +302,15 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     last = next(reversed(messages_in(returned)), None)
     if last is not None and any(last.text.strip() == call.reply.strip() != "" for call in turn.told_calls):
         return last.text  # a node puts what a model said among the messages, as whoever's
-    return _new_text(loaded(parsed.passing[0]), returned, turn)
+    return new or _new_text(loaded(parsed.passing[0]), returned, turn)
+
+
+def _was_said(parsed: ParsedSpan) -> bool:
+    """Whether a step's answer stands in the conversation that it was given: it may be an earlier one's."""
+    return any(
+        one.role == "assistant" and one.text == parsed.answer
+        for one in messages_in(loaded(parsed.passing[0]))
+    )
 
 
 def _whole_reply(parsed: ParsedSpan, turn: Turn) -> str:

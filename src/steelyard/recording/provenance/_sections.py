@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import string
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,6 +56,8 @@ _MATERIAL = re.compile(
     re.IGNORECASE,
 )
 """What templates call the part that holds the passages, in the same languages."""
+_LETTERS = f"{string.ascii_letters}{string.digits}"
+"""Of a fence's language, which its end does not repeat."""
 _MOST_MARK = 60  # characters of a line in capitals that begins or ends a part
 _MOST_NAME = 4  # words of what a question is called
 _BELOW = re.compile(r"</[^<>]{0,40}>[\s<#*=-]{0,20}(?P<label>[^\n:>]{1,40})")
@@ -199,7 +202,13 @@ def _fields(text: str) -> list[Section]:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return []
-    return [Section(name, one.strip(), "tag") for name, one in value.items() if isinstance(one, str)]
+    texts = ((name, one if isinstance(one, str) else _printed(one)) for name, one in value.items())
+    return [Section(name, text.strip(), "tag") for name, text in texts if text is not None]
+
+
+def _printed(value: object) -> str | None:
+    """A list or an object as JSON; None of a number."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else None
 
 
 def _of_speech(text: str, *, is_last: bool) -> Iterator[Section]:
@@ -279,9 +288,14 @@ class _OpenSection:
             return None
         if opened.form:
             return _OpenSection(opened.label, opened.form, [opened.text], opened.depth)
-        if rules[line] > 1 and self.announces(twice=rules[line] == 2):
+        end = line.rstrip(_LETTERS)
+        is_fence = end != line and rules[end] > 0
+        if (is_fence or rules[line] > 1) and self.announces(twice=is_fence or rules[line] == 2):
             # What is announced right above a rule stands between it and the next one like it.
-            return _OpenSection("" if self._as_section.names_question else self.above, "fence", fence=line)
+            label = "" if self._as_section.names_question else self.above
+            if self.label and label != self.label:
+                del self.lines[self._last :]
+            return _OpenSection(label, "fence", fence=end)
         # A rule ends a labelled part; what follows still stands under the same name.
         return _OpenSection(self.label, self.form, items=self.items, is_rest=True) if self.label else None
 
@@ -292,7 +306,12 @@ class _OpenSection:
     @property
     def above(self) -> str:
         """Its last words, or its label if it has none yet."""
-        return next((line.strip() for line in reversed(self.lines) if line.strip()), self.label)
+        return self.lines[self._last].strip() if any(map(str.strip, self.lines)) else self.label
+
+    @property
+    def _last(self) -> int:
+        """The place of its last line that says something."""
+        return max((at for at, line in enumerate(self.lines) if line.strip()), default=0)
 
     def announces(self, *, twice: bool) -> bool:
         """Whether it speaks of what stands between a rule right below it and the next one like it."""

@@ -218,6 +218,76 @@ def step_that_tells_passages_and_an_answer() -> Trace:
     return trace
 
 
+@shape(Turn(one_text=True, without="no_contexts"))
+def tool_result_in_a_list_under_names_of_a_vendor() -> Trace:
+    """A tool's span is in the conventions, and its result, beside the call's id, in words of a vendor."""
+    came = [{"id": "c1", "name": "search", "result": joined()}]
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+    asked = {"gen_ai.operation.name": "invoke_agent", "gen_ai.prompt": compact(_user(QUESTION))}
+    trace = Trace("io.framework")
+    with trace.span("invoke_agent guide", {**asked, "gen_ai.completion": ANSWER}):
+        trace.leaf("execute_tool search", {**tool, "langfuse.observation.output": compact(came)})
+        sent = {"gen_ai.prompt": compact([*_user(QUESTION), {"role": "TOOL"}]), "gen_ai.completion": ANSWER}
+        trace.leaf("chat m", {**_CHAT, **sent})
+    return trace
+
+
+def _user(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def _titles_alone(sent: str, **beside: str) -> Trace:
+    """A look-up tells titles of what it found, and the model's input has it all."""
+    found = {"documents": [{"id": f"d{n}", "title": f"Part {n}"} for n in range(len(PASSAGES))], **beside}
+    trace = Trace("langfuse-sdk")
+    with trace.span("answer", _observed("span", QUESTION, ANSWER)):
+        trace.leaf("find", _observed("retriever", {"query": QUESTION}, found))
+        trace.leaf("write", _observed("generation", _user(sent), ANSWER))
+    return trace
+
+
+@shape(Turn(note="contexts_guessed"))
+def message_that_is_an_object() -> Trace:
+    """The user's message is an object as JSON, with a list of passages in it."""
+    parts = [{"source": n, "text": text} for n, text in enumerate(PASSAGES, 1)]
+    return _titles_alone(compact({"previous": [], "question": QUESTION, "documentation": parts}))
+
+
+@shape(Turn(note="contexts_guessed"))
+def lines_of_json_in_a_fence_with_a_language() -> Trace:
+    """Each passage is a line of JSON, in a fence that says so, below a long line that announces it."""
+    lines = "\n".join(compact({"reference_id": f"{n}", "content": text}) for n, text in enumerate(PASSAGES))
+    head = "Document Chunks (each entry has a reference_id that refers to the list of files below):"
+    return _titles_alone(f"---Context---\n\n{head}\n\n```json\n{lines}\n```\n\n{QUESTION}")
+
+
+_FIGURE = "Sold in the last day: 31 chains of 12 kinds."
+
+
+@shape(Turn(contexts=(*PASSAGES, _FIGURE), note="contexts_guessed"))
+def figures_beside_titles_of_documents() -> Trace:
+    """A look-up tells a text beside the titles of documents: it is not all that was found."""
+    parts = "\n\n".join(f"[Part {n}] {text}" for n, text in enumerate(PASSAGES))
+    return _titles_alone(f"CONTEXT:\n{parts}\n\n{_FIGURE}\n\nQUESTION: {QUESTION}", figures=_FIGURE)
+
+
+@shape(Turn(without="answer"))
+def state_that_keeps_the_conversation_beside_the_answer() -> Trace:
+    """A graph's state holds what was said before, as it was given, and the new answer under a name."""
+    before = [*_user("Who are you?"), {"role": "assistant", "content": "I am a guide to bicycles."}]
+    state = {"question": QUESTION, "messages": before}
+    run = {"langsmith.span.kind": "chain", "gen_ai.prompt": compact(state)}
+    told = {"gen_ai.completion": compact({**state, "answer": ANSWER})}
+    trace = Trace("langsmith")
+    with trace.span("LangGraph", {**run, **told}):
+        found = {"gen_ai.prompt": compact({"query": QUESTION}), "gen_ai.completion": compact(list(PASSAGES))}
+        trace.leaf("find", {"langsmith.span.kind": "retriever", **found})
+        sent = {"gen_ai.prompt": compact({"messages": [*before, *_user(prompt())]})}
+        said = {"gen_ai.completion": compact({"role": "assistant", "content": ANSWER})}
+        trace.leaf("ChatModel", {"langsmith.span.kind": "llm", **sent, **said})
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
 
 

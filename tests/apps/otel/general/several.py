@@ -279,4 +279,24 @@ def result_written_down_beside_its_step() -> Trace:
     return trace
 
 
+_NONE = "Nobody has written that down."
+
+
+@shape(Turn(one_text=True, note="contexts_guessed"), Turn(question=NEXT_QUESTION, contexts=(), answer=_NONE))
+def loop_of_the_application_around_its_own_spans() -> Trace:
+    """Each round has a span that counts, an agent that is given a prompt, and a line for the log."""
+    trace = Trace("my.service")
+    with trace.span("evaluation"):
+        for question, answer, found in ((QUESTION, ANSWER, PASSAGES), (NEXT_QUESTION, _NONE, ())):
+            sent = prompt(question, found or ("None there.",))
+            with trace.span("round", {"round.category": "simple"}):
+                trace.leaf("retrieval", {"question": question, "num_contexts": len(found)})
+                told = {"gen_ai.input.messages": said(("user", sent))}
+                asked = {"gen_ai.operation.name": "invoke_agent", **told}
+                with trace.span("agent", {**asked, "gen_ai.output.messages": said(("assistant", answer))}):
+                    trace.leaf("chat small-model", chat(sent, answer))
+                trace.leaf("output", {"question": question, "answer": answer, "num_contexts": len(found)})
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -143,4 +143,20 @@ def crew_whose_first_task_alone_takes_an_input() -> Trace:
     return trace
 
 
+@shape(Turn(question=f"Collect facts about this: {QUESTION}", one_text=True))
+def crew_of_two_tasks_without_inputs() -> Trace:
+    """Code wrote the question into the first task; the last one says what to make of its result."""
+    trace = Trace(_TRACELOOP)
+    first, last = f"Collect facts about this: {QUESTION}", "Write one sentence from the facts."
+    tasks = json.dumps([{"description": first}, {"description": last}])
+    with trace.span("crewai.workflow", {"crewai.crew.tasks": tasks, "crewai.crew.result": ANSWER}):
+        with trace.span("first", {"crewai.task.description": first, "traceloop.entity.output": _FACTS}):
+            sent = [("system", _ROLE), ("user", _task(first)), ("tool", joined())]
+            trace.leaf("ChatCompletion", oi_model(sent, _FACTS), scope=_MODEL)
+        with trace.span("last", {"crewai.task.description": last, "traceloop.entity.output": ANSWER}):
+            facts = f"{_task(last)}\n\nThis is the context you're working with:\n{_FACTS}"
+            trace.leaf("ChatCompletion", oi_model([("user", facts)], ANSWER), scope=_MODEL)
+    return trace
+
+
 SHAPES = [found for found in globals().values() if isinstance(found, Shape)]

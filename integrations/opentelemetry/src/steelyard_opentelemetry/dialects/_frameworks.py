@@ -150,11 +150,11 @@ def _asked_of_crew(inputs: object) -> str:
 
 
 def _described(tasks: object, inputs: object) -> str:
-    """The last task that inputs are put into, else the last; nothing where a place stays open."""
+    """The last task that inputs are put into, else the first; nothing where a place stays open."""
     texts = [text for one in mappings_in(tasks) if isinstance(text := one.get("description"), str)]
     given = inputs if isinstance(inputs, Mapping) else {}
     filled = [text for text in texts if any(f"{{{name}}}" in text for name in given)]
-    text = next(reversed(filled or texts), "")
+    text = next(reversed(filled), "") or next(iter(texts), "")
     for name, value in given.items():
         text = text.replace(f"{{{name}}}", str(value))
     # A place that stays open shows that the inputs are not on the span, and the question is not known.

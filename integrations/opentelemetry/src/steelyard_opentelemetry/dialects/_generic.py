@@ -77,6 +77,7 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     told = _by_name(span)
     given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
     kind = next(filter(_SEARCHES.__contains__, known), None) or _kind(span.name, told, given, came)
+    kind = "tool" if kind == "chain" and "tool" in known else kind
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
     if parts := _look_up(kind, told, came, question):
