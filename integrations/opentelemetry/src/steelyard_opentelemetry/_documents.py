@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.building import is_telling
+from steelyard.recording.building import Steps, is_telling
 from steelyard.recording.provenance import names_passages, only_counts
 from steelyard.recording.reading import (
     DOCUMENT_TEXTS,
@@ -26,8 +26,6 @@ from steelyard_opentelemetry._payload import Broken, decode, loaded, opened, sho
 
 _AROUND = ("output", "tool_output", "raw_output", "update", "messages", "kwargs")
 _PARTS = frozenset(("content", "isError", "meta", "blocks"))
-_RESULT = frozenset(("id", "name", "result"))
-"""Fields of what a tool returned, where it stands beside the call."""
 _MOST_WRAPPERS = 6
 
 
@@ -96,7 +94,7 @@ def _contents(messages: Sequence[Mapping[str, Any]]) -> Any:
 def _is_tool_message(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
-    is_named = {"name", "result"} <= value.keys() <= _RESULT
+    is_named = {"name", "result"} <= value.keys() <= {"id", "name", "result"}
     return "tool" in (value.get("type"), value.get("role")) or "tool_call_id" in value or is_named
 
 
@@ -331,3 +329,13 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def left_none(steps: Steps) -> bool:
+    """Whether a postprocessor of LlamaIndex was given no nodes, or left none."""
+    return any(
+        isinstance(step.given, Mapping)
+        and {"nodes", "query_bundle"} <= step.given.keys()
+        and [] in (step.given["nodes"], step.returned)
+        for step in steps.steps
+    )

@@ -27,7 +27,7 @@ from steelyard_opentelemetry._asked import read_answered
 from steelyard_opentelemetry._build import is_judgeable, is_whole
 from steelyard_opentelemetry._documents import unwrapped
 from steelyard_opentelemetry._evidence import evidence_of, with_own_look_ups
-from steelyard_opentelemetry._joining import replied_to, used_by
+from steelyard_opentelemetry._joining import replied_to, used_by, was_told
 from steelyard_opentelemetry._payload import loaded, squeezed
 from steelyard_opentelemetry._span import Node, ParsedSpan, Span, grow
 from steelyard_opentelemetry._turn import Turn
@@ -383,17 +383,11 @@ def _beside(ordered: Sequence[Turn], at: int, of_call: dict[int, _Group], begun:
 def _leans(group: _Group, other: _Group) -> bool:
     """Whether a group was shown what another one replied, other than as a turn before it, or was asked it."""
     # An answer that repeats the question leans on it in every prompt.
-    reply = squeezed(other.answer)
-    return reply in ("", group.said) or any(_was_told(call, reply) for call in group.calls)
-
-
-def _was_told(turn: Turn, reply: str) -> bool:
-    """Whether a model was shown a reply in a message that is no turn before it."""
-    sent = (message for _, parsed in turn.seen("llm") for message in parsed.messages)
-    return any(one.role != "assistant" and reply in squeezed(one.text) for one in sent)
+    is_asked = squeezed(other.answer) in ("", group.said)
+    return is_asked or any(was_told(call, other.calls[-1]) for call in group.calls)
 
 
 def _builds(parts: Iterable[Turn], inner: Sequence[Turn]) -> bool:
     """Whether what stands beside some turns was shown what one of these replied."""
     pairs = itertools.product(parts, inner)
-    return any(_was_told(other, squeezed(one.answer)) for one, other in pairs if one.root is not other.root)
+    return any(was_told(other, one) for one, other in pairs if one.root is not other.root)

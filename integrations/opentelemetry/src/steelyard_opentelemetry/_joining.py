@@ -238,23 +238,24 @@ def _asking(piece: Turn) -> Iterable[str]:
 
 
 def replied_to(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
-    """The turns that were asked one question which a model call's prompt holds beside their several replies.
-
-    A conversation holds what was asked and said before, whoever is asked now.
+    """The turns that were asked one question, if a model call was told two different replies of theirs.
 
     Args:
         parts: Turns that looked something up, in the order in which they began.
         piece: The model call.
     """
-    if piece.in_conversation:
-        return []
-    prompts = squeezed(" ".join(piece.prompts))
     replies: dict[str, dict[str, Turn]] = {}
     for part in parts:
-        question, answer = squeezed(part.question), squeezed(part.answer)
-        if all(len(text.split()) >= _FEWEST_WORDS and text in prompts for text in (question, answer)):
-            replies.setdefault(question, {})[answer] = part
+        if len(part.answer.split()) >= _FEWEST_WORDS and was_told(piece, part):
+            replies.setdefault(squeezed(part.question), {})[squeezed(part.answer)] = part
     return [part for told in replies.values() if len(told) > 1 for part in told.values()]
+
+
+def was_told(turn: Turn, other: Turn) -> bool:
+    """Whether a model of a turn was shown what another came to, in a message that is no turn before it."""
+    reply = squeezed(other.answer)
+    sent = (message for _, parsed in turn.seen("llm") for message in parsed.messages)
+    return any(one.role != "assistant" and reply in squeezed(one.text) for one in sent)
 
 
 def _shown(texts: Sequence[str], prompts: Sequence[str]) -> set[str]:

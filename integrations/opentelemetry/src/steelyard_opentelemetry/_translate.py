@@ -276,16 +276,6 @@ def told_answer(turn: Turn) -> str:
     return _said(root, turn)
 
 
-def left_none(steps: Steps) -> bool:
-    """Whether a postprocessor of LlamaIndex was given no nodes, or left none."""
-    return any(
-        isinstance(step.given, Mapping)
-        and {"nodes", "query_bundle"} <= step.given.keys()
-        and [] in (step.given["nodes"], step.returned)
-        for step in steps.steps
-    )
-
-
 def _said(parsed: ParsedSpan, turn: Turn) -> str:
     """A step's answer: as its dialect reads it, or the text that it returned and was not given."""
     if parsed.kind not in ("chain", "agent") or len(parsed.passing) < 2:
@@ -293,7 +283,10 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     returned = loaded(parsed.passing[-1])
     if whole := _whole_reply(parsed, turn):
         return whole
-    new = _new_text(loaded(parsed.passing[0]), returned, turn) if _was_said(parsed) else ""
+    given = loaded(parsed.passing[0])
+    # What stands in the conversation that it was given may be an earlier answer.
+    is_kept = any(one.role == "assistant" and one.text == parsed.answer for one in messages_in(given))
+    new = _new_text(given, returned, turn) if is_kept else ""
     if parsed.answer and not new:
         texts = [text for _, text in strings_in(returned)]
         return revised(parsed.answer, texts, turn.told_calls) if len(texts) > 1 else parsed.answer
@@ -302,15 +295,7 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     last = next(reversed(messages_in(returned)), None)
     if last is not None and any(last.text.strip() == call.reply.strip() != "" for call in turn.told_calls):
         return last.text  # a node puts what a model said among the messages, as whoever's
-    return new or _new_text(loaded(parsed.passing[0]), returned, turn)
-
-
-def _was_said(parsed: ParsedSpan) -> bool:
-    """Whether a step's answer stands in the conversation that it was given: it may be an earlier one's."""
-    return any(
-        one.role == "assistant" and one.text == parsed.answer
-        for one in messages_in(loaded(parsed.passing[0]))
-    )
+    return new or _new_text(given, returned, turn)
 
 
 def _whole_reply(parsed: ParsedSpan, turn: Turn) -> str:

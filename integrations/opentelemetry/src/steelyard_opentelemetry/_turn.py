@@ -21,12 +21,12 @@ from steelyard.recording.building import (
 from steelyard.recording.provenance import AnswerCalls, ModelCall, calls_behind, is_intermediate_output
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry._asked import asked_above, drop_followup_calls
+from steelyard_opentelemetry._documents import left_none
 from steelyard_opentelemetry._payload import Cut, answer_in, answer_in_form, find_cut, loaded, squeezed
 from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 from steelyard_opentelemetry._translate import (
     asked_within,
     given_of,
-    left_none,
     looked_up,
     steps_of,
     told_answer,

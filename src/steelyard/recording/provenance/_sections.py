@@ -202,13 +202,11 @@ def _fields(text: str) -> list[Section]:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return []
-    texts = ((name, one if isinstance(one, str) else _printed(one)) for name, one in value.items())
-    return [Section(name, text.strip(), "tag") for name, text in texts if text is not None]
-
-
-def _printed(value: object) -> str | None:
-    """A list or an object as JSON; None of a number."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else None
+    texts = {
+        name: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+        for name, one in value.items()
+    }
+    return [Section(name, text.strip(), "tag") for name, text in texts.items()]
 
 
 def _of_speech(text: str, *, is_last: bool) -> Iterator[Section]:
