@@ -348,7 +348,7 @@ def _is_form(text: str, origin: Origin, turn: Steps) -> bool:
 
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:
-    blocks = (block for prompt in prompts for block in guessed_passages(prompt, question))
+    blocks = (block for prompt in prompts for block in guessed_passages(prompt, question, lists=True))
     return [one for block in blocks for one in tagged_parts(block) or numbered_parts(block)]
 
 

@@ -105,13 +105,13 @@ def _only_asked(prompt: str, found: Sequence[Section]) -> str:
     return asked[0] if len(asked) == 1 else ""
 
 
-def guessed_passages(prompt: str, question: str) -> list[str]:
+def guessed_passages(prompt: str, question: str, *, lists: bool = False) -> list[str]:
     """The sections of a prompt that seem to hold passages.
 
     What stands within the question is the user's, whatever it looks like.
     """
     question = question or guessed_question(prompt)
-    found = sections(prompt.replace(question, ASKED) if question else prompt)
+    found = sections(prompt.replace(question, ASKED) if question else prompt, lists=lists)
     return _named(found) or _numbered(found) or _beside_question(found)
 
 

@@ -154,21 +154,29 @@ def split_chat_template(text: str) -> list[str]:
     return [part for part in _SPEAKER.split(text) if part.strip()]
 
 
-def sections(prompt: str) -> list[Section]:
+def sections(prompt: str, *, lists: bool = False) -> list[Section]:
     r"""The sections of a prompt, in order; those with a label also if they are empty.
+
+    Args:
+        prompt: The prompt.
+        lists: Whether fields count that hold lists, of a prompt that is an object: a user may type one.
 
     >>> [(one.label, one.text) for one in sections("Answer.\n\nContext:\nRome.\n\nQuestion: How many?")]
     [('', 'Answer.'), ('Context', 'Rome.'), ('Question', 'How many?')]
     """
-    found = _sections(prompt)
+    found = _sections(prompt, lists=lists)
     # A tag may stand around all of it.
     within = _sections(found[0].text) if len(found) == 1 and found[0].form == "tag" else []
     return within if any(one.form and one.names_question for one in within) else found
 
 
-def _sections(prompt: str) -> list[Section]:
+def _sections(prompt: str, *, lists: bool = False) -> list[Section]:
     parts = split_chat_template(_with_tags(prompt))
-    return [one for part in parts for one in _fields(part) or _of_speech(part, is_last=part is parts[-1])]
+    return [
+        one
+        for part in parts
+        for one in _fields(part, lists=lists) or _of_speech(part, is_last=part is parts[-1])
+    ]
 
 
 def _with_tags(prompt: str) -> str:
@@ -194,7 +202,7 @@ def _shared_words(begins: Sequence[str], ends: Sequence[str]) -> Sequence[str]:
     return shared if 2 <= len(shared) < min(len(begins), len(ends)) else ()
 
 
-def _fields(text: str) -> list[Section]:
+def _fields(text: str, *, lists: bool) -> list[Section]:
     """The fields of a prompt that is one JSON object."""
     if not text.lstrip().startswith("{"):
         return []
@@ -202,11 +210,11 @@ def _fields(text: str) -> list[Section]:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return []
-    texts = {
-        name: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
-        for name, one in value.items()
-    }
-    return [Section(name, text.strip(), "tag") for name, text in texts.items()]
+    texts = {name: one.strip() for name, one in value.items() if isinstance(one, str)}
+    if lists:
+        every = ((name, one) for name, one in value.items() if isinstance(one, list))
+        texts.update((name, json.dumps(one, ensure_ascii=False)) for name, one in every)
+    return [Section(name, text, "tag") for name, text in texts.items()]
 
 
 def _of_speech(text: str, *, is_last: bool) -> Iterator[Section]:
@@ -291,7 +299,7 @@ class _OpenSection:
         if (is_fence or rules[line] > 1) and self.announces(twice=is_fence or rules[line] == 2):
             # What is announced right above a rule stands between it and the next one like it.
             label = "" if self._as_section.names_question else self.above
-            if self.label and label != self.label:
+            if self.label and label not in ("", self.label):
                 del self.lines[self._last :]
             return _OpenSection(label, "fence", fence=end)
         # A rule ends a labelled part; what follows still stands under the same name.
