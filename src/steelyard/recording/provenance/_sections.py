@@ -294,16 +294,21 @@ class _OpenSection:
             return None
         if opened.form:
             return _OpenSection(opened.label, opened.form, [opened.text], opened.depth)
-        end = line.rstrip(_LETTERS)
-        is_fence = end != line and rules[end] > 0
-        if (is_fence or rules[line] > 1) and self.announces(twice=is_fence or rules[line] == 2):
-            # What is announced right above a rule stands between it and the next one like it.
-            label = "" if self._as_section.names_question else self.above
-            if self.label and label not in ("", self.label):
-                del self.lines[self._last :]
-            return _OpenSection(label, "fence", fence=end)
+        if fenced := self._fenced(line, rules):
+            return fenced
         # A rule ends a labelled part; what follows still stands under the same name.
         return _OpenSection(self.label, self.form, items=self.items, is_rest=True) if self.label else None
+
+    def _fenced(self, line: str, rules: Mapping[str, int]) -> _OpenSection | None:
+        """What is announced right above a rule stands between it and the next one like it."""
+        end = line.rstrip(_LETTERS)
+        is_fence = end != line and rules[end] > 0
+        if not (is_fence or rules[line] > 1) or not self.announces(twice=is_fence or rules[line] == 2):
+            return None
+        label = "" if self._as_section.names_question else self.above
+        if self.label and label not in ("", self.label):
+            del self.lines[self._last :]
+        return _OpenSection(label, "fence", fence=end)
 
     @property
     def _as_section(self) -> Section:
