@@ -339,3 +339,9 @@ def left_none(steps: Steps) -> bool:
         and [] in (step.given["nodes"], step.returned)
         for step in steps.steps
     )
+
+
+def asked_of_tool(passing: Sequence[object]) -> Any:
+    """What a tool was called with."""
+    given = loaded(passing[0]) if passing else None
+    return given.get("input", given.get("inputs", given)) if isinstance(given, Mapping) else given

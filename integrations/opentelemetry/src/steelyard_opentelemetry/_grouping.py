@@ -95,10 +95,12 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
         return _with_late(whole, pieces)
     if apart := _told_apart(pieces):
         return apart, []
+    return _in_one(tree, pieces)
+
+
+def _in_one(tree: Node, pieces: list[Turn]) -> tuple[list[Turn], list[Turn]]:
     together = Turn.of(tree, pieces)
-    if len(pieces) > 1 and is_whole(together):
-        return [together], []
-    return [], pieces
+    return ([together], []) if len(pieces) > 1 and is_whole(together) else ([], pieces)
 
 
 def _branches(tree: Node, tops: Sequence[Turn]) -> list[Node]:
@@ -110,19 +112,24 @@ def _branches(tree: Node, tops: Sequence[Turn]) -> list[Node]:
     while node.parsed is None and len(inner) == 1:
         node = inner[0]
         inner = [child for child in node.children if any(child.tops())]
-    places = {id(below): at for at, child in enumerate(inner) for below in child.below()}
-    held: dict[int, list[Turn]] = {}
-    for top in tops:
-        if id(top.root) in places:
-            held.setdefault(places[id(top.root)], []).append(top)
-    parts = [Turn.of(inner[at], each) for at, each in held.items()]
-    told = [one for one in parts if any(parsed.answer for _, parsed in one.parsed)]
-    if node.parsed is not None or not 1 < len(told) <= _MOST_STEPS:
+    told = _held(inner, tops) if node.parsed is None else []
+    if not 1 < len(told) <= _MOST_STEPS:
         return []
     asked = [one for one in told if one.is_told and _stands_alone(one)]
     if len({one.question for one in asked}) < 2:
         return []
     return [] if _builds(asked, told) else inner
+
+
+def _held(branches: Sequence[Node], tops: Sequence[Turn]) -> list[Turn]:
+    """What each branch holds that tells an answer."""
+    places = {id(below): at for at, child in enumerate(branches) for below in child.below()}
+    held: dict[int, list[Turn]] = {}
+    for top in tops:
+        if id(top.root) in places:
+            held.setdefault(places[id(top.root)], []).append(top)
+    parts = (Turn.of(branches[at], each) for at, each in held.items())
+    return [one for one in parts if any(parsed.answer for _, parsed in one.parsed)]
 
 
 def _of_branches(tree: Node, branches: Sequence[Node]) -> tuple[list[Turn], list[Turn]]:

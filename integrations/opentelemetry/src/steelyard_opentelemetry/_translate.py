@@ -22,7 +22,7 @@ from steelyard.recording.building import (
 )
 from steelyard.recording.provenance import ModelCall, json_strings, plain
 from steelyard.recording.reading import asked_in, messages_in, strings_in
-from steelyard_opentelemetry._documents import documents_in, has_failed, merged, told_by_tool
+from steelyard_opentelemetry._documents import asked_of_tool, documents_in, has_failed, merged, told_by_tool
 from steelyard_opentelemetry._payload import Words, answer_in, answer_in_form, decode, loaded, shows_object
 from steelyard_opentelemetry._span import Kind, Node, ParsedSpan
 
@@ -85,7 +85,7 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
     if parsed.kind in ("retrieval", "rerank"):
         _told(step, node, parsed, known)
     elif parsed.kind == "tool":
-        step.given = _asked_of_tool(parsed)
+        step.given = asked_of_tool(parsed.passing)
         step.returned, step.silent = told_by_tool(parsed.result, known.texts)
         said = loaded(parsed.result)
         step.hands_over = said_by_command(said.get("output", said) if isinstance(said, Mapping) else said)[1]
@@ -186,13 +186,6 @@ def _beside(step: Step, parsed: ParsedSpan) -> Iterator[Step]:
         yield Step(kind="chain", contexts=ranked(parsed.windows), parent=step.parent, at=step.at)
 
 
-def _asked_of_tool(parsed: ParsedSpan) -> Any:
-    given = loaded(parsed.passing[0]) if parsed.passing else None
-    if isinstance(given, Mapping):
-        return given.get("input", given.get("inputs", given))
-    return given
-
-
 def _words(turn: Turn) -> list[str]:
     """What is known to be words, and what a state that the root returned holds as one text."""
     returned = turn.root.parsed.passing[1:] if turn.root.parsed is not None else ()
@@ -217,7 +210,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     """
     inputs = map(_input, _outermost(turn), repeat(_words(turn)))
     if outermost := list(filter(None, chain(inputs, map(_sent_by, turn.wrappers)))):
-        return _unwritten(outermost, turn), False
+        return _asking(_unwritten(outermost, turn), outermost), False
     sent, filled = _sent(steps), _filled_in(steps)
     spoken_last = asked_in(sent)
     is_alone = isinstance(sent, list) and len(sent) == 1 and len(steps.models) > 1
@@ -233,16 +226,16 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
 
 
 def _unwritten(inputs: Sequence[Any], turn: Turn) -> Any:
-    """The first that asks what no model wrote before the turn: a planner's query may stand beside it.
-
-    Of a prompt of several lines, what another step beside it was asked is the part that asks.
-    """
+    """The first that asks what no model wrote before the turn: a planner's query may stand beside it."""
     replies = (reply for call in turn.earlier for reply in call.replies if len(inputs) > 1)
     written = {"", *(text.strip() for reply in replies for text in json_strings(reply))}
-    first = next((one for one in inputs if asked_in(one).strip() not in written), inputs[0])
-    prompt = asked_in(first)
-    parts = [one for one in inputs if "\n" in prompt and asked_in(one) and asked_in(one) in prompt]
-    return min(parts, key=lambda one: len(asked_in(one)), default=first)
+    return next((one for one in inputs if asked_in(one).strip() not in written), inputs[0])
+
+
+def _asking(given: Any, inputs: Sequence[Any]) -> Any:
+    """Of a prompt of several lines what a step beside it was asked, which is the part that asks."""
+    parts = [one for one in inputs if asked_in(one) and asked_in(one) in asked_in(given)]
+    return min(parts, key=lambda one: len(asked_in(one)), default=given) if "\n" in asked_in(given) else given
 
 
 def _sent_by(parsed: ParsedSpan) -> list[dict[str, str]]:
@@ -283,11 +276,9 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     returned = loaded(parsed.passing[-1])
     if whole := _whole_reply(parsed, turn):
         return whole
-    given = loaded(parsed.passing[0])
-    # What stands in the conversation that it was given may be an earlier answer.
-    is_kept = any(one.role == "assistant" and one.text == parsed.answer for one in messages_in(given))
-    new = _new_text(given, returned, turn) if is_kept else ""
-    if parsed.answer and not new:
+    if new := _new_beside(parsed, returned, turn):
+        return new
+    if parsed.answer:
         texts = [text for _, text in strings_in(returned)]
         return revised(parsed.answer, texts, turn.told_calls) if len(texts) > 1 else parsed.answer
     if not isinstance(returned, Mapping):
@@ -295,7 +286,14 @@ def _said(parsed: ParsedSpan, turn: Turn) -> str:
     last = next(reversed(messages_in(returned)), None)
     if last is not None and any(last.text.strip() == call.reply.strip() != "" for call in turn.told_calls):
         return last.text  # a node puts what a model said among the messages, as whoever's
-    return new or _new_text(given, returned, turn)
+    return _new_text(loaded(parsed.passing[0]), returned, turn)
+
+
+def _new_beside(parsed: ParsedSpan, returned: Any, turn: Turn) -> str:
+    """The new text beside an answer in the conversation that a step was given: an earlier one's."""
+    given = loaded(parsed.passing[0])
+    is_kept = any(one.role == "assistant" and one.text == parsed.answer for one in messages_in(given))
+    return _new_text(given, returned, turn) if is_kept else ""
 
 
 def _whole_reply(parsed: ParsedSpan, turn: Turn) -> str:
@@ -376,8 +374,9 @@ def looked_up(steps: Steps) -> str:
 
 
 def _filled_in(steps: Steps) -> Any:
-    filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
-    return next(filled, None)
+    return next(
+        (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool")), None
+    )
 
 
 def _said_once(turn: Turn, steps: Steps) -> str | None:

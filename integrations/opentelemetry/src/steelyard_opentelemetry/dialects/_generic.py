@@ -76,8 +76,7 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
         return None
     told = _by_name(span)
     given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
-    kind = next(filter(_SEARCHES.__contains__, known), None) or _kind(span.name, told, given, came)
-    kind = "tool" if kind == "chain" and "tool" in known else kind
+    kind = _meant(known, _kind(span.name, told, given, came))
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
     if parts := _look_up(kind, told, came, question):
@@ -92,6 +91,12 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     else:
         parts = _step(told, given, came, question, broken)
     return ParsedSpan(dialect=_NAME, kind=kind, broken=broken, **parts) if parts else None
+
+
+def _meant(known: Sequence[Kind], read: Kind) -> Kind:
+    """The kind that a convention tells, of look-ups and tools; a tool may be called a look-up."""
+    is_tool = read == "chain" and "tool" in known
+    return next(filter(_SEARCHES.__contains__, known), "tool" if is_tool else read)
 
 
 def _untold(question: str, came: Any) -> dict[str, Any]:
