@@ -394,7 +394,9 @@ def _leans(group: _Group, other: _Group) -> bool:
     return is_asked or any(was_told(call, other.calls[-1]) for call in group.calls)
 
 
-def _builds(parts: Iterable[Turn], inner: Sequence[Turn]) -> bool:
-    """Whether what stands beside some turns was shown what one of these replied."""
+def _builds(parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
+    """Whether what stands beside some turns was shown what one of these replied; not asked of many."""
+    if len(inner) > _MOST_STEPS:
+        return False
     pairs = itertools.product(parts, inner)
     return any(was_told(other, one) for one, other in pairs if one.root is not other.root)

@@ -317,12 +317,12 @@ class _OpenSection:
     @property
     def above(self) -> str:
         """Its last words, or its label if it has none yet."""
-        return self.lines[self._last].strip() if any(map(str.strip, self.lines)) else self.label
+        return (self.lines[self._last].strip() if self.lines else "") or self.label
 
     @property
     def _last(self) -> int:
         """The place of its last line that says something."""
-        return max((at for at, line in enumerate(self.lines) if line.strip()), default=0)
+        return next((at for at in reversed(range(len(self.lines))) if self.lines[at].strip()), 0)
 
     def announces(self, *, twice: bool) -> bool:
         """Whether it speaks of what stands between a rule right below it and the next one like it."""
