@@ -195,9 +195,12 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
 
 
 def _is_form(text: str, replies: Iterable[str]) -> bool:
-    """Whether a text is a form of a model as code prints it: its values, their names and classes."""
-    rests = ((_rest(text, [*json_strings(reply)][1:]), {*words(reply)}) for reply in replies)
-    return any(r != text and all(f"{one}(" in r for one in {*words(r)} - own) for r, own in rests)
+    """Whether code printed a form of a model: beside its values stand only names, its own or of classes."""
+    for reply in replies:
+        rest = _rest(text, [*json_strings(reply)][1:])
+        if rest != text and all(f"{word}(" in rest for word in {*words(rest)} - {*words(reply)}):
+            return True
+    return False
 
 
 def _said_anew(text: str, calls: Iterable[ModelCall]) -> Iterator[str]:
