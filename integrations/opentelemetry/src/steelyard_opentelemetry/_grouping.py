@@ -86,8 +86,7 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
         return _of_branches(tree, branches)
     if len(tops) <= _MOST_STEPS:
         tops = [with_own_look_ups(turn, tree) for turn in _asked_once(tops, tree)]
-    whole: list[Turn] = []
-    pieces: list[Turn] = []
+    whole, pieces = list[Turn](), list[Turn]()
     for turn in tops:
         (whole if is_whole(turn) else pieces).append(turn)
     whole, pieces = _put_together(whole, pieces)
@@ -134,8 +133,7 @@ def _held(branches: Sequence[Node], tops: Sequence[Turn]) -> list[Turn]:
 
 def _of_branches(tree: Node, branches: Sequence[Node]) -> tuple[list[Turn], list[Turn]]:
     """The turns and the pieces of each branch; what stands alone is a turn, guessed passages or not."""
-    whole: list[Turn] = []
-    pieces: list[Turn] = []
+    whole, pieces = list[Turn](), list[Turn]()
     for branch in branches:
         found, rest = _of_tree(branch)
         for turn in (*found, *rest):
@@ -396,7 +394,5 @@ def _leans(group: _Group, other: _Group) -> bool:
 
 def _builds(parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
     """Whether what stands beside some turns was shown what one of these replied; not asked of many."""
-    if len(inner) > _MOST_STEPS:
-        return False
-    pairs = itertools.product(parts, inner)
+    pairs = itertools.product(parts, inner if len(inner) <= _MOST_STEPS else ())
     return any(was_told(other, one) for one, other in pairs if one.root is not other.root)

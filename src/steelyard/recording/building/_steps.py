@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal
 
 from steelyard.record import Context, to_json_value
@@ -177,10 +176,8 @@ def size_of(text: str) -> int:
 
 
 def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
-    """Whether a text is mostly made of what these calls replied; one that may have copied it does not count.
-
-    That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
-    """
+    """Whether a text is mostly what these calls replied; one that may have copied it does not count."""
+    # That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
     replies = list(_said_anew(text, calls))
     parts = [unescaped(part) for reply in replies for part in json_strings(reply)]
     form = plain(unescaped(text))  # a list of exchanges may be printed
@@ -302,7 +299,7 @@ def _is_hit(value: Any) -> bool:
 
 def _says_more(whole: str, text: str) -> bool:
     """Whether a value as JSON, or JSON in it, says anything beside its one text."""
-    for part in islice(json_strings(whole), 1, None):
+    for part in itertools.islice(json_strings(whole), 1, None):
         if _says_more(part, text) if text in part else is_telling(part) and part.strip() not in text:
             return True
     return False
