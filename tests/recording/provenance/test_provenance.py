@@ -156,6 +156,19 @@ def test_answers_are_turns_however_short(prompt: str, reply: str) -> None:
     assert is_turn([ModelCall(prompts=(prompt,), reply=reply)], answer=reply)
 
 
+@pytest.mark.parametrize(
+    "form", ['{"tone": 2, "why": "It is kind."}', '{"answer": 84, "why": "As counted."}']
+)
+@pytest.mark.parametrize("number", ["84", "0.667"])
+def test_a_number_made_of_a_form_is_no_turn_unless_the_form_calls_it_the_answer(
+    form: str, number: str
+) -> None:
+    call = ModelCall(prompts=("How many?",), reply=form)
+    assert is_turn([call], answer=number) is ("84" in form and number == "84")
+    assert is_turn([call], answer=number, retrieved=True)
+    assert is_turn([ModelCall(prompts=call.prompts, reply=f"There are {number}.")], answer=number)
+
+
 def test_what_retrieved_is_a_turn_and_so_is_what_called_no_model() -> None:
     call = ModelCall(prompts=(GRADER,), reply="yes")
     assert is_turn([call], answer="yes", retrieved=True)

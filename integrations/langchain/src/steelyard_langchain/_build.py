@@ -31,7 +31,6 @@ from steelyard.recording.provenance import (
     ModelCall,
     Origin,
     calls_behind,
-    form_of,
     is_intermediate_output,
     is_turn,
     plain,
@@ -302,10 +301,12 @@ def _answers(view: TurnPart, steps: Steps, sources: Sources, answer: str) -> boo
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
         return _is_answered_unseen(view, sources, answer)
-    if (view.is_step(answer) or _is_score(view, steps)) and not _looks_up(view, sources):
-        return False
     # What was searched before a grader, outside of it, does not make it a turn.
-    return is_turn(steps.calls, answer=answer, retrieved=_looks_up(view, sources))
+    retrieved = _looks_up(view, sources)
+    if view.is_step(answer) and not retrieved:
+        return False
+    said = str(view.outputs) if isinstance(view.outputs, (int, float)) else answer
+    return is_turn(steps.calls, answer=said, retrieved=retrieved)
 
 
 def _looks_up(view: TurnPart, sources: Sources) -> bool:
@@ -323,11 +324,6 @@ def _is_only_asked(view: TurnPart, sources: Sources, answer: str) -> bool:
     """Whether a run replied to a conversation, or to a question without anything that could be graded."""
     is_one = not sources.documents and sum(is_telling(text) for _, text in strings_in(view.inputs)) < 2
     return view.is_replied_to or (is_one and view.is_answered(answer))
-
-
-def _is_score(view: TurnPart, steps: Steps) -> bool:
-    """Whether a run returned a number that code made of forms which models filled in."""
-    return isinstance(view.outputs, (int, float)) and all(form_of(call.reply) for call in steps.calls)
 
 
 def _answer(view: TurnPart, steps: Steps, options: Options) -> str:

@@ -298,9 +298,8 @@ def is_judgeable(turn: Turn, found: FoundPassages) -> bool:
         return True
     if not (turn.question and turn.answer) or _only_searches(turn):
         return False
-    if not found.contexts and (turn.found_nothing or _asks_engine(turn) or turn.answer == EMPTY):
-        return True
-    return bool(found.contexts or found.origin.retrieved) and not _is_step(turn, found)
+    is_empty = not found.contexts and (turn.found_nothing or _asks_engine(turn) or turn.answer == EMPTY)
+    return bool(is_empty or found.contexts or found.origin.retrieved) and not _is_step(turn, found)
 
 
 def _asks_engine(turn: Turn) -> bool:
@@ -367,5 +366,6 @@ def _is_given_answer(turn: Turn) -> bool:
 
 def is_helper(turn: Turn) -> bool:
     """Whether the turn is a call that grades, routes, ranks or writes a query for another one."""
-    looked_up = turn.retrieves or turn.agentic or bool(turn.sources.documents) or turn.found_nothing
+    # What a grader was given, be it an empty list, does not make it a turn.
+    looked_up = turn.retrieves or turn.agentic
     return not is_turn(turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up)

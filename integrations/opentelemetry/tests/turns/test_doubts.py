@@ -190,6 +190,18 @@ def test_a_step_that_tells_passages_and_returned_an_object_answers(came: dict[st
     assert (record.question, record.answer, len(record.contexts)) == (QUESTION, ANSWER, len(TEXTS))
 
 
+@pytest.mark.parametrize("known", [[], list(TEXTS)])
+def test_a_number_that_code_made_of_a_models_form_is_no_turn(known: list[str]) -> None:
+    given = json.dumps({"question": QUESTION, "documents": known, "generation": ANSWER})
+    root = span("score", attributes=oi("CHAIN", input__value=given, output__value="0.667"), at=(0, 9))
+    ask, form = (
+        f"How well is it answered?\n{QUESTION}\n{known}\n{ANSWER}",
+        '{"tone": 2, "why": "It is kind."}',
+    )
+    judge = call(("user", ask), reply=form, at=(1, 2), trace=root.trace_id, parent=root)
+    assert not read_spans([root, judge]).records
+
+
 @pytest.mark.parametrize("passages", [list(TEXTS), []])
 def test_a_models_step_that_was_given_an_object_was_sent_what_is_in_it(passages: list[str]) -> None:
     given = {"query": QUESTION, "context_docs": passages, "state": {"step": "draft"}}

@@ -11,6 +11,7 @@ from steelyard.recording.provenance._calls import (
     AnswerCalls,
     ModelCall,
     calls_behind,
+    form_of,
     is_intermediate_output,
     is_score,
     strip_code_fence,
@@ -20,6 +21,7 @@ from steelyard.recording.provenance._find import find_passages
 from steelyard.recording.provenance._notes import Note, sentence
 from steelyard.recording.provenance._words import holds_replies, plain, plain_line, word_count, words
 from steelyard.recording.reading._questions import is_question
+from steelyard.recording.reading._values import ANSWERS
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
 _MOSTLY = 0.5
@@ -193,7 +195,7 @@ _SHOWN = (
     "`with record(...):` or a span with the question around all of them does"
 )
 
-_LABEL_WORDS = 3  # as in "Follow Up Input: ..."
+_LABEL_WORDS = 3  # as in "Follow Up Input: ..."; a label that is offered has no more
 _FEWEST_CHARACTERS = 8  # "Why?" stands in many prompts
 _FEWEST_WORDS = 6  # a shorter line may be a heading that every prompt has
 _MOST_PROMPT = 200_000
@@ -285,7 +287,6 @@ _SCORES = re.compile(rf"{_SCORE}(?:[\s,;%]{{1,4}}{_SCORE})*[\s,;%]{{0,4}}")
 _HEAD = 20_000  # what a prompt is for is said at its beginning
 _LONG = 60  # words of a question; a longer line is a text that ends with a question
 _TERMS = 12  # words of a search query that is not a sentence
-_LABEL = 3
 
 
 def is_turn(
@@ -311,6 +312,8 @@ def is_turn(
     """
     if retrieved or not calls:
         return True
+    if _is_made_number(answer.strip(), calls):
+        return False
     # Without an answer of its own the root is told by what models replied below it.
     replies = [answer] if answer.strip() else _said(calls)
     if replies and all(map(is_score, replies)):
@@ -324,6 +327,13 @@ def is_turn(
     return bool(made) and not _writes_queries(replies, _instructions(made), queries)
 
 
+def _is_made_number(answer: str, calls: Sequence[ModelCall]) -> bool:
+    """Whether an answer is a number that code made of forms, and none of them calls it the answer."""
+    forms = [form_of(call.reply) for call in calls] if answer.replace(".", "", 1).isdigit() else []
+    told = {str(form.get(name)) for form in forms for name in ANSWERS}
+    return bool(forms) and all(forms) and answer not in told
+
+
 def _instructions(calls: Sequence[ModelCall]) -> str:
     """What the first calls were sent: an agent's later prompts repeat all before them."""
     return "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
@@ -333,12 +343,9 @@ def _helps(calls: Sequence[ModelCall], replies: Sequence[str]) -> bool:
     """Whether a root's prompts and replies show it to grade or to route."""
     prompt = _instructions(calls)
     if is_intermediate_output(replies) or _is_form(calls) or all(map(_SCORES.fullmatch, replies)):
-        if any(pattern.search(prompt) for pattern in (_ROUTING, _GRADING, _WRITING)):
-            return True
+        return any(pattern.search(prompt) for pattern in (_ROUTING, _GRADING, _WRITING))
     # Looking at the replies first is faster: answers are no labels and no queries.
-    elif all(_is_choice(reply, prompt) for reply in replies) and _ROUTING.search(prompt):
-        return True
-    return False
+    return all(_is_choice(reply, prompt) for reply in replies) and _ROUTING.search(prompt) is not None
 
 
 def _said(calls: Sequence[ModelCall]) -> list[str]:
@@ -377,24 +384,17 @@ def _is_named(reply: str, prompt: str) -> bool:
 
 def _may_be_terms(reply: str, lines: Sequence[str]) -> bool:
     """Whether a reply is a list as JSON; else words to search for are few, and not a sentence."""
-    return strip_code_fence(reply).startswith("[") or (bool(lines) and all(map(_is_terms, lines)))
-
-
-def _is_terms(line: str) -> bool:
-    return len(words(line)) <= _TERMS and not line.endswith((".", "!", ":", "\u3002"))
+    is_short = all(len(words(one)) <= _TERMS and not one.endswith((".", "!", ":", "\u3002")) for one in lines)
+    return strip_code_fence(reply).startswith("[") or (bool(lines) and is_short)
 
 
 def _is_choice(reply: str, prompt: str) -> bool:
     """Whether a reply is one of the labels that a prompt offers, as in "Factual, Analytical, or Opinion"."""
     row = words(reply)
-    # Labels have a word or two; a sentence that a prompt holds too is a quotation.
-    if not row or len(row) > _LABEL:
-        return False
+    if not row or len(row) > _LABEL_WORDS:
+        return False  # a sentence that a prompt holds too is a quotation
     # A label is set off by quotes, commas or "or"; a bare word of a sentence is not offered.
     # An identifier says nothing to a person, wherever it stands.
     ends = r"\b" if "_" in reply and len(reply.split()) == 1 else r"['\"),.;:|/]|\s+(?:or|oder|ou|o)\b"
-    label = re.compile(
-        rf"(?<![^\s'\"(:,;|/-]){re.escape(reply.strip())}(?={ends})",
-        re.IGNORECASE,
-    )
-    return label.search(prompt) is not None
+    label = rf"(?<![^\s'\"(:,;|/-]){re.escape(reply.strip())}(?={ends})"
+    return re.search(label, prompt, re.IGNORECASE) is not None
