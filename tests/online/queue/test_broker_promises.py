@@ -102,9 +102,9 @@ def test_a_forked_child_opens_the_spool_for_itself(stored: str) -> None:
 async def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_ones_at_once(
     stored: str,
 ) -> None:
-    async def cancelled(queue: TurnQueue, steps: int) -> None:
+    async def cancelled(queue: TurnQueue, steps: int, sink: str = "away") -> None:
         """Ask, and cancel it after so many steps of the loop."""
-        asking = asyncio.create_task(queue.parked("away", 8))
+        asking = asyncio.create_task(queue.parked(sink, 8))
         for _ in range(steps):
             await asyncio.sleep(0.001 if steps > 20 else 0)
         asking.cancel()
@@ -121,6 +121,7 @@ async def test_what_is_just_coming_for_a_sink_when_a_worker_stops_is_the_next_on
         await queue.watch(["away"])  # so that it is known to be there
         for steps in range(20):
             await cancelled(queue, steps)
+            await cancelled(queue, steps, f"never-watched-{steps}")
         # The connection holds what it held before.
         delivered = await queue.finish(other, result(other))
         assert delivered is not None

@@ -70,7 +70,10 @@ _Result = TypeVar("_Result")
 def whole(
     method: Callable[_Args, Coroutine[Any, Any, _Result]],
 ) -> Callable[_Args, Coroutine[Any, Any, _Result]]:
-    """Not broken off where its caller stops: what it has taken would be held until its lease ends."""
+    """Not broken off where its caller stops: what it has taken would be held until its lease ends.
+
+    RabbitMQ's client closes its channel over a call that is cancelled, and what was held goes with it.
+    """
 
     @wraps(method)
     async def to_its_end(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
@@ -210,7 +213,6 @@ class BrokerQueue:
         screened = replace(message, seen=seen_of(leased.turn))
         return await self._connection.call(lambda: self._broker.give_back([screened], seconds, postpone=True))
 
-    @whole
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         message = self._take(leased)
         return message is not None and await self._dead_letter(message, cause)
@@ -266,6 +268,7 @@ class BrokerQueue:
                 results.append(Undelivered(message.seq, message.lease, evaluation, sink))
         return results
 
+    @whole
     async def watch(self, sinks: Collection[str]) -> None:
         """Count what waits for these sinks; before `open`, from the first count on."""
         tokens = [self._ledger.token(sink) for sink in sinks]
@@ -357,6 +360,7 @@ class BrokerQueue:
         self._held[message.seq] = message
         return [Leased(message.seq, message.lease, turn, message.postponed)]
 
+    @whole
     async def _dead_letter(self, message: LeasedMessage, cause: str) -> bool:
         moved = await self._connection.call(lambda: self._broker.dead_letter(message, cause))
         if moved and message.result is None:
