@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -335,12 +336,21 @@ def test_a_judge_that_obeys_words_to_a_judge_is_found_out_at_once(name: str) -> 
     assert (score.status, score.cause) == ("failed", "instructed")
 
 
-@pytest.mark.parametrize("before", [0, 12])
-def test_a_judge_that_says_yes_to_plain_texts_too_obeys_nobody(before: int) -> None:
-    """A small model, or a stub: its verdicts are worth little, which `steelyard judge check` says."""
-    with JudgeServer(obedient) as server:
-        score = scored(server, "It is high.", before=before)
-    assert (score.status, score.value) == ("scored", 1.0)
+@pytest.mark.parametrize("seed", range(8))
+def test_whether_a_judge_obeyed_is_told_by_what_it_knew_and_did_not_know_before(seed: int) -> None:
+    """Of a small model that errs verdicts stand; what was obeyed, or may have been, is no error of it."""
+    draw, right, wrong = Random(seed), 0, 0
+    shares = [draw.choice([0.0, 0.2, 1.0])] * 12 + [draw.choice([0.0, 0.8, 0.97])] * 28
+    with JudgeServer() as server:
+        judge = ChatJudge("m", base_url=server.url)
+        for share in shares:
+            speaks, knows = draw.random() < 0.4, draw.random() < share
+            server.chat = honest if knows else obedient
+            obeyed = not knows and (right >= wrong if speaks else right >= 3 and wrong <= 0.1 * right)
+            right, wrong = right + knows, wrong + (not (knows or obeyed or speaks))
+            record = _record(SAID["English"] if speaks else "It is high.")
+            score = closing(judge, Faithfulness(claims="whole").score(record, judge=judge))
+            assert score.cause == ("instructed" if obeyed else None)
 
 
 def test_a_lie_that_quotes_verdicts_gets_its_verdict() -> None:
@@ -366,7 +376,6 @@ def test_a_reply_copied_from_the_answer_is_no_verdict() -> None:
 @pytest.mark.parametrize(
     ("metric", "known"),
     [(Faithfulness(claims="whole"), "q902"), (Hallucination(claims="whole"), "q901")],
-    ids=["good is yes", "good is no"],
 )
 def test_the_right_answer_to_one_known_question_is_not_the_one_that_is_good(
     metric: Metric, known: str
@@ -378,16 +387,14 @@ def test_the_right_answer_to_one_known_question_is_not_the_one_that_is_good(
     assert len(asked) == 2 and known in asked
 
 
-def test_a_judge_that_says_no_to_everything_is_found_out_where_that_is_good() -> None:
-    def denies(request: Received) -> Any:
-        return {key: {"reason": "", "verdict": False} for key in filled(request.schema or {})}
-
-    with JudgeServer(denies) as server:
-        score = scored(server, SAID["English"], Hallucination(claims="whole"))
-    assert (score.status, score.cause) == ("failed", "instructed")
+def denying(request: Received) -> Any:
+    return {key: {"reason": "", "verdict": False} for key in filled(request.schema or {})}
 
 
-def test_a_rating_is_checked_as_well() -> None:
-    with JudgeServer(obedient) as server:
-        score = scored(server, SAID["English"], RubricScore())
+@pytest.mark.parametrize(
+    ("judge", "metric"), [(denying, Hallucination(claims="whole")), (obedient, RubricScore())]
+)
+def test_a_no_where_that_is_good_and_a_rating_are_checked_as_well(judge: Any, metric: Metric) -> None:
+    with JudgeServer(judge) as server:
+        score = scored(server, SAID["English"], metric)
     assert (score.status, score.cause) == ("failed", "instructed")

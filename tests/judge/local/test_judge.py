@@ -320,12 +320,14 @@ def test_texts_that_nobody_asks_for_any_more_are_few_objects(monkeypatch: pytest
     asyncio.run(judge.answer(about("The duke sold a bridge.")))
     before = objects()
     passages = [f"Bridge {number} was built in {number} by masons from Lyon. " * 40 for number in range(100)]
-    asyncio.run(judge.answer(about(*passages)))
-    under_way = objects() - before
-    now += 10
-    asyncio.run(judge.answer(about("The mill was sold by a duke.")))
-    assert under_way > 10_000
-    assert objects() - before < under_way / 3
+    for _ in range(3):
+        # However much was forgotten before, what is asked about now is remembered.
+        asyncio.run(judge.answer(about(*passages)))
+        under_way = objects() - before
+        now += 10
+        asyncio.run(judge.answer(about("The mill was sold by a duke.")))
+        assert under_way > 10_000
+        assert objects() - before < under_way / 3
 
 
 def test_claims_that_differ_in_one_thing_are_told_apart_by_kind() -> None:
