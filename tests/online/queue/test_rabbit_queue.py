@@ -91,14 +91,22 @@ def test_a_broker_that_is_killed_in_flight_loses_no_turn(tmp_path: Path) -> None
         server.stop(signal.SIGKILL)
 
 
-async def test_a_result_of_a_lost_connection_does_not_count(rabbit_server: RabbitServer) -> None:
+async def test_what_was_leased_over_a_lost_connection_does_not_count(rabbit_server: RabbitServer) -> None:
+    """Whether it was handed out, or waits as one of the quarter that came ahead."""
+    names = {f"{number}" for number in range(5)}
     async with open_at(rabbit_server.queue()) as queue:
-        await queue.put([selected("a")])
-        leased = await lease_one(queue, 1)
-        await queue._broker.connect()  # as after a break
-        assert await queue.finish(leased, Evaluation(record_id="a", scores=())) is None
-        again = await lease_one(queue, 1)
-        assert await queue.finish(again, Evaluation(record_id="a", scores=())) is not None
+        await queue.put([selected(name) for name in names])
+        before = [one for one in await lease(queue, 4, most=4) if isinstance(one, Leased)]
+        await queue._broker.close()  # as after a break
+        assert await queue.put([selected("later")]) == ["new"]
+        assert [await queue.finish(one, result(one)) for one in before] == [None] * 4
+        left = names | {"later"}
+        while left:
+            again = await lease_one(queue, 1)
+            left.remove(again.turn.record.id)
+            done = await queue.finish(again, result(again))
+            assert done is not None
+            await queue.delivered([done])
 
 
 async def test_results_that_are_being_kept_when_a_worker_stops_are_kept_once(
