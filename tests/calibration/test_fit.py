@@ -120,13 +120,24 @@ def test_the_worst_verdict_is_taken_where_it_tells_more_than_the_score() -> None
     assert isinstance(found, Refusal) or found.signal == "value", "one turn has no verdicts"
 
 
-def test_steps_never_fall_and_keep_off_the_ends() -> None:
-    generator = np.random.default_rng(5)
-    values = generator.integers(0, 12, 300) / 11
-    found = IsotonicMap.fit(values, generator.random(300) < values)
-    chances = [found(value) for value in np.linspace(0, 1, 200)]
-    assert all(one <= other for one, other in zip(chances, chances[1:], strict=False))
-    assert chances[0] > 0 and chances[-1] < 1
+@pytest.mark.parametrize("seed", range(6))
+def test_steps_are_the_rising_ones_with_the_least_error_kept_off_the_ends(seed: int) -> None:
+    """Against the formula by largest and smallest means (Robertson, Wright & Dykstra 1988, section 1.4)."""
+    generator = np.random.default_rng(seed)
+    values = generator.integers(0, 12, 60) / 11
+    good = generator.random(60) < generator.choice([values, 1 - values, np.ones(60)])
+    groups = [good[values == level] for level in np.unique(values)]
+
+    def mean(first: int, last: int) -> float:
+        return float(np.concatenate(groups[first : last + 1]).mean())
+
+    number = range(len(groups))
+    best = [max(min(mean(a, b) for b in number if b >= at) for a in number if a <= at) for at in number]
+    labels = [sum(len(groups[one]) for one in number if abs(best[one] - best[at]) < 1e-9) for at in number]
+    kept = [min(max(one, 1 / (many + 2)), 1 - 1 / (many + 2)) for one, many in zip(best, labels, strict=True)]
+    found = IsotonicMap.fit(values, good)
+    at_levels = [found(level) for level in np.unique(values)]
+    assert at_levels == pytest.approx(np.maximum.accumulate(kept).tolist())
 
 
 def test_the_calibration_error_of_a_worked_example() -> None:
@@ -175,3 +186,15 @@ def test_no_value_is_expected_beyond_the_range() -> None:
 def test_fewer_than_two_hundred_verdicts_teach_nothing() -> None:
     turns = [(turn_of([0.9]), 1.0) if n % 2 else (turn_of([0.8]), 0.0) for n in range(199)]
     assert learnt(turns) is None
+
+
+def test_findings_that_tell_nothing_seldom_make_a_map() -> None:
+    """However well a map over twenty of them fits the turns that it was drawn through."""
+    generator, helped = np.random.default_rng(0), 0
+    for _ in range(8):
+        turns = [
+            (turn_of([value]) | {f"noise {name}": generator.normal() for name in range(20)}, judged)
+            for value, judged in zip(generator.random(220), generator.random(220), strict=True)
+        ]
+        helped += learnt(turns) is not None
+    assert helped <= 3

@@ -36,6 +36,18 @@ def test_a_chain_is_judged_by_the_contexts_that_its_retriever_returned(app: obje
     assert run.passed and [gate.outcome for gate in run.gates] == ["pass", "pass"]
 
 
+def test_of_several_turns_that_one_counts_whose_answer_was_given_whatever_stands_around_it() -> None:
+    def wordy(question: str) -> str:
+        """Looks further after it has found its answer."""
+        chain: Any = apps.chain()
+        answer = chain.invoke(question)
+        chain.invoke("How many milligrams is a carat?")
+        return f"  {answer}\n"
+
+    (case,) = ask(wordy, "Where were many Roman steelyards found?").cases
+    assert case.contexts[0].startswith("Roman steelyards\n")
+
+
 def test_a_query_engine_is_judged_by_the_contexts_that_its_retriever_returned() -> None:
     nodes = [TextNode(text=text, id_=f"n{at}") for at, text in enumerate(("Ada lit it.", "Bees hum."))]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
@@ -185,10 +197,11 @@ def test_what_is_streamed_as_mappings_is_put_together() -> None:
 class _Endpoint(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status = 500 if "break" in body["question"] else 200
+        status = {"break": 500, "move": 302, "leave": 301}.get(body["question"], 200)
         reply = {"data": {"text": apps.LAMPS, "found": [{"text": apps.LAMPS}]}, "answer": body["question"]}
-        data = json.dumps(reply).encode()
+        data = b"no JSON" if body["question"] == "mumble" else json.dumps(reply).encode()
         self.send_response(status)
+        self.send_header("Location", "/elsewhere")
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -210,9 +223,11 @@ def endpoint() -> Iterator[str]:
 
 
 def test_an_http_endpoint(endpoint: str) -> None:
-    run = ask(endpoint, "Who lit it?", "break")
-    assert [case.answer for case in run] == ["Who lit it?", ""]
-    assert run.cases[1].problem.endswith("/ask replied 500")
+    run = ask(endpoint, "Who lit it?", "break", "move", "leave", "mumble")
+    assert [case.answer for case in run] == ["Who lit it?", "", "", "", ""]
+    problems = [case.problem.rpartition("/ask ")[2] for case in run.cases[1:4]]
+    assert problems == ["replied 500", "replied 302", "replied 301"]
+    assert run.cases[4].problem == "EndpointError: the endpoint's reply is not JSON"
     named = app_from(endpoint, options={"answer_field": "data.text", "contexts_field": "data.found"})
     (case,) = ask(named, "Who lit it?").cases
     assert (case.answer, case.contexts) == (apps.LAMPS, (apps.LAMPS,))

@@ -152,6 +152,25 @@ def test_hostile_texts_stay_texts_in_xml_and_markdown() -> None:
     assert row.replace("\\|", "").count("|") == 4
 
 
+@pytest.mark.parametrize("asked", ["answered", "timeout"])
+@pytest.mark.parametrize("value", [None, 0.1, 0.5])
+@pytest.mark.parametrize("lacks", [False, True])
+def test_a_case_has_one_outcome_in_junit_and_the_counts_are_those_of_the_cases(
+    asked: str, value: float | None, lacks: bool
+) -> None:
+    """A missed bar goes before a score that lacks, and no answer before both."""
+    found = {"a": MetricResult(values=() if value is None else (value,), threshold=0.5)}
+    found |= {"b": MetricResult(status="failed", cause="timeout")} if lacks else {}
+    case = replace(made(1.0), asked=asked, problem="late", metrics=found if asked == "answered" else {})
+    suite = ElementTree.fromstring(junit_xml(a_run(case, made(0.9, name="fine"))))[0]
+    outcomes = [child.tag for child in suite[1] if child.tag in ("error", "failure")]
+    missed = value == 0.1 and asked == "answered"
+    bad = ["failure"] if missed else ["error"] if lacks or asked != "answered" else []
+    assert outcomes == bad
+    counts = (suite.get("tests"), suite.get("failures"), suite.get("errors"))
+    assert counts == ("2", str(bad.count("failure")), str(bad.count("error")))
+
+
 def test_a_mean_over_drawn_cases_weighs_them() -> None:
     run = a_run(made(0.0, name="a", weight=1.0), made(1.0, name="b", weight=9.0))
     estimate = run.estimate("faithfulness")
