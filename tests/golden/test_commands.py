@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -156,7 +157,7 @@ def test_hostile_texts_stay_texts_in_xml_and_markdown() -> None:
 @pytest.mark.parametrize("value", [None, 0.1, 0.5])
 @pytest.mark.parametrize("lacks", [False, True])
 def test_a_case_has_one_outcome_in_junit_and_the_counts_are_those_of_the_cases(
-    asked: str, value: float | None, lacks: bool
+    asked: Any, value: float | None, lacks: bool
 ) -> None:
     """A missed bar goes before a score that lacks, and no answer before both."""
     found = {"a": MetricResult(values=() if value is None else (value,), threshold=0.5)}
