@@ -107,9 +107,8 @@ class Model:
 
 def make_with(model: Model, n: int = 10, **options: Any) -> Any:
     with JudgeServer(model) as server:
-        faults = options.pop("faults", [])
-        server.faults.extend(faults)
-        writer = ChatWriter("m", base_url=server.url, retries=0, concurrency=2)
+        server.faults.extend(options.pop("faults", []))
+        writer = ChatWriter(options.pop("writer", "m"), base_url=server.url, retries=0, concurrency=2)
         return make(options.pop("passages", PASSAGES), writer=writer, n=n, **options)
 
 
@@ -204,6 +203,8 @@ def test_interrupted_work_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None
     assert again.golden.version == whole.golden.version
     third = make_with(model, n=10, seed=3, journal=journal)
     assert third.usage.requests == 0 and third.golden.version == whole.golden.version
+    other = make_with(model, n=10, seed=3, journal=journal, writer="another model")
+    assert other.resumed == 0 and other.usage.requests > 0
     assert journal.stat().st_mode & 0o077 == 0
 
 

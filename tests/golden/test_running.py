@@ -13,7 +13,7 @@ import pytest
 from golden import apps
 from golden.apps import WEIGHING, ask
 from judge_server import JudgeServer
-from steelyard.errors import ConfigurationError, JudgeRejected
+from steelyard.errors import ConfigurationError
 from steelyard.golden import (
     Case,
     GoldenSet,
@@ -24,7 +24,7 @@ from steelyard.golden import (
     run_golden,
 )
 from steelyard.judge import ChatJudge
-from steelyard.questions import Predicate, Question, Request, YesNo
+from steelyard.questions import Answer, Predicate, Question, Request, Unanswered, YesNo
 from steelyard.testing import ScriptedJudge
 
 
@@ -46,10 +46,13 @@ def test_an_async_function_that_blocks_its_loop_is_given_up_too() -> None:
     assert run.cases[0].asked == "timeout"
 
 
-def test_a_judge_that_refuses_is_named_for_its_case_alone() -> None:
-    def refuse(question: Question, request: Request) -> YesNo:
-        if "1" in (request.view.answer or ""):
-            raise JudgeRejected("no", cause="refused")
+@pytest.mark.parametrize("of", ["noncommittal", "predicate"])
+def test_a_judge_that_refuses_is_named_for_its_case_alone(of: str) -> None:
+    """Also one that tells whether an answer declines, and will not say whether it corrects."""
+
+    def refuse(question: Question, request: Request) -> Answer:
+        if "1" in (request.view.answer or "") and question.kind == of:
+            return Unanswered(cause="refused")
         return YesNo(value=False)
 
     cases = tuple(Case(question="x" * n, kind="unanswerable") for n in (1, 2))

@@ -43,6 +43,7 @@ from steelyard.questions import (
     require,
 )
 from steelyard.questions._packing import fitted, size_of
+from steelyard.questions._question import PARTS
 from steelyard.record import Context, Record
 from steelyard.scores import Usage
 from steelyard.testing import ScriptedJudge
@@ -52,6 +53,15 @@ def raises(record: Record) -> MetricRun:
     """Raises in the middle."""
     yield [Claims()]
     raise KeyError("a user's mistake")
+
+
+@given(asked=st.frozensets(st.sampled_from(sorted(PARTS))))
+def test_a_view_shows_the_parts_that_are_asked_for_and_no_other(asked: frozenset[Part]) -> None:
+    one = (Context(text="c"),)
+    record = Record(question="q", contexts=one, answer="a", reference="r", reference_contexts=one)
+    view = View.of(record, asked)
+    assert {part for part in PARTS if getattr(view, part) is not None} == asked
+    assert View.of(Record(), asked) == View()
 
 
 METRICS = [Asks(f.__name__, f) for f in (shallow, deep, embeds, raises)]

@@ -41,6 +41,7 @@ from steelyard.questions import (
     Entities,
     Predicate,
     Question,
+    Relevant,
     Request,
     Supported,
     Texts,
@@ -274,6 +275,17 @@ def test_aspects_take_the_majority() -> None:
     )
     assert (result.value, result.direction, result.passed) == (1.0, "lower", False)
     assert "2 of 3" in result.explanation
+
+
+def test_the_share_of_independent_judgements_is_their_mean_times_their_agreement() -> None:
+    def answer(question: Question, _: Request) -> Answer:
+        assert isinstance(question, Relevant)
+        return YesNo(value=question.sample == 2 or question.text == "Two is.")
+
+    metric = ContextRelevancy(repeats=2, agreement="jaccard")
+    result = asyncio.run(metric.score(SENTENCES, judge=ScriptedJudge(answer)))
+    # One of five sentences and all of them, of which four are different: one in four is common.
+    assert result.value == pytest.approx((0.2 + 1.0) / 2 / 4)
 
 
 def test_context_relevancy_by_statements_lets_the_judge_extract_them() -> None:

@@ -85,6 +85,14 @@ def test_round_trip(evaluation: Evaluation) -> None:
     ]
 
 
+@given(parts=st.lists(st.builds(Usage, requests=st.integers(0, 9), cost=st.none() | unit), max_size=4))
+def test_a_cost_that_nobody_knows_is_not_taken_for_nothing(parts: list[Usage]) -> None:
+    total = sum(parts, Usage())
+    known = [part.cost for part in parts if part.cost is not None]
+    assert total.cost == (pytest.approx(sum(known)) if known else None)
+    assert total.requests == sum(part.requests for part in parts)
+
+
 def test_a_missing_value_is_null_and_never_zero() -> None:
     data = evaluation_to_dict(
         Evaluation(record_id="r", scores=(Score.failed("m", cause="timeout", explanation="x"),))

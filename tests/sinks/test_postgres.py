@@ -71,7 +71,7 @@ def test_the_same_result_written_again_is_one_row(postgres: PostgresServer) -> N
 def test_the_oldest_turns_beyond_an_age_or_a_number_are_deleted_whole(postgres: PostgresServer) -> None:
     url, now = postgres.new_database(), time.time()
     aged = [replace(judged(f"{days}d"), evaluated_at=now - 86_400 * days) for days in range(450)]
-    write(url, aged)
+    write(url, [replace(one, screen=one.scores) for one in aged])
     done = prune(url, keep="400d, 440 turns")
     assert (done.turns, done.left) == (50, 400)
     assert done.bytes_before > 0
@@ -79,7 +79,7 @@ def test_the_oldest_turns_beyond_an_age_or_a_number_are_deleted_whole(postgres: 
     assert prune(url, keep=399).turns == 1
     assert set(stored(url)) == {f"{days}d" for days in range(399)}
     with psycopg.connect(url) as connection:
-        for table in ("evaluations", "bodies"):
+        for table in ("evaluations", "scores", "screened", "bodies"):
             assert connection.execute(f"SELECT count(*) FROM steelyard.{table}").fetchone() == (399,)
     said = CliRunner().invoke(build(), ["prune", "--keep", "100", url])
     assert "deleted 299 turns, 100 are left" in said.output

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from steelyard.stats import (
     holm,
     name_clusters,
     paired_difference,
+    pass_rate,
     unpaired_difference,
     weighted_mean,
 )
@@ -265,16 +268,23 @@ def test_running_sums_find_the_same_design_effect_as_all_turns_at_once() -> None
         assert (found.low, found.high) == pytest.approx((whole.low, whole.high), abs=0.003)
 
 
-def test_a_summary_counts_turns_of_a_session_together() -> None:
-    turns = [
-        Evaluation(
-            record_id=str(number),
-            scores=(Score(metric="m", status="scored", value=float(number // 10 % 4 > 0)),),
-            session=f"s{number // 10}",
-        )
-        for number in range(200)
-    ]
-    (together,) = Summarizer().add_all(turns).metrics()
-    (apart,) = Summarizer().add_all(one.replace(session=None) for one in turns).metrics()
-    assert together.estimate is not None and apart.estimate is not None
-    assert together.estimate.margin > 2 * apart.estimate.margin
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_summary_says_what_is_said_of_all_turns_at_once(alike: bool) -> None:
+    """With the sessions and the probabilities of its turns, of values and of those that pass."""
+    draw = Random(4)
+    values = [0.25 + 0.75 * (number // 10 % 4 > 0) for number in range(1_200)]
+    inclusion = [draw.choice([0.2, 0.5]) if value < 1 else 1.0 for value in values]
+    sessions = [f"s{number // 10}" if alike else None for number in range(1_200)]
+    passed = [value > 0.5 for value in values]
+    turns = []
+    for value, chance, session in zip(values, inclusion, sessions, strict=True):
+        score = Score(metric="m", status="scored", value=value, passed=value > 0.5)
+        score = replace(score, inclusion_probability=chance)
+        turns.append(Evaluation(record_id=str(len(turns)), scores=(score,), session=session))
+    (found,) = Summarizer().add_all(turns).metrics()
+    at_once = weighted_mean(values, inclusion, sessions=sessions if alike else None)
+    of_passed = pass_rate(passed, inclusion, sessions=sessions if alike else None)
+    assert (found.scored, found.passed, found.below) == (1_200, sum(passed), 1_200 - sum(passed))
+    for one, other in ((found.estimate, at_once), (found.pass_rate, of_passed)):
+        assert one is not None and other is not None
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), abs=0.01)
