@@ -276,7 +276,7 @@ def test_a_summary_says_what_is_said_of_all_turns_at_once(alike: bool) -> None:
     inclusion = [draw.choice([0.2, 0.5]) if value < 1 else 1.0 for value in values]
     sessions = [f"s{number // 10}" if alike else None for number in range(1_200)]
     passed = [value > 0.5 for value in values]
-    turns = []
+    turns: list[Evaluation] = []
     for value, chance, session in zip(values, inclusion, sessions, strict=True):
         score = Score(metric="m", status="scored", value=value, passed=value > 0.5)
         score = replace(score, inclusion_probability=chance)
