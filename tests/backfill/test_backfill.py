@@ -167,16 +167,16 @@ def test_turns_that_were_scored_live_are_not_paid_for_again(tmp_path: Path) -> N
     assert (counts.known, counts.judged, len(judge.requests)) == (4, 2, 2)
 
 
-def test_a_failure_is_tried_again_by_the_next_run(tmp_path: Path) -> None:
-    path = parquet(tmp_path / "t.parquet", rows(3))
+def test_a_failure_is_tried_again_by_the_next_run_and_what_does_not_apply_is_not(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", [*rows(3), {**rows(4)[3], "reply": "What?"}])
 
     def half(question: Question, request: Request) -> YesNo | None:
         return None if "element 1" in str(asdict(question)) else YesNo(value=True, probability=0.9)
 
     counts, _, _ = filled(sources(path), tmp_path / "s.db", judge=ScriptedJudge(half))
-    assert (counts.judged, counts.failed) == (3, 1)
+    assert (counts.judged, counts.failed) == (4, 1)
     counts, judge, _ = filled(sources(path), tmp_path / "s.db")
-    assert (counts.known, counts.judged, counts.failed, len(judge.requests)) == (2, 1, 0, 1)
+    assert (counts.known, counts.judged, counts.failed, len(judge.requests)) == (3, 1, 0, 1)
 
 
 def test_period_conditions_and_sample_choose_turns(tmp_path: Path) -> None:

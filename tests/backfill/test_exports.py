@@ -14,15 +14,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from cli.running import Steelyard
-from steelyard.backfill import _exports
+from steelyard.backfill import Columns, _exports, open_sources
+from steelyard.record import Record
 from steelyard.scores import Evaluation
 from steelyard.sinks import read_evaluations
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
-QUESTION = "What is the capital of France?"
+QUESTION = "What is the capital of France, Zoë?"
 ANSWER = "Paris is the capital of France."
-TEXTS = ("Paris is the capital of France.", "France is a country in Europe.")
+TEXTS = ("Paris is the capital of France.", "Zoë says: France is a country in Europe.")
 PROMPT = f"Context: {' '.join(TEXTS)}\nQuestion: {QUESTION}"
 ROOT = "0190a1b2-0000-7000-8000-00000000000a"
 
@@ -143,6 +144,28 @@ def test_langfuse_observations_become_turns_with_their_own_ids(
     turn = the_turn(tmp_path / "s.db")
     assert turn.trace is not None
     assert (turn.trace.trace_id, turn.trace.span_id) == ("cmtrace0001", "cmspan-root")
+
+
+def records(path: Path, rows: list[dict[str, Any]]) -> list[Record]:
+    """What a file with one list of rows is read as."""
+    path.write_text(json.dumps(rows))
+    [source] = open_sources([str(path)], columns=Columns(), read_traces=lambda _: pytest.fail("no traces"))
+    return list(source.records(lambda _, why: pytest.fail(why)))
+
+
+def test_a_list_of_some_megabytes_is_read_whole(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"question": f"q{n}", "answer": "a" * 10_000} for n in range(300)]
+    assert [one.question for one in records(tmp_path / "t.json", rows)] == [f"q{n}" for n in range(300)]
+
+
+def test_a_turn_without_an_id_is_known_by_what_was_asked_found_and_answered(tmp_path: Path) -> None:
+    row: dict[str, Any] = {"question": "q", "contexts": ["c"], "answer": "a", "time": 1.0}
+    others = [
+        {**row, name: value} for name, value in (("question", "r"), ("contexts", ["d"]), ("answer", "b"))
+    ]
+    first, later, *rest = records(tmp_path / "t.json", [row, {**row, "time": 2.0}, *others])
+    assert first.id == later.id
+    assert len({first.id, *(one.id for one in rest)}) == 4
 
 
 def test_documents_are_found_in_what_langchain_writes_of_its_objects() -> None:

@@ -95,3 +95,29 @@ def test_help_loads_nothing_heavy() -> None:
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or None)"
     )
     subprocess.run([sys.executable, "-c", check], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    ("to", "test", "status"),
+    [
+        (["log"], [], 0),
+        (["log"], ["--test"], 0),
+        (["log", "webhook:http://127.0.0.1:9/"], ["--test"], 1),
+        (["webhook:http://127.0.0.1:9/"], ["--test"], 1),
+    ],
+)
+def test_the_command_of_alarms_fails_where_one_target_was_not_reached_and_not_while_one_learns(
+    steelyard: Steelyard,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    to: list[str],
+    test: list[str],
+    status: int,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "steelyard.toml").write_text(
+        f'[[alarm]]\nmetric = "faithfulness"\nfalls_by = 0.1\nto = {to}\n'
+    )
+    outcome = steelyard("alarms", *test)
+    assert outcome.status == status
+    assert outcome.out.count(": told\n") == (len(test) if "log" in to else 0)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from functools import partial
 
 import openai
 import pytest
 
+from judge.asked import closing
 from judge_server import Fault, JudgeServer
 from steelyard.errors import JudgeError
 from steelyard.judge import ChatJudge, DecisionsJudge
+from steelyard.judge.dry_run import DryRunJudge
+from steelyard.metrics import Faithfulness
 from steelyard.questions import Reply, Request, Supported, View, YesNo
-from steelyard.record import Context
+from steelyard.record import Context, Record
 
 KEY = "k93f1-tell-nobody"
 ASKED = Request(view=View(contexts=(Context(text="c"),)), questions={"q1": Supported(claim="c")})
@@ -83,3 +88,19 @@ def test_what_goes_wrong_has_the_same_name(kind: Kind, fault: Fault) -> None:
 
 
 URL = "http://127.0.0.1:9/v1"
+
+
+def test_a_dry_run_counts_what_a_server_is_sent_with_its_schema() -> None:
+    metric, context = Faithfulness(claims="sentences"), Context(text="Ada lit it.")
+    record = Record(question="Who lit it?", answer="Ada lit it. She was tall.", contexts=(context,))
+    with JudgeServer() as server:
+        judge = ChatJudge("m", base_url=server.url)
+        closing(judge, metric.score(record, judge=judge))
+    dry_run = DryRunJudge(partial(ChatJudge, "m"))
+    asyncio.run(metric.score(record, judge=dry_run))
+    sent = 0
+    for one in server.received:
+        written = sum(len(message["content"]) for message in one.body["messages"])
+        sent += -(-(written + len(json.dumps(one.schema, separators=(",", ":")))) // 4)
+    assert dry_run.usage["m"].prompt_tokens == sent > 0
+    assert dry_run.usage["m"].requests == len(server.received)

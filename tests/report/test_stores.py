@@ -80,6 +80,18 @@ def test_the_value_that_is_asked_for_is_told_however_many_are_more_frequent(stor
     assert (kind["rare"], kind["never"]) == (1, 0) and len(kind) < len(often)
 
 
+def test_a_tag_that_a_turn_has_twice_counts_once(store: Store) -> None:
+    one = turn(0, 0.5)
+    assert one.record is not None
+    write(store, [one.replace(record=one.record.replace(tags=("new", "new", "vip")))])
+    with closing(open_results(store.address)) as reader:
+        facets = reader.facets(TurnFilter(tag="new"))
+        groups = reader.groups_of(Scope(), "tag")
+    (counts,) = [found.counts for found in facets.facets if found.name == "tag"]
+    assert counts == {"new": 1, "vip": 1}
+    assert sorted(groups[one.record_id]) == ["new", "vip"]
+
+
 @pytest.fixture
 def reader(store: Store) -> Iterator[ResultsReader]:
     with closing(open_results(store.address)) as opened:

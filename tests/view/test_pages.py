@@ -106,13 +106,14 @@ async def test_a_page_holds_fifty_and_says_when_there_are_more(tmp_path: Path) -
 
 
 async def test_the_worst_turn_of_a_session_is_worst_as_its_metric_counts(tmp_path: Path) -> None:
-    turns = [turn(n, value, at=NOON + n).replace(session="s") for n, value in enumerate((0.6, 0.9, 0.7))]
-    bad = [
-        one.replace(scores=tuple(replace(score, direction="lower", passed=False) for score in one.scores))
-        for one in turns
-    ]
-    async with client(await asyncio.to_thread(results, tmp_path / "s.db", bad)) as http:
-        page = (await http.get("/session?id=s")).text
+    turns = []
+    for number, value in enumerate((0.6, 0.9, 0.7, 0.2, 0.1)):
+        one, good = turn(number, value, at=NOON + number), value < 0.5
+        scores = tuple(replace(score, direction="lower", passed=good) for score in one.scores)
+        turns.append(one.replace(session="good" if good else "s", scores=scores))
+    async with client(await asyncio.to_thread(results, tmp_path / "s.db", turns)) as http:
+        page, good_page = [(await http.get(f"/session?id={name}")).text for name in ("s", "good")]
+    assert "worst turn" in page and "worst turn" not in good_page
     assert re.findall('worst turn</b> <a class="open" href="/turn[?]id=(r[0-9])', page) == ["r1"]
 
 

@@ -78,9 +78,8 @@ _HEADINGS = {
     "results": "Look at the results",
     "scoring": "Test before you ship",
 }
-# What shells and typer itself use for wrong usage, and for a program that Ctrl-C ended.
+# What shells and typer itself use for wrong usage; a program that Ctrl-C ends has 130, which typer sees to.
 _USAGE = 2
-_INTERRUPTED = 130
 _MARKUP: Final = "markdown"
 
 
@@ -102,9 +101,6 @@ def _run() -> None:
     except OSError as error:
         _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         sys.exit(_USAGE)
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        sys.exit(_INTERRUPTED)
 
 
 @contextmanager
