@@ -116,7 +116,10 @@ class DaemonExecutor(ThreadPoolExecutor):
                 future.set_exception(_as_exception(error))
 
         if not self._workers:
-            self._make_room(future)
+            self._open.add(future)
+            future.add_done_callback(self._open.discard)
+            if len(self._open) > self._workers + self._replaced:
+                self._add_spare()
         if self._workers or self._replaced:
             self._jobs.put(job)
         else:
@@ -144,7 +147,11 @@ class DaemonExecutor(ThreadPoolExecutor):
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
-            self._given_up(future)
+            hanging = self._hanging
+            hanging.add(future)
+            # A call that comes back after all frees its thread, which is used again.
+            future.add_done_callback(hanging.discard)
+            self._add_spare()
             raise
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -152,19 +159,6 @@ class DaemonExecutor(ThreadPoolExecutor):
         if self._pid == os.getpid():
             _let_go(self._jobs, self._workers + self._replaced)
         self._pid = 0
-
-    def _given_up(self, future: Future[_Result]) -> None:
-        hanging = self._hanging
-        hanging.add(future)
-        # A call that comes back after all frees its thread, which is used again.
-        future.add_done_callback(hanging.discard)
-        self._add_spare()
-
-    def _make_room(self, future: Future[_Result]) -> None:
-        self._open.add(future)
-        future.add_done_callback(self._open.discard)
-        if len(self._open) > self._workers + self._replaced:
-            self._add_spare()
 
     def _add_spare(self) -> None:
         if self._replaced < self._spares:
@@ -352,14 +346,15 @@ async def _patiently(task: asyncio.Future[None]) -> None:
 async def leave(task: asyncio.Task[Any], seconds: float) -> None:
     """Cancel a task of other people's code and wait so long for its end; one that goes on is left behind."""
     task.cancel()
-    task.add_done_callback(_take_note)
+    task.add_done_callback(take_note)
     # `asyncio.wait` raises nothing of the task's, and does not cancel it a second time.
     await asyncio.wait([task], timeout=seconds)
 
 
-def _take_note(task: asyncio.Task[Any]) -> None:
+def take_note(task: asyncio.Future[Any]) -> None:
+    """Ask a task that has ended why it failed, where nobody else does: asyncio would complain."""
     if not task.cancelled():
-        task.exception()  # nobody asks for it any more
+        task.exception()
 
 
 def run_anywhere(work: Coroutine[Any, Any, _Result], *, name: str = "steelyard") -> _Result:

@@ -20,6 +20,7 @@ from steelyard.judge.middleware import uncached
 from steelyard.online._options import LEAST, Canaries, MonitorOptions
 from steelyard.probing import AskedProbes, Probe, ProbeSet, ask, load_probes
 from steelyard.questions import Fuse, Judge
+from steelyard.results.queries import StoredCanaries
 from steelyard.scores import Usage
 from steelyard.stats import ChangeAlarm, ConfidenceSequence, flip_probability
 
@@ -40,24 +41,10 @@ _MOST_WAITING = 10_000  # after an outage the canaries that were due are not all
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CanaryReading:
+class CanaryReading(StoredCanaries):
     """What the canaries say of the judge, at one moment."""
 
-    judge: str
-    """The judge that is watched; judges that single metrics bring along are not."""
     state: CanaryState
-    """`learning` which probes it answers reliably, `watching`, `changed`, or `unusable` where it answers too
-    few of them reliably."""
-    probes: int
-    """Canaries: probes that the judge answered rightly every time while learning."""
-    asked: int
-    """Answers to canaries since then."""
-    right: int
-    """Of those, right ones."""
-    low: float
-    """Lower end of the 95 % confidence sequence for the share that is right."""
-    high: float
-    """Its upper end."""
     tolerated: float
     """Share of wrong answers that is put down to chance; larger for a judge that wavers."""
     waiting: int
@@ -66,8 +53,6 @@ class CanaryReading:
     """Answers since canaries were last asked for with `Monitor.ask_canaries()`."""
     unanswered: int
     """Probes without an answer, by whatever cause; they count neither as right nor as wrong."""
-    changed_at: float | None
-    """When the change was noticed, as Unix time; None where there was none."""
     usage: Usage
     """What the probes cost; not part of `Stats.usage` and of no budget."""
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
 from steelyard.results._schema import plain_value as plain_value
+from steelyard.results._schema import stored_evaluation as stored_evaluation
 from steelyard.results._sqlite_file import check_folder as check_folder
 from steelyard.results._sqlite_file import connect_readonly as connect_readonly
 from steelyard.results._sqlite_sink import SQLiteSink as SQLiteSink
-from steelyard.results._sqlite_store import evaluation_of as evaluation_of
 from steelyard.results._sqlite_store import read_evaluations as read_evaluations
 from steelyard.results._table_sink import KnowsEarlierScores as KnowsEarlierScores
 from steelyard.results._table_sink import ObservedMonitor as ObservedMonitor

@@ -16,7 +16,7 @@ from steelyard._internal.forks import transaction
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.results._schema import Execute, evaluation_of_row, stored_evaluation
+from steelyard.results._schema import Execute, evaluation_of_row
 from steelyard.results._sqlite_file import connect_readonly
 from steelyard.results._store import CHUNK, Attributes, Row, Store, TurnQuery, attributes_of, conditions_of
 from steelyard.results.queries import TurnFilter
@@ -216,8 +216,3 @@ def read_evaluations(
                 yield evaluation
     if bad:
         _log.warning("%s: %d evaluations cannot be read and were left out", os.fspath(path), bad)
-
-
-def evaluation_of(connection: sqlite3.Connection, record_id: str) -> Evaluation | None:
-    """The Evaluation of one record, over a connection of `connect_readonly`; None where there is none."""
-    return stored_evaluation(connection.execute, record_id)

@@ -10,7 +10,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from statistics import median
@@ -24,6 +24,7 @@ from steelyard._internal.text import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.results._schema import COUNT_REPLAY, Execute
 from steelyard.results.counts import ScoreCounts, ScoreLedger
+from steelyard.results.queries import StoredCanaries
 from steelyard.scores import Evaluation, Score
 
 _UNITS: Final[Mapping[str, tuple[str, float]]] = {
@@ -165,7 +166,7 @@ _EARLIER: Final = """SELECT happened_at, value, inclusion_probability FROM score
 """The scores of one metric that were made as a given one was."""
 _EVERY: Final = 5.0
 _COUNTS: Final = ("seen", "accepted", "pending", "evaluated", "abandoned", "spooled", "skipped", "dead")
-_OF_CANARIES: Final = ("judge", "state", "probes", "asked", "right", "low", "high", "changed_at")
+_OF_CANARIES: Final = tuple(field.name for field in fields(StoredCanaries))
 _log = SafeLogger("steelyard.sinks")
 _LOOK: Final = 60.0
 """Seconds between two looks at what exceeds the limits of `keep`."""
@@ -184,22 +185,6 @@ class KnowsEarlierScores(Protocol):
 
     def baseline(self, like: Score, *, now: float) -> float | None:
         """The bar for scores made as this one was; None while too few are stored. May block."""
-
-
-def _bar_of(rows: Iterable[tuple[float, float, float]], *, lower_is_better: bool) -> float | None:
-    """The value that 95 % of turns reach in the median week; a bad week or two do not move it.
-
-    Of time, value and inclusion probability of earlier scores; None if fewer than 200, or of less than a
-    week.
-    """
-    found = sorted(rows)
-    if len(found) < _LEAST or found[-1][0] - found[0][0] < WEEK:
-        return None
-    weeks: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-    for at, value, inclusion in found:
-        weeks[int((found[-1][0] - at) // WEEK)].append((value, 1 / inclusion))
-    ends = [_end(week, lower_is_better) for week in weeks.values() if len(week) >= _LEAST_A_WEEK]
-    return median(ends) if ends else None
 
 
 def _end(week: list[tuple[float, float]], lower_is_better: bool) -> float:
@@ -264,7 +249,16 @@ class TablesSink(ABC):
                 rows = execute(_EARLIER, values).fetchall()
         except self._failures:
             return None
-        return _bar_of(rows, lower_is_better=like.direction == "lower")
+        # The value that 95 % of turns reach in the median week; a bad week or two do not move it.
+        found = sorted(rows)
+        if len(found) < _LEAST or found[-1][0] - found[0][0] < WEEK:
+            return None
+        weeks: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        for at, value, inclusion in found:
+            weeks[int((found[-1][0] - at) // WEEK)].append((value, 1 / inclusion))
+        lower = like.direction == "lower"
+        ends = [_end(week, lower) for week in weeks.values() if len(week) >= _LEAST_A_WEEK]
+        return median(ends) if ends else None
 
     def count_replay(self, day: str, *, most: int) -> bool:
         """Count one more call of an experiment on a day; False if all processes together made `most`.

@@ -241,19 +241,22 @@ class StoredCanaries:
     """What probes with a known answer said of a Monitor's judge; see `steelyard.online.CanaryReading`."""
 
     judge: str
+    """The judge that is watched; judges that single metrics bring along are not."""
     state: str
-    """`learning`, `watching`, `changed` or `unusable`."""
+    """`learning` which probes it answers reliably, `watching`, `changed`, or `unusable` where it answers too
+    few of them reliably."""
     probes: int
-    """Probes that it answered rightly every time while learning."""
+    """Canaries: probes that the judge answered rightly every time while learning."""
     asked: int
-    """Answers since then."""
+    """Answers to canaries since then."""
     right: int
     """Of those, right ones."""
     low: float
     """Lower end of the 95 % confidence sequence for the share that is right."""
     high: float
+    """Its upper end."""
     changed_at: float | None
-    """When a change was noticed, as Unix time; None if there was none."""
+    """When the change was noticed, as Unix time; None where there was none."""
 
 
 @dataclass(frozen=True, slots=True)

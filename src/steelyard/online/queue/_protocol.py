@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping,
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from steelyard._internal.threads import take_note
 from steelyard.errors import DeadCause, SteelyardError
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._turns import Closed, Leased, Selected, Undelivered
@@ -76,9 +77,9 @@ class Leasing(Generic[_Found]):
 
 
 def _looked_at(work: Awaitable[_Found]) -> asyncio.Future[_Found]:
-    """A task of which asyncio does not say that nobody asked why it failed: who was cancelled does not."""
+    """A task that whoever is cancelled leaves alone, and does not ask why it failed."""
     task = asyncio.ensure_future(work)
-    task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+    task.add_done_callback(take_note)
     return task
 
 

@@ -16,6 +16,7 @@ from nats.js.api import PubAck
 from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
 
 from steelyard._internal.text import error_words
+from steelyard._internal.threads import take_note
 from steelyard.online.queue.broker._broker import BrokerAddress, Refused, Unreachable
 
 FULL = frozenset({10002, 10023, 10047, 10054, 10077})
@@ -78,7 +79,7 @@ class NatsConnection:
                 user_credentials=self._address.options.get("credentials"),
             )
         for task in _tasks_of(client):
-            task.add_done_callback(_look_at)
+            task.add_done_callback(take_note)
         self._jetstream = client.jetstream(timeout=ANSWER)
         described: Mapping[str, Any] = getattr(client, "_server_info", {})
         self.server = str(described.get("server_id", ""))
@@ -218,9 +219,3 @@ def _tasks_of(client: Client) -> list[asyncio.Task[None]]:
     ]
     found = (getattr(owner, name, None) for owner, name in owners)
     return [task for task in found if isinstance(task, asyncio.Task)]
-
-
-def _look_at(task: asyncio.Task[None]) -> None:
-    """A task of the client's that ends with the connection: nobody else asks it why."""
-    if not task.cancelled():
-        task.exception()
