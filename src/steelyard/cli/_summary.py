@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 from rich.text import Text
 
-from steelyard._internal.text import counted, printable, shorten
+from steelyard._internal.text import counted, shorten
 from steelyard.cli._say import amount
 from steelyard.cli._terminal import Terminal, figures_table
 from steelyard.report import explain_verdict
-from steelyard.scores import Evaluation, Provenance, Score, Usage, Verdict
+from steelyard.report.terminal import section
+from steelyard.scores import Evaluation, Score, Usage, Verdict
 from steelyard.stats import MetricSummary, Summarizer
 
 _WORST = 3
@@ -29,9 +30,13 @@ class Tally:
     def add(self, evaluation: Evaluation) -> None:
         self.sums.add(evaluation)
         for score in evaluation.scores:
-            made = [_making(score.provenance)] if score.provenance else []
-            read = [f"{score.metric}: {score.options}"] if score.options else []
-            self.makings.update(dict.fromkeys([*made, *read]))
+            if made := score.provenance:
+                calibrated = "" if made.calibrated else " (not calibrated against people)"
+                prompts = f", prompts {made.prompt_version}" if made.prompt_version else ""
+                how = f"embedder {made.embedder or '-'}, fuse {made.fuse}"
+                self.makings[f"judge {made.judge}{calibrated}{prompts}, {how}"] = None
+            if score.options:
+                self.makings[f"{score.metric}: {score.options}"] = None
 
     @property
     def metrics(self) -> tuple[MetricSummary, ...]:
@@ -48,23 +53,12 @@ def show(console: Terminal, tally: Tally, *, title: str, price: str = "") -> Non
     for summary in tally.metrics:
         table.add_row(*_row(summary))
     console.print(table)
-    _section(console, "Not applicable", _reasons(tally.metrics, "not_applicable"), style="dim")
-    _section(console, "Failed", _reasons(tally.metrics, "failed"), style="red")
-    _section(console, "Worst records", _worst(tally, console.width - 2))
+    section(console, "Not applicable", _reasons(tally.metrics, "not_applicable"), style="dim")
+    section(console, "Failed", _reasons(tally.metrics, "failed"), style="red")
+    section(console, "Worst records", _worst(tally, console.width - 2))
     makings = sorted(tally.makings, key=lambda line: not line.startswith("judge "))
     made = [*makings, _cost(tally.sums.usage), *([price] if price else [])]
-    _section(console, "How these numbers were made", made)
-
-
-def _section(console: Terminal, title: str, rows: Sequence[str | Text], *, style: str = "") -> None:
-    if not rows:
-        return
-    console.print()
-    console.say(title, f"bold {style}")
-    for row in rows:
-        text = row if isinstance(row, Text) else Text(printable(row), style=style)
-        for line in text.wrap(console, console.width - 2):
-            console.print(Text.assemble("  ", line))
+    section(console, "How these numbers were made", made)
 
 
 def _row(summary: MetricSummary) -> list[Text]:
@@ -122,12 +116,6 @@ def _finding(name: str, score: Score, width: int) -> list[Text]:
     if reason := explain_verdict(verdict):
         rows.append(Text(f"        {shorten(reason, width - 8)}", style="dim"))
     return rows
-
-
-def _making(made: Provenance) -> str:
-    calibrated = "" if made.calibrated else " (not calibrated against people)"
-    prompts = f", prompts {made.prompt_version}" if made.prompt_version else ""
-    return f"judge {made.judge}{calibrated}{prompts}, embedder {made.embedder or '-'}, fuse {made.fuse}"
 
 
 def _cost(usage: Usage) -> str:

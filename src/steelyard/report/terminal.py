@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard._internal.text import counted, shorten
+from steelyard._internal.text import counted, printable, shorten
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
 from steelyard.report.lights import Light, State, lights_of, verdict_of
@@ -56,26 +56,28 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
                 console.print(Text(f"{shorten(one.metric, 40)}: {said}", style="yellow"))
         lights = lights_of(figures.metrics, figures.findings)
         console.print(Text(f"{verdict_of(lights)}.", style=_STYLES.get(lights[0].state, "dim")))
-        _section(console, "What changed", _changed(lights, {one.metric for one in figures.findings}))
-    _section(console, "Two judges: screen, judge alone, corrected", _screens(figures))
-    _section(console, f"By {figures.by}", _groups(figures))
-    _section(console, "Why turns are bad", _causes(figures))
-    _section(console, "What people say", _people(figures))
-    _section(console, "What stands out", _slices(figures))
-    _section(console, "What became of every turn", _funnel(figures))
-    _section(console, "Scores without a value", _missing(figures))
-    _section(console, "Worst records", _worst(figures, console.width - 2))
-    _section(console, "How these numbers were made", _made(figures))
+        section(console, "What changed", _changed(lights, {one.metric for one in figures.findings}))
+    section(console, "Two judges: screen, judge alone, corrected", _screens(figures))
+    section(console, f"By {figures.by}", _groups(figures))
+    section(console, "Why turns are bad", _causes(figures))
+    section(console, "What people say", _people(figures))
+    section(console, "What stands out", _slices(figures))
+    section(console, "What became of every turn", _funnel(figures))
+    section(console, "Scores without a value", _missing(figures))
+    section(console, "Worst records", _worst(figures, console.width - 2))
+    section(console, "How these numbers were made", _made(figures))
 
 
-def _section(console: Console, title: str, rows: Sequence[Text]) -> None:
+def section(console: Console, title: str, rows: Sequence[Text | str], *, style: str = "") -> None:
+    """Print rows under a title, where there are any."""
     if not rows:
         return
     console.print()
-    console.print(Text(title, style="bold"))
+    console.print(Text(title, style=f"bold {style}"))
     for row in rows:
+        text = row if isinstance(row, Text) else Text(printable(row), style=style)
         # Wrapped here, so that continued lines are indented as well.
-        for line in row.wrap(console, console.width - 2):
+        for line in text.wrap(console, console.width - 2):
             console.print(Text.assemble("  ", line))
 
 

@@ -243,7 +243,15 @@ async def _opened(settings: SpoolSettings) -> AsyncIterator[StoredQueue]:
     queue = open_queue(settings)
     try:
         await queue.open()
-        await queue.watch(_sinks())
+        # Names of the sinks of `steelyard config`, as far as they can be made here.
+        from steelyard.online import load_settings
+        from steelyard.sinks import sink_from
+
+        names: list[str] = []
+        for named in load_settings().settings.sinks:
+            with contextlib.suppress(ConfigurationError):
+                names += [sink.name for sink in sink_from(named)]
+        await queue.watch(names)
         yield queue
     except QueueFailed as error:
         raise ConfigurationError(
@@ -252,18 +260,6 @@ async def _opened(settings: SpoolSettings) -> AsyncIterator[StoredQueue]:
         ) from None
     finally:
         await queue.close()
-
-
-def _sinks() -> list[str]:
-    """Names of the sinks of `steelyard config`, as far as they can be made here."""
-    from steelyard.online import load_settings
-    from steelyard.sinks import sink_from
-
-    names: list[str] = []
-    for named in load_settings().settings.sinks:
-        with contextlib.suppress(ConfigurationError):
-            names += [sink.name for sink in sink_from(named)]
-    return names
 
 
 def _show(queue: StoredQueue) -> None:

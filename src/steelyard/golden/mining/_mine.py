@@ -15,7 +15,7 @@ from steelyard.golden._results import named_judge
 from steelyard.golden._set import Case, GoldenSet
 from steelyard.golden.mining._population import SHARES, Drawn, Population, StoredTurn, Stratum, read_turns
 from steelyard.record import Record
-from steelyard.results import connect_readonly, evaluation_of
+from steelyard.results import connect_readonly, stored_evaluation
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate, corrected_mean, weighted_mean
 
@@ -264,7 +264,7 @@ def _case(db: str | Path, drawn: Drawn, mask: Mask | None) -> Case | str:
     turn = drawn.turn
     with closing(connect_readonly(db)) as connection:
         try:
-            evaluation = evaluation_of(connection, turn.record_id)
+            evaluation = stored_evaluation(connection.execute, turn.record_id)
         except InvalidRecord:
             return "unreadable"
     if evaluation is None or evaluation.record is None:
