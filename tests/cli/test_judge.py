@@ -97,12 +97,17 @@ def test_a_known_model_has_its_price_in_the_plan(steelyard: Steelyard, some: Pat
     assert "about $0." in outcome.err
 
 
-def test_a_judge_that_refuses_is_accounted_for_by_cause(steelyard: Steelyard, some: Path) -> None:
+def test_a_judge_that_refuses_is_accounted_for_by_cause_and_nothing_is_kept_of_it(
+    steelyard: Steelyard, some: Path, tmp_path: Path
+) -> None:
+    db = tmp_path / "kept.db"
+    asyncio.run(SQLiteSink(db).write([]))
     with JudgeServer() as server:
         server.faults.extend([Fault(status=401, message="no such key")] * 1000)
-        outcome = steelyard(
-            *("judge", "check", "--judge", "openai:m", "--base-url", server.url, "--probes", some, "--yes")
-        )
+        where = ("--judge", "openai:m", "--base-url", server.url, "--db", db)
+        outcome = steelyard("judge", "check", *where, "--probes", some, "--yes")
+    with closing(open_results(db)) as results:
+        assert results.checks() == []
     assert outcome.status == 1
     assert "the judge answered nothing" in outcome.err
     assert "unauthorized 20" in outcome.out
