@@ -259,13 +259,14 @@ def test_a_passage_that_goes_on_in_the_prompt_is_noted(
     assert any("goes on in the prompt" in note for note in notes_of(known, shown)) is is_noted
 
 
-@pytest.mark.parametrize("told", [f"{HOURS[:40]}...", HOURS[:52]])
+@pytest.mark.parametrize("told", [f"{HOURS[:40]}...", HOURS[:52], f"{HOURS} {HOURS[:40]}..."])
 def test_a_passage_that_was_told_cut_has_the_rest_of_its_line_from_the_prompt(told: str) -> None:
-    asked = call(f"Context:\n{HOURS}\n{TICKETS}\n\n{QUESTION}", "From ten to five.", at=2)
+    whole = f"{HOURS} {HOURS}" if told.startswith(HOURS) else HOURS
+    asked = call(f"Context:\n{whole}\n{TICKETS}\n\n{QUESTION}", "From ten to five.", at=2)
     search = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=told),))
     turn = Steps(given=QUESTION, steps=(search, asked), answer="From ten to five.")
     made = decide(turn, sources_of(turn), answer=turn.answer, question=QUESTION)
-    assert [one.text for one in made.contexts] == [HOURS]
+    assert [one.text for one in made.contexts] == [whole]
 
 
 @pytest.mark.parametrize(
@@ -327,8 +328,11 @@ def test_a_block_behind_known_passages_in_a_text_that_a_step_made_counts() -> No
     assert evidence(*steps) == [HOURS, TICKETS]
 
 
-def test_numbered_parts_of_what_is_guessed_are_passages() -> None:
-    prompt = f"Answer with citations.\n\nEvidence:\n[1] {HOURS}\n[2] {TICKETS}\n\nQuestion: {QUESTION}"
+@pytest.mark.parametrize("head", ["Evidence:\n", "EVIDENCE\n", "RETRIEVED CHUNKS\n"])
+@pytest.mark.parametrize("title", ["", "Opening hours of all the museums | a web page | undated | /a.html\n"])
+def test_numbered_parts_of_what_is_guessed_are_passages(head: str, title: str) -> None:
+    parts = f"[1] {title}{HOURS}\n[2] {title}{TICKETS}"
+    prompt = f"Question: {QUESTION}\nToday: Monday\nNotes of the planner: none\n\n{head}{parts}"
     assert evidence(call(prompt, "From ten to five.", at=1)) == [HOURS, TICKETS]
 
 

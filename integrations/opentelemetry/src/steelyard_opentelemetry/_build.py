@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
-from steelyard.recording.building import is_form
+from steelyard.recording.building import is_form, is_telling
 from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import Origin, find_passages, is_intermediate_output, is_turn, sentence
 from steelyard.recording.reading import is_question
@@ -31,8 +31,6 @@ _FORM = (
 _ENGINE = "str_or_query_bundle"
 """The argument of every query engine; other steps of LlamaIndex are given a `query`."""
 _NANO = 1e9
-_TELLING = 4
-"""Words that a reply must have to be told by them."""
 
 
 def record_of(turn: Turn, found: FoundPassages) -> Record:
@@ -177,7 +175,7 @@ def _has_other_answer(turn: Turn, found: FoundPassages) -> bool:
         for _, parsed in turn.answering
         if parsed.kind == "llm"
         and not parsed.arguments
-        and len(parsed.answer.split()) >= _TELLING
+        and is_telling(parsed.answer)
         and parsed.answer.strip() not in turn.answer
         and turn.answer not in parsed.answer
     ]
@@ -296,10 +294,8 @@ def is_judgeable(turn: Turn, found: FoundPassages) -> bool:
     """
     if failure(turn) and turn.question and (turn.retrieves or found.contexts):
         return True
-    if not (turn.question and turn.answer) or _only_searches(turn):
-        return False
     is_empty = not found.contexts and (turn.found_nothing or _asks_engine(turn) or turn.answer == EMPTY)
-    return bool(is_empty or found.contexts or found.origin.retrieved) and not _is_step(turn, found)
+    return bool(is_empty or found.contexts or found.origin.retrieved) and _answers(turn, found)
 
 
 def _asks_engine(turn: Turn) -> bool:
@@ -313,15 +309,13 @@ def _asks_engine(turn: Turn) -> bool:
 
 def is_untold(turn: Turn, found: FoundPassages) -> bool:
     """Whether a question was answered, and what was looked up for it is on no span."""
-    if not (turn.question and turn.answer) or _only_searches(turn) or _is_step(turn, found):
-        return False
-    return turn.retrieves or tells_search(turn)
+    return _answers(turn, found) and (turn.retrieves or tells_search(turn))
 
 
-def _is_step(turn: Turn, found: FoundPassages) -> bool:
-    """Whether it formats, grades, indexes or evaluates for another turn."""
-    is_part = _formats(turn, found) or is_helper(turn)
-    return is_part or _is_indexing(turn, found) or is_asked_by_evaluator(turn)
+def _answers(turn: Turn, found: FoundPassages) -> bool:
+    """Whether it answers a question, and neither formats, grades, indexes nor evaluates for another turn."""
+    is_part = _formats(turn, found) or is_helper(turn) or _is_indexing(turn, found)
+    return bool(turn.question and turn.answer) and not (is_part or is_asked_by_evaluator(turn))
 
 
 def _is_indexing(turn: Turn, found: FoundPassages) -> bool:

@@ -172,9 +172,8 @@ def with_own_look_ups(turn: Turn, tree: Node) -> Turn:
         tree: All that stands beside it.
     """
     turn.tree = tree
-    if turn.retrieves or turn.agentic or not (turn.question and turn.behind.made):
-        return turn
-    if not is_turn(turn.calls, answer=turn.answer, queries=turn.queries):
+    is_able = turn.question and turn.behind.made and not (turn.retrieves or turn.agentic)
+    if not (is_able and is_turn(turn.calls, answer=turn.answer, queries=turn.queries)):
         return turn
     told = list(_told_before(turn, tree))
     if not told or _is_known(evidence_of(turn)):

@@ -53,15 +53,44 @@ def test_a_query_is_the_question_with_a_note_where_a_model_may_have_written_it(i
     assert any(note.startswith("question_guessed") for note in record.notes) is not is_seen
 
 
-@pytest.mark.parametrize("name", ["gen_ai.completion", "llm.response"])
-def test_a_reply_in_a_form_of_any_names_is_a_reply(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("gen_ai.completion", "gen_ai.prompt"),
+        ("llm.response", "llm.prompt"),
+        ("llm.response", "llm.user_text"),
+    ],
+)
+def test_a_reply_in_a_form_of_any_names_is_a_reply(name: str, sent: str) -> None:
     form = json.dumps({"finding": ANSWER, "topics": ["towns"]})
     model = {"gen_ai.operation.name": "chat"} if name.startswith("gen_ai") else {"llm.model": "m"}
-    sent = "gen_ai.prompt" if name.startswith("gen_ai") else "llm.prompt"
     root = span("ask", attributes=oi("CHAIN", input__value=QUESTION), at=(0, 9))
     found = oi("RETRIEVER", input__value=QUESTION, output__value=json.dumps(list(TEXTS)))
     reply = span("llm.chat", root, attributes={**model, sent: prompt(), name: form}, at=(3, 4))
     assert one([root, span("find", root, attributes=found, at=(1, 2)), reply]).answer == form
+
+
+@pytest.mark.parametrize("event", ["ToolResult", "tool.result"])
+def test_what_an_agent_elsewhere_found_counts_if_an_event_of_its_stream_tells_it(event: str) -> None:
+    agent = call(("user", QUESTION), reply=ANSWER, at=(0, 9), trace=OTHER)
+    told = {"app.event": event, "tool.result_summary": json.dumps([{"content": text} for text in TEXTS])}
+    steps = [{"app.event": "Reasoning"}, told, {"app.event": "MessageComplete"}]
+    record = one([agent, *(span("event", agent, trace=OTHER, attributes=a, at=(1, 2)) for a in steps)])
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert [context.text for context in record.contexts] == list(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "kwargs", [{}, {"history": json.loads(messages(("user", "Hi!"), ("assistant", "Hello.")))}]
+)
+def test_passages_that_a_step_was_handed_by_place_count_if_no_prompt_was_seen(kwargs: Any) -> None:
+    rows = [{"id": f"d{at}", "score": 0.5, "content": text} for at, text in enumerate(TEXTS)]
+    names = [f"langfuse.observation.{name}" for name in ("type", "input", "output")]
+    given = {"args": [QUESTION, rows], "kwargs": kwargs}
+    values = ["span", json.dumps(given), json.dumps({"answer": ANSWER, "follow_up": None})]
+    record = one([span("answer", attributes=dict(zip(names, values, strict=True)), at=(0, 9))])
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert [context.text for context in record.contexts] == list(TEXTS)
 
 
 @pytest.mark.parametrize(("flow", "is_joined"), [("task-1", True), ("task-2", False)])

@@ -313,6 +313,7 @@ def _below_head(head: str, text: str, before: str) -> str:
     head = head.lstrip(" \t:.-*|])>\u3011")
     if head.startswith("(") and word_count(head.partition(")")[0]) <= _MOST_HEAD:
         head = head.partition(")")[2].lstrip(" :")
-    is_title = word_count(head) <= _MOST_HEAD and head.rstrip()[-1:] not in (".", "!", "?", "\u3002")
+    is_short = all(word_count(one) <= _MOST_HEAD for one in head.split(" | "))
+    is_title = is_short and head.rstrip()[-1:] not in (".", "!", "?", "\u3002")
     is_above = bool(text) and not (head and text.startswith("\n"))
     return (text if is_title and is_above else f"{head}\n{text}").strip()

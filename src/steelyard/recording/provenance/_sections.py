@@ -378,6 +378,8 @@ def _announced(text: str) -> Section | None:
 
 def _opened(text: str) -> Section | None:
     """The label of a line that begins a section, with the rest of it; no form for a rule; None of others."""
+    if text.isupper() and text[-1].isalnum() and (speaks_of_material(text) or asks(text)):
+        return Section(text, "", "heading")
     line = _HEADING.fullmatch(text)
     if line is None:
         return _announced(text)

@@ -43,8 +43,9 @@ _DOCUMENTS = (
 )
 _FOUND = ("results", "hits", "matches")
 """What a search found; elsewhere these may be anything."""
+_RESULTS = ("tool_result", "result", "result_summary")
 _TOOL_NAMES = ("tool_name", "function_name", "name")
-_TYPES = ("type", "subtype", "span_type", "kind", "span_kind", "observation_type", "span_attributes")
+_TYPES = ("type", "subtype", "span_type", "kind", "span_kind", "observation_type", "span_attributes", "event")
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"re-?rank"), "rerank"),
     (re.compile(r"retriev|vector_?store|vector_?search|similarity_?search|knowledge_?base"), "retrieval"),
@@ -174,8 +175,12 @@ def _step(told: Mapping[str, Any], given: Any, came: Any, question: str, broken:
     is_step = question or isinstance(given, Mapping) or (came and given is None and any(_types(told)))
     if not (answer and is_step) and not broken:
         return {}
+    # A decorated function may be handed its passages by place, not by name.
+    handed = given.get("args") if isinstance(given, Mapping) else None
+    lists = (one for one in handed or () if isinstance(one, list))
     return {
         "answer": answer,
+        "noted": tuple(one.text for each in lists for one in _listed(each)),
         "question": question,
         "in_conversation": is_conversation(given),
         "passing": (given, came),
@@ -184,6 +189,7 @@ def _step(told: Mapping[str, Any], given: Any, came: Any, question: str, broken:
 
 def _tool(name: str, told: Mapping[str, Any], given: Any, came: Any) -> dict[str, Any]:
     """What a tool was called and what it returned; nothing if that is not told."""
+    came = _first(told, _RESULTS) if came is None else came
     names = (told.get(key) for key in _TOOL_NAMES)
     name = next((named for named in names if isinstance(named, str)), name)
     return {} if came is None else {"tool": name, "result": came, "passing": (given, came)}
@@ -217,8 +223,8 @@ def around(found: ParsedSpan, span: Span) -> ParsedSpan:
     given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
     asked = {"question": found.query, "passing": (found.query,)}
     noted = tuple(one.text for one in found.documents)
-    parts = _step(told, given, came, found.query, "") or asked
-    return ParsedSpan(dialect=_NAME, kind="chain", noted=noted, **parts)
+    parts = {**(_step(told, given, came, found.query, "") or asked), "noted": noted}
+    return ParsedSpan(dialect=_NAME, kind="chain", **parts)
 
 
 def own_names(span: Span) -> list[str]:

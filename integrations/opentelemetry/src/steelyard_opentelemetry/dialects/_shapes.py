@@ -96,7 +96,10 @@ def messages_of(value: object) -> tuple[Message, ...]:
     return _prompts(items) or messages_in([_message(item) for item in items] or value)
 
 
-PROMPTS = ("prompt", "prompts", "messages", "prompt_messages", "llm_input", "user_prompt", "full_prompt")
+PROMPTS = (
+    *("prompt", "prompts", "messages", "prompt_messages", "llm_input", "user_prompt", "full_prompt"),
+    "user_text",
+)
 """What applications call what they send a model."""
 
 
