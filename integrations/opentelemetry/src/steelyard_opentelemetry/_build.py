@@ -294,8 +294,11 @@ def is_judgeable(turn: Turn, found: FoundPassages) -> bool:
     """
     if failure(turn) and turn.question and (turn.retrieves or found.contexts):
         return True
-    is_empty = not found.contexts and (turn.found_nothing or _asks_engine(turn) or turn.answer == EMPTY)
-    return bool(is_empty or found.contexts or found.origin.retrieved) and _answers(turn, found)
+    if not (turn.question and turn.answer) or _only_searches(turn):
+        return False
+    if not found.contexts and (turn.found_nothing or _asks_engine(turn) or turn.answer == EMPTY):
+        return not _is_score(turn)
+    return bool(found.contexts or found.origin.retrieved) and not _is_step(turn, found)
 
 
 def _asks_engine(turn: Turn) -> bool:
@@ -309,13 +312,15 @@ def _asks_engine(turn: Turn) -> bool:
 
 def is_untold(turn: Turn, found: FoundPassages) -> bool:
     """Whether a question was answered, and what was looked up for it is on no span."""
-    return _answers(turn, found) and (turn.retrieves or tells_search(turn))
+    if not (turn.question and turn.answer) or _only_searches(turn) or _is_step(turn, found):
+        return False
+    return turn.retrieves or tells_search(turn)
 
 
-def _answers(turn: Turn, found: FoundPassages) -> bool:
-    """Whether it answers a question, and neither formats, grades, indexes nor evaluates for another turn."""
-    is_part = _formats(turn, found) or is_helper(turn) or _is_indexing(turn, found)
-    return bool(turn.question and turn.answer) and not (is_part or is_asked_by_evaluator(turn))
+def _is_step(turn: Turn, found: FoundPassages) -> bool:
+    """Whether it formats, grades, indexes or evaluates for another turn."""
+    is_part = _formats(turn, found) or is_helper(turn)
+    return is_part or _is_indexing(turn, found) or is_asked_by_evaluator(turn)
 
 
 def _is_indexing(turn: Turn, found: FoundPassages) -> bool:
@@ -360,6 +365,13 @@ def _is_given_answer(turn: Turn) -> bool:
 
 def is_helper(turn: Turn) -> bool:
     """Whether the turn is a call that grades, routes, ranks or writes a query for another one."""
-    # What a grader was given, be it an empty list, does not make it a turn.
-    looked_up = turn.retrieves or turn.agentic
-    return not is_turn(turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up)
+    looked_up = turn.retrieves or turn.agentic or bool(turn.sources.documents) or turn.found_nothing
+    return _is_score(turn) or not is_turn(
+        turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up
+    )
+
+
+def _is_score(turn: Turn) -> bool:
+    """Whether it only made a number of forms, whatever list it was given."""
+    is_number = turn.answer.strip().replace(".", "", 1).isdigit() and not (turn.retrieves or turn.agentic)
+    return is_number and not is_turn(turn.calls, answer=turn.answer)

@@ -80,19 +80,6 @@ def test_what_an_agent_elsewhere_found_counts_if_an_event_of_its_stream_tells_it
     assert [context.text for context in record.contexts] == list(TEXTS)
 
 
-@pytest.mark.parametrize(
-    "kwargs", [{}, {"history": json.loads(messages(("user", "Hi!"), ("assistant", "Hello.")))}]
-)
-def test_passages_that_a_step_was_handed_by_place_count_if_no_prompt_was_seen(kwargs: Any) -> None:
-    rows = [{"id": f"d{at}", "score": 0.5, "content": text} for at, text in enumerate(TEXTS)]
-    names = [f"langfuse.observation.{name}" for name in ("type", "input", "output")]
-    given = {"args": [QUESTION, rows], "kwargs": kwargs}
-    values = ["span", json.dumps(given), json.dumps({"answer": ANSWER, "follow_up": None})]
-    record = one([span("answer", attributes=dict(zip(names, values, strict=True)), at=(0, 9))])
-    assert (record.question, record.answer) == (QUESTION, ANSWER)
-    assert [context.text for context in record.contexts] == list(TEXTS)
-
-
 @pytest.mark.parametrize(("flow", "is_joined"), [("task-1", True), ("task-2", False)])
 def test_a_look_up_belongs_to_a_call_in_the_task_of_the_request_around_it(flow: str, is_joined: bool) -> None:
     request = span("POST /chat", attributes={"http.request.method": "POST"}, at=(0, 9), flow="task-1")

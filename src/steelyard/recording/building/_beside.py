@@ -158,14 +158,12 @@ def _mark(text: str) -> str:
 def _rest(text: str, prompts: Sequence[str]) -> str | None:
     """How the line of a text goes on in a prompt: where its mark says that it was cut, or within a word."""
     mark, text = _mark(text), text.rstrip()
-    told = text.removesuffix(mark)
-    end = told[-_LAST:]
+    end = text.removesuffix(mark)[-_LAST:]
     if not end.strip() or not (mark or (end[-1].isalnum() and not is_spaceless(end[-1]))):
         return None
     if mark and any(text in prompt for prompt in prompts):
         return None
-    # The whole of it first: what it ends with may stand in it twice.
-    rests = (one.partition(told if told in one else end)[2][:_MOST_BEHIND] for one in prompts)
+    rests = (prompt.partition(end)[2][:_MOST_BEHIND] for prompt in prompts)
     # A passage that was left without a stop may be followed by anything but the rest of its sentence.
     found = (rest for rest in rests if (rest.strip() if mark else _goes_on_with(rest.lstrip(" "))))
     return next((_ENDS.split(rest, maxsplit=1)[0].rstrip() for rest in found), None)

@@ -315,7 +315,7 @@ def is_turn(
     if _is_made_number(answer.strip(), calls):
         return False
     # Without an answer of its own the root is told by what models replied below it.
-    replies = [answer] if answer.strip() else [text for call in calls for text in call.replies]
+    replies = [answer] if answer.strip() else _said(calls)
     if replies and all(map(is_score, replies)):
         return False  # grading, in whatever language it was asked for
     if _helps(calls, replies):
@@ -348,9 +348,14 @@ def _helps(calls: Sequence[ModelCall], replies: Sequence[str]) -> bool:
     return all(_is_choice(reply, prompt) for reply in replies) and _ROUTING.search(prompt) is not None
 
 
+def _said(calls: Sequence[ModelCall]) -> list[str]:
+    """All that models said."""
+    return [text for call in calls for text in call.replies]
+
+
 def _is_form(calls: Sequence[ModelCall]) -> bool:
     """Whether all that models said is a form with a verdict, a route or queries, which is not an answer."""
-    said = [text for call in calls for text in call.replies]
+    said = _said(calls)
     return all(text.lstrip()[:1] in ("{", "`") for text in said) and is_intermediate_output(said)
 
 

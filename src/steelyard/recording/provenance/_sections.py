@@ -370,7 +370,9 @@ def is_label(text: str) -> bool:
 
 
 def _announced(text: str) -> Section | None:
-    """The label that ends a line behind other sentences, if it names passages or a question."""
+    """The label that ends a line behind other sentences, or is one in capitals, if it names its part."""
+    if text.isupper() and text[-1:].isalnum() and (speaks_of_material(text) or asks(text)):
+        return Section(text, "", "heading")
     *_, last = text.rpartition(". ")
     is_named = text.endswith((":", "\uff1a")) and last != text and (speaks_of_material(last) or asks(last))
     return _opened(last) if is_named else None
@@ -378,8 +380,6 @@ def _announced(text: str) -> Section | None:
 
 def _opened(text: str) -> Section | None:
     """The label of a line that begins a section, with the rest of it; no form for a rule; None of others."""
-    if text.isupper() and text[-1].isalnum() and (speaks_of_material(text) or asks(text)):
-        return Section(text, "", "heading")
     line = _HEADING.fullmatch(text)
     if line is None:
         return _announced(text)

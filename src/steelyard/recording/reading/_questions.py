@@ -51,9 +51,7 @@ def asked_in(value: Any, depth: int = _DEPTH) -> str:
     if state is not None:
         return _in_state(state, depth)
     if isinstance(value, (list, tuple)):
-        # Of a function's arguments the only text, beside a list of what was found for it.
-        able = value if len(value) == 1 else [one for one in value if isinstance(one, str)]
-        return asked_in(able[0], depth - 1) if len(able) == 1 and not is_document(able[0]) else ""
+        return asked_in(value[0], depth - 1) if len(value) == 1 and not is_document(value[0]) else ""
     query = attribute(value, "query_str")
     return query.strip() if isinstance(query, str) else ""
 

@@ -175,12 +175,8 @@ def _step(told: Mapping[str, Any], given: Any, came: Any, question: str, broken:
     is_step = question or isinstance(given, Mapping) or (came and given is None and any(_types(told)))
     if not (answer and is_step) and not broken:
         return {}
-    # A decorated function may be handed its passages by place, not by name.
-    handed = given.get("args") if isinstance(given, Mapping) else None
-    lists = (one for one in handed or () if isinstance(one, list))
     return {
         "answer": answer,
-        "noted": tuple(one.text for each in lists for one in _listed(each)),
         "question": question,
         "in_conversation": is_conversation(given),
         "passing": (given, came),
@@ -223,8 +219,8 @@ def around(found: ParsedSpan, span: Span) -> ParsedSpan:
     given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
     asked = {"question": found.query, "passing": (found.query,)}
     noted = tuple(one.text for one in found.documents)
-    parts = {**(_step(told, given, came, found.query, "") or asked), "noted": noted}
-    return ParsedSpan(dialect=_NAME, kind="chain", **parts)
+    parts = _step(told, given, came, found.query, "") or asked
+    return ParsedSpan(dialect=_NAME, kind="chain", noted=noted, **parts)
 
 
 def own_names(span: Span) -> list[str]:
