@@ -42,12 +42,13 @@ def steelyard(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 def test_a_passing_run_writes_its_files_and_returns_0(steelyard: Steelyard, golden: Path) -> None:
     files = ("--json", "run.json", "--junit", "run.xml", "--markdown", "summary.md")
     gates = ("--gate", "faithfulness=0.8", "--threshold", "faithfulness=0.5")
+    Path("summary.md").write_text("of another step\n")
     done = steelyard("test", golden, "--app", "golden.apps:chain", *gates, *files)
     assert done.status == 0, done.out + done.err
     assert "gate faithfulness >= 0.8: pass" in done.out
     suite = ElementTree.parse("run.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "0", "0")
-    assert "## Golden set weighing: passed" in Path("summary.md").read_text()
+    assert Path("summary.md").read_text().startswith("of another step\n## Golden set weighing: passed")
     assert len(Run.load("run.json").cases) == 3
 
 

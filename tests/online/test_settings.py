@@ -46,6 +46,7 @@ def test_variables_come_before_the_file_and_the_file_before_defaults(tmp_path: P
     environ = {
         "STEELYARD_SAMPLE_RATE": "0.1",
         "STEELYARD_BUDGET__COST_PER_DAY": "5",
+        "STEELYARD_BUDGET__REQUESTS_PER_DAY": "7",
         "STEELYARD_STORE_CONTENT": "false",
         "STEELYARD_METRICS": "faithfulness, context_relevancy",
         "STEELYARD_INSTRUMENT": "1",
@@ -54,7 +55,7 @@ def test_variables_come_before_the_file_and_the_file_before_defaults(tmp_path: P
     loaded = load_settings(environ, folder=tmp_path)
     settings = loaded.settings
     assert (settings.sample_rate, settings.concurrency, settings.deadline) == (0.1, 3, 120.0)
-    assert settings.budget == {"requests_per_day": 100, "cost_per_day": 5}
+    assert settings.budget == {"requests_per_day": 7, "cost_per_day": 5}
     assert settings.metrics == ["faithfulness", "context_relevancy"]
     assert settings.store_content is False
     assert loaded.sources["sample_rate"] == "STEELYARD_SAMPLE_RATE"

@@ -218,3 +218,8 @@ def test_intervals_cover_the_truth_in_many_rounds(design: str, turns: int) -> No
 def test_one_kind_of_failure_that_is_rare_and_seldom_picked_does_not_break_the_interval() -> None:
     """One failure in 33; of those that do not look suspicious one in ten is picked."""
     assert coverage(POPULATIONS["rare failures"], "suspicious", 200, 600) > 0.92
+
+
+def test_turns_without_a_session_are_each_of_their_own_whatever_stands_for_none() -> None:
+    values = [float(number // 5 % 3 > 0) for number in range(60)]
+    assert weighted_mean(values, sessions=[""] * 60) == weighted_mean(values, sessions=[None] * 60)
