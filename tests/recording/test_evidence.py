@@ -70,8 +70,12 @@ def test_what_a_model_said_is_its_own_in_a_list_that_was_told_after_code_appende
         ({"q": QUESTION}, "Ten sharp", False),
         ({"day": "Sunday"}, "\u041d\u0438\u0447\u0435\u0433\u043e \u043d\u0435\u0442", True),
         ({"topic": "hours of the museum"}, "It is open on Sundays.", False),
+        ({"topic": "opening hours"}, "Keep result for: opening hours", True),
     ],
-    ids=["told-a-statement", "told-much", "returned-data", "asked-a-question", "told-a-word", "told-as-much"],
+    ids=[
+        *("told-a-statement", "told-much", "returned-data", "asked-a-question", "told-a-word"),
+        *("told-as-much", "said-back"),
+    ],
 )
 def test_a_few_words_of_a_tool_are_noted(given: Any, returned: str, is_noted: bool) -> None:
     tool = Step(kind="tool", name="keep", given=given, returned=returned, at=1)
@@ -206,6 +210,19 @@ def test_a_question_within_words_of_the_application_says_so_although_it_was_look
     turn = Steps(given=own, steps=(search, call(f"{HOURS}\n\n{own}", "From ten to five.", at=3)), answer="x")
     asked = asked_of(turn, sources_of(turn))
     assert (asked.question, asked.notes) == (own, ("question_whole_prompt",))
+
+
+@pytest.mark.parametrize(("rows", "is_noted"), [((HOURS, TICKETS), True), ((HOURS, HOURS), False)])
+def test_more_than_the_question_that_code_put_into_an_input_is_noted(
+    rows: tuple[str, str], is_noted: bool
+) -> None:
+    look = Step(kind="retrieval", given="fares", contexts=(Context(text="Fares rise in May.", id="1"),), at=1)
+    for row, question in zip(rows, ("What is the fare?", QUESTION), strict=True):
+        own = f"You guide the guests of our town, and know these rows.\n{row}\n\nQuestion: {question}"
+        turn = Steps(given=own, steps=(look, call(own, "From ten to five.", at=3)), answer="x")
+        asked = asked_of(turn, sources_of(turn))
+    assert asked.question == QUESTION
+    assert asked.notes == ("question_guessed", "question_whole_prompt")[: 1 + is_noted]
 
 
 def test_the_question_in_a_request_is_what_the_application_looked_up() -> None:

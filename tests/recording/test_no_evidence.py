@@ -11,6 +11,7 @@ import pytest
 from recording.test_evidence import HOURS, QUESTION, TICKETS, call, evidence
 from steelyard.record import Context
 from steelyard.recording.building import Step, Steps, asked_of, decide, sources_of
+from steelyard.recording.provenance import guessed_passages
 
 
 @pytest.mark.parametrize(("left", "found"), [([], []), ([HOURS], [HOURS])], ids=["nothing", "a-part"])
@@ -133,3 +134,8 @@ def test_in_the_marks_of_a_chat_template_the_last_said_is_the_question(form: str
     asked = asked_of(turn, sources_of(turn))
     assert asked.question == (QUESTION if is_cut else given)
     assert ("question_guessed" in asked.notes) is is_cut
+
+
+def test_a_sentence_that_tells_how_to_reply_is_not_guessed_to_be_a_passage() -> None:
+    rules = "Rewrite what follows so that it needs no context.\n\nReply with only the question."
+    assert guessed_passages(f"{rules}\n\nFollow-up: {QUESTION}\n\nStandalone:", QUESTION) == []

@@ -240,6 +240,12 @@ def test_a_line_that_another_input_had_is_not_typed_by_users() -> None:
         assert repeated(learnt, f"{reminder}\n  {QUESTIONS[1]}") == [reminder]
     assert not repeated(learnt, QUESTIONS[1]), "a question of one line may be asked again"
     assert not repeated(learnt, f"Thanks!\n{QUESTIONS[2]}")
+    korean, thanks = (
+        "\ud56d\uc0c1 \ud55c\uad6d\ub9d0\ub85c \ub300\ub2f5\ud574\uc918",
+        "\uac10\uc0ac\ud569\ub2c8\ub2e4",
+    )
+    told = [repeated(learnt, f"{korean}\n{thanks}\n{question}") for question in QUESTIONS[:2]]
+    assert told == [[], [korean]], "a wide character says as much as two letters"
 
 
 def test_sentences_and_tags_that_another_input_had_are_not_typed_by_users() -> None:

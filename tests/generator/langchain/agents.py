@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
-from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, StructuredTool
@@ -314,13 +314,25 @@ def team(choices: Choices) -> Application:
         return Command(goto="expert", graph=Command.PARENT, update=update)
 
     passing = StructuredTool.from_function(assign, name="assign_to_colleague")
-    expert = Speaker(role="agent", tool=one.name, hops=hops, told=1)
+    back, is_back = "transfer_back_to_front", choices["handing"] == "back"
+
+    def triage(_: Graph) -> dict[str, Any]:
+        """Says in code's words that another agent was asked before, and handed the turn back."""
+        call = {"name": back, "args": {}, "id": "b0", "type": "tool_call"}
+        asked = AIMessage("Transferring back to front", tool_calls=[call])
+        told = ToolMessage("Successfully transferred back to front", name=back, tool_call_id="b0")
+        return {"messages": [asked, told] if is_back else []}
+
+    expert = Speaker(role="agent", tool=one.name, hops=hops, told=1 + is_back)
     built = StateGraph(MessagesState)
-    built.add_node("front", create_agent(Speaker(role="agent", tool=passing.name), [passing]))
+    built.add_node("triage", triage)
+    front = Speaker(role="agent", tool=passing.name, told=int(is_back))
+    built.add_node("front", create_agent(front, [passing]))
     built.add_node(
         "expert", create_agent(expert, [one], system_prompt=instructions(choices) or None, name="expert")
     )
-    built.add_edge(START, "front")
+    built.add_edge(START, "triage")
+    built.add_edge("triage", "front")
     return single(
         built.compile(checkpointer=remembering(choices)), given(choices), hops=hops, shows=all_found
     )

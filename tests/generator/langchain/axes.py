@@ -51,6 +51,7 @@ def axes(*, heldout: bool = False) -> Axes:
         "agent_prompt": ("system", "none"),
         "mending": ("no", "yes"),
         "calling": ("yes", "no"),
+        "handing": ("over", "back"),
         "scoring": ("no", "yes"),
         "way": ("invoke", "ainvoke", "stream", "astream", "batch", "events"),
         "together": ("one_thread", "pool", "gather"),

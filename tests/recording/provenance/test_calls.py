@@ -109,6 +109,13 @@ def test_what_fed_the_answer_is_followed_back() -> None:
     assert (found.made, found.fed) == ((2,), (0, 1))
 
 
+def test_what_repeats_the_answer_fed_it_although_it_asks() -> None:
+    hello = "Hello! What shall I look up?"
+    parts = [ModelCall(prompts=(f"Document {n}",), reply=hello, started=1 + n) for n in range(2)]
+    last = ModelCall(prompts=(f"{hello}\n\n{hello}\n\nQuery: Hi",), reply=hello, started=3)
+    assert calls_behind([*parts, last], hello).all == (0, 1, 2)
+
+
 def test_a_refined_answer_leads_back_to_its_draft() -> None:
     draft = ModelCall(
         prompts=("First document",), reply="It weighs with a weight that hangs on one arm.", started=1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -151,6 +152,15 @@ def test_results_of_a_hosted_search_are_a_tools(reply: Any) -> None:
 )
 def test_a_reply_without_texts_of_a_search_has_none(reply: Any) -> None:
     assert searched_by_provider(reply) == ()
+
+
+@pytest.mark.parametrize("named", ["in_message", "in_call"])
+@pytest.mark.parametrize("made", [dict, SimpleNamespace])
+def test_a_tools_message_has_its_name_be_it_a_mapping_or_an_object(made: Any, named: str) -> None:
+    call = made(role="assistant", content="", tool_calls=[{"name": "fares", "args": {}, "id": "c1"}])
+    own = {"name": "fares"} if named == "in_message" else {"tool_call_id": "c1"}
+    *_, told = messages_in([call, made(role="tool", content="Dogs pay three euros.", **own)])
+    assert (told.role, told.tool, told.text) == ("tool", "fares", "Dogs pay three euros.")
 
 
 def test_documents_among_the_parts_of_a_message_are_no_words_of_the_user() -> None:

@@ -10,6 +10,7 @@ from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.indices.query.query_transform.base import DecomposeQueryTransform, HyDEQueryTransform
 from llama_index.core.query_engine import (
+    CitationQueryEngine,
     CustomQueryEngine,
     MultiStepQueryEngine,
     NLSQLTableQueryEngine,
@@ -24,7 +25,18 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever, RecursiveRetriever
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.tools import QueryEngineTool
-from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Receiver, Scripted, engine, texts
+from llamaindex_parts import (
+    ANSWER,
+    BERLIN,
+    FRANCE,
+    PARIS,
+    QUESTION,
+    Fixed,
+    Receiver,
+    Scripted,
+    engine,
+    texts,
+)
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import StaticPool
 
@@ -117,6 +129,19 @@ def test_sub_questions_rest_on_documents_not_on_answers(
     assert texts(record) == [PARIS, BERLIN, FRANCE]
     assert [context.query for context in record.contexts] == ["Which city?", "Which city?", "Which country?"]
     assert [context.hop for context in record.contexts] == [0, 0, 1]
+
+
+def test_a_passage_that_several_parts_cite_counts_once(receiver: Receiver) -> None:
+    cited = [
+        CitationQueryEngine(retriever=Fixed(*keys), llm=Scripted()) for keys in (("d1", "d2"), ("d2", "d1"))
+    ]
+    names = zip(("cities", "countries"), cited, strict=True)
+    tools = [QueryEngineTool.from_defaults(one, name=name, description=name) for name, one in names]
+    asked = SubQuestionQueryEngine.from_defaults(
+        tools, llm=Scripted(), question_gen=Asks(), verbose=False, use_async=False
+    )
+    asked.query(QUESTION)
+    assert texts(receiver.record) == [f"Source 1:\n{PARIS}", f"Source 2:\n{FRANCE}"]
 
 
 def test_sub_question_that_fails(receiver: Receiver) -> None:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from steelyard.recording.building._sources import Sources
-from steelyard.recording.building._steps import Step, Steps, is_telling
+from steelyard.recording.building._steps import Step, Steps, is_telling, is_written
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import is_filled_in
 from steelyard.recording.provenance import (
@@ -101,7 +101,7 @@ def _told_by_root(turn: Steps, sources: Sources, own: str) -> Asked:
     if is_prompt or _held(own, _before(sources)):
         cut = _cut_out(turn, sources, own)
         return _as_before(cut, turn) if cut else Asked(question=own, notes=("question_whole_prompt",))
-    asked = _beside_template(own)
+    asked = _beside_template(own, turn)
     asked = replace(asked, standalone=_standalone(turn, asked.question))
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
         return asked
@@ -110,7 +110,7 @@ def _told_by_root(turn: Steps, sources: Sources, own: str) -> Asked:
     return (_cut_out(turn, sources, own) if _is_sent_as_given(own, turn) else None) or asked
 
 
-def _beside_template(own: str) -> Asked:
+def _beside_template(own: str, turn: Steps) -> Asked:
     """What the user typed of an input that other words may stand around, put there by code.
 
     Parts that other inputs have, too, are code's. The user's words are what these name, or all other parts,
@@ -126,7 +126,10 @@ def _beside_template(own: str) -> Asked:
     text = guessed_question(own) if is_named else _only_run(parts)
     if not text or names_both(own):
         return Asked(question=own, notes=("question_whole_prompt",))
-    return Asked(question=text, notes=("question_guessed",))
+    left = (part for part, is_known in parts if not (is_known or text in part or part.strip() in text))
+    is_more = any(is_telling(one) and not (is_question(one) or is_written(one, turn.earlier)) for one in left)
+    notes: tuple[Note, ...] = ("question_guessed", "question_whole_prompt")
+    return Asked(question=text, notes=notes if is_more else notes[:1])
 
 
 def _only_run(parts: Sequence[tuple[str, bool]]) -> str:

@@ -43,6 +43,16 @@ _LEAST_BESIDE = 0.3
 """From this share of what the known passages take, the rest of a prompt may be their surroundings."""
 
 
+def numbered_once(contexts: Iterable[Context], found: Iterable[Context]) -> list[Context]:
+    """Passages without what has only another number above it: a step that numbers them does so each time."""
+    whole, once = [one.text.strip() for one in found], dict[str, Context]()
+    for one in contexts:
+        head, _, rest = one.text.strip().partition("\n")
+        is_numbered = bool(rest) and not is_telling(head) and one.text.strip() not in whole
+        once.setdefault(rest if is_numbered and any(rest in text for text in whole) else one.text, one)
+    return list(once.values())
+
+
 def prompts_with_room(texts: Sequence[str], prompts: Sequence[str]) -> list[str]:
     """The prompts in which much may stand beside the known passages; none if some are in another form there.
 

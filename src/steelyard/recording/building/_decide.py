@@ -16,6 +16,7 @@ from steelyard.recording.building._beside import (
     cut_short,
     is_emptied,
     is_widened,
+    numbered_once,
     prompts_with_room,
     surrounds,
 )
@@ -91,7 +92,8 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
         notes += _doubts(origin, turn, sources, prompts, question)
         origin = replace(origin, notes=tuple(dict.fromkeys((*origin.notes, *notes))))
         origin = _without_statements(_without_copies(origin, sources), turn)
-        return replace(origin, contexts=completed(origin.contexts, prompts))
+        once = numbered_once(origin.contexts, sources.found)
+        return replace(origin, contexts=completed(once, prompts))
     nothing = trace(())
     if is_emptied(turn):
         return replace(nothing, retrieved=tuple(unique(sources.found)))

@@ -12,7 +12,6 @@ from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.building._beside import MUCH, MUCH_SHARE
 from steelyard.recording.building._steps import WHOLLY, Step, Steps, is_telling, is_written, parts_of
 from steelyard.recording.provenance import (
-    ModelCall,
     find_passages,
     is_printed,
     json_strings,
@@ -136,7 +135,7 @@ def _add_tool(made: LookUps, turn: Steps, step: Step, named: Collection[str]) ->
         made.source = "tool"
     if len(contexts) == 1:
         made._whole.add(text := contexts[0].text)
-        made.receipts.update([text] * _may_be_receipt(text, step.given))
+        made.receipts.update([text] * _may_be_receipt(text, step))
     _add(made, step, contexts, _argument(step.given))
 
 
@@ -152,15 +151,11 @@ def _of_tool(turn: Steps, step: Step) -> list[Context]:
     documents = documents or documents_in(result)
     if documents:
         return documents
-    found = list(_parts_of_object(result) if message is None else _parts_shown(message))
+    # Code that is given an object reads its fields.
+    found = list(parts_of(state_of(result) or result) if message is None else _parts_shown(message))
     # What a model inside replied is its own; what that model was shown counts by its prompt.
-    asked = list(_calls_inside(turn, step))
+    asked = [one.call for one in turn.steps if one.call is not None and step in one.above()]
     return [one for one in found if not is_written(one.text, asked)] if asked else found
-
-
-def _parts_of_object(returned: Any) -> Iterable[Context]:
-    """The parts of what a tool returned to code, which reads the fields of an object."""
-    return parts_of(state_of(returned) or returned)
 
 
 def _parts_shown(message: Message) -> Iterable[Context]:
@@ -173,18 +168,13 @@ def _parts_shown(message: Message) -> Iterable[Context]:
     return parts_of(message.text)
 
 
-def _may_be_receipt(text: str, given: Any) -> bool:
+def _may_be_receipt(text: str, tool: Step) -> bool:
     """Whether a tool returned few words that nothing asked for, or much less than it was told: no data."""
     if is_printed(text) or any(map(str.isdigit, text)):
         return False
-    most = 2 * word_count(text) if is_telling(text) else 0
-    told = [told for _, told in strings_in(given) if is_telling(told)]
+    most = 2 * word_count(text) if is_telling(_beside_call(text, tool)) else 0
+    told = [told for _, told in strings_in(tool.given) if is_telling(told)]
     return not (most or told) or any(word_count(one) >= most for one in told if not is_question(one))
-
-
-def _calls_inside(turn: Steps, tool: Step) -> Iterator[ModelCall]:
-    """What models were asked within a tool."""
-    return (step.call for step in turn.steps if step.call is not None and tool in step.above())
 
 
 def _finds_nothing(tool: Step, turn: Steps) -> bool:
@@ -215,14 +205,18 @@ def _is_called_by_code(tool: Step, turn: Steps) -> bool:
 
 def _only_repeats(returned: str, tool: Step) -> bool:
     """Whether a text says nothing beside its tool's name or arguments, which say something: a note taken."""
-    rest = plain(returned)
-    said = {part for part in _leaves(tool.given) if part in rest}
-    if not any(map(is_telling, said)):
-        return rest == plain(tool.name)
-    for part in sorted(said, key=len, reverse=True):
+    whole, rest = plain(returned), _beside_call(returned, tool)
+    if not any(part in whole and is_telling(part) for part in _leaves(tool.given)):
+        return whole == plain(tool.name)
+    return not is_telling(rest) and not any(map(str.isdigit, rest))
+
+
+def _beside_call(returned: str, tool: Step) -> str:
+    """The words of what a tool returned, each once, but for those of its name and its arguments."""
+    name, rest = plain(tool.name), plain(returned)
+    for part in sorted({name, name.replace("_", " "), *_leaves(tool.given)} - {""}, key=len, reverse=True):
         rest = rest.replace(part, " ")
-    words_left = [word for word in rest.split() if any(map(str.isalnum, word))]
-    return not is_telling(" ".join(dict.fromkeys(words_left))) and not any(map(str.isdigit, rest))
+    return " ".join(dict.fromkeys(word for word in rest.split() if any(map(str.isalnum, word))))
 
 
 def _leaves(value: Any, depth: int = 8) -> Iterator[str]:

@@ -366,11 +366,11 @@ def said_by_command(returned: Any, given: Any = None) -> tuple[Any, bool]:
 
 
 def _told_by(update: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """The message to a model in what a command updates, and the name that the state keeps it under."""
+    """The last message to a model in what a command updates, and the name that the state keeps it under."""
     lists = ((name, value) for name, value in update.items() if isinstance(value, (list, tuple)))
     messages = ((name, one) for name, value in lists for one in value)
-    told = ((name, one) for name, one in messages if (read := messages_in(one)) and read[0].role == "tool")
-    return next(told, None)
+    told = [(name, one) for name, one in messages if (read := messages_in(one)) and read[0].role == "tool"]
+    return told[-1] if told else None
 
 
 def _only_keeps(update: Mapping[str, Any], messages: str, said: Any, given: Any) -> bool:

@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
+from unicodedata import east_asian_width
 
 from steelyard._internal.forks import ForkLock
 from steelyard.recording.provenance import names_speaker
@@ -27,7 +28,7 @@ _MOST_KEPT = 64
 _MOST_CHARACTERS = 100_000
 _MOST_PARTS = 4000
 _LEAST_REPEATED = 16
-"""Characters of a line that two texts do not share by chance."""
+"""Width of a line that two texts do not share by chance: a wide character says as much as two letters."""
 _LEAST_SAID = 40
 """The same of a sentence: people say some again and again."""
 _ASKED = 1
@@ -208,8 +209,8 @@ def _lines(parts: list[str]) -> list[tuple[int, ...]]:
     return [tuple(row) for _, row in groupby(said, number.__getitem__)]
 
 
-def _is_tag(line: str) -> bool:
-    return line[0] == "<" and line[-1] == ">"
+def _width(text: str) -> int:
+    return len(text) + sum(east_asian_width(one) in "WF" for one in text if not one.isascii())
 
 
 def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
@@ -224,12 +225,12 @@ def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
     def form(row: Iterable[int]) -> str:
         return "".join(parts[at] for at in row).strip()
 
-    tags = {row for row in lines if _is_tag(form(row))}
+    tags = {row for row in lines if (one := form(row))[0] + one[-1] == "<>"}
     pairs = [(*one, *other) for one, other in pairwise(lines) if tags & {one, other}]
-    long = [(at,) for at in said if len(parts[at].strip()) >= _LEAST_SAID]
+    long = [(at,) for at in said if _width(parts[at].strip()) >= _LEAST_SAID]
     # What stands behind a long sentence on its line may be typed.
     whole = [row for row in lines if not any((at,) in long for at in row)]
-    rows = [*long, *(row for row in (*whole, *pairs) if len(form(row)) >= _LEAST_REPEATED)]
+    rows = [*long, *(row for row in (*whole, *pairs) if _width(form(row)) >= _LEAST_REPEATED)]
     told = {hash(one): row for row in rows if not is_question(one := form(row))}
     return told if said[1:] else {}
 

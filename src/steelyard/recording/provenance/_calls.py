@@ -335,7 +335,8 @@ def _fed(
     levels: list[list[int]] = []
     # Without the other fields of a form.
     said = {row for at in made for row in views[at].rows if _contains(answer, row, least=1)}
-    left = [at for at in order if at not in made and not views[at].helps and not _asks(views[at])]
+    able = (at for at in order if not (at in made or views[at].helps))
+    left = [at for at in able if not (_asks(views[at]) and said.isdisjoint(views[at].rows))]
     reached = list(made)
     while reached and left:
         shown = (
@@ -383,8 +384,7 @@ def _once_each(
 
 def _asks(view: _View) -> bool:
     """Whether a call replied with a question: a rewriter, or a writer of sub-questions."""
-    text = view.call.reply.strip()
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = [line for line in view.call.reply.split("\n") if line.strip()]
     return bool(lines) and all(map(is_question, lines))
 
 

@@ -237,7 +237,7 @@ def _below_instruction(text: str) -> str:
     """What stands below a first paragraph that speaks of it, such as "Use only this context."."""
     first, _, rest = text.partition("\n\n")
     rest = rest.partition(ASKED)[0].strip()
-    return rest if speaks_of_material(first) and word_count(rest) >= _LEAST else ""
+    return rest if speaks_of_material(first) and word_count(rest) >= _TELLING else ""
 
 
 def _above_instruction(text: str) -> str:

@@ -111,7 +111,8 @@ def messages_in(value: object) -> tuple[Message, ...]:
     return _in_list(value)
 
 
-def _in_list(value: Sequence[Any]) -> tuple[Message, ...]:
+def _in_list(items: Sequence[Any]) -> tuple[Message, ...]:
+    value = [_as_mapping(item) or item for item in items]
     known = [_message(item) for item in value]
     if not any(known):
         return ()
@@ -226,7 +227,8 @@ def _message(value: object) -> Message | None:
     if isinstance(value, (list, tuple)):
         return _pair(value)
     if not isinstance(value, Mapping):
-        return _of_object(value)
+        said = _as_mapping(value)
+        return None if said is None else _message(said)
     inner = value.get("kwargs", value.get("data"))
     if isinstance(inner, Mapping) and "content" in inner:
         # LangChain's two serialised forms: {"lc": 1, "kwargs": {...}} and {"type": "ai", "data": {...}}.
@@ -255,9 +257,9 @@ def _documents(content: Sequence[object]) -> Iterator[str]:
             yield text
 
 
-def _of_object(value: object) -> Message | None:
-    """A message of LangChain, LlamaIndex or a client, as the mapping that it would be."""
-    if isinstance(value, (str, bytes, int, float)) or value is None:
+def _as_mapping(value: object) -> dict[str, Any] | None:
+    """A message object of LangChain, LlamaIndex or a client, as the mapping that it would be."""
+    if isinstance(value, (str, bytes, int, float, Mapping, list, tuple)) or value is None:
         return None
     content = attribute(value, "content")
     if not isinstance(content, (str, list)):
@@ -272,8 +274,9 @@ def _of_object(value: object) -> Message | None:
         said["tool_calls"] = attribute(value, "tool_calls")
     elif _role(role) == "tool":
         result = attribute(value, "artifact")
-        said |= {"status": attribute(value, "status"), "result": content if result is None else result}
-    return _message(said)
+        said |= {key: attribute(value, key) for key in ("status", "name", "tool_call_id")}
+        said["result"] = content if result is None else result
+    return said
 
 
 def _without_results(role: Role, content: object) -> tuple[Role, object]:
