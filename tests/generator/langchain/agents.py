@@ -316,7 +316,7 @@ def team(choices: Choices) -> Application:
     passing = StructuredTool.from_function(assign, name="assign_to_colleague")
     back, is_back = "transfer_back_to_front", choices["handing"] == "back"
 
-    def triage(_: MessagesState) -> dict[str, Any]:
+    def before(_: Graph) -> dict[str, Any]:
         """Says in code's words that another agent was asked before, and handed the turn back."""
         call = {"name": back, "args": {}, "id": "b0", "type": "tool_call"}
         asked = AIMessage("Transferring back to front", tool_calls=[call])
@@ -324,6 +324,7 @@ def team(choices: Choices) -> Application:
         return {"messages": [asked, told] if is_back else []}
 
     expert = Speaker(role="agent", tool=one.name, hops=hops, told=1 + is_back)
+    triage: Any = before
     built = StateGraph(MessagesState)
     built.add_node("triage", triage)
     front = Speaker(role="agent", tool=passing.name, told=int(is_back))
