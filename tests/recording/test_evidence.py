@@ -212,19 +212,6 @@ def test_a_question_within_words_of_the_application_says_so_although_it_was_look
     assert (asked.question, asked.notes) == (own, ("question_whole_prompt",))
 
 
-@pytest.mark.parametrize(("rows", "is_noted"), [((HOURS, TICKETS), True), ((HOURS, HOURS), False)])
-def test_more_than_the_question_that_code_put_into_an_input_is_noted(
-    rows: tuple[str, str], is_noted: bool
-) -> None:
-    look = Step(kind="retrieval", given="fares", contexts=(Context(text="Fares rise in May.", id="1"),), at=1)
-    for row, question in zip(rows, ("What is the fare?", QUESTION), strict=True):
-        own = f"You guide the guests of our town, and know these rows.\n{row}\n\nQuestion: {question}"
-        turn = Steps(given=own, steps=(look, call(own, "From ten to five.", at=3)), answer="x")
-        asked = asked_of(turn, sources_of(turn))
-    assert asked.question == QUESTION
-    assert asked.notes == ("question_guessed", "question_whole_prompt")[: 1 + is_noted]
-
-
 def test_the_question_in_a_request_is_what_the_application_looked_up() -> None:
     request = json.dumps({"conversation": "c9", "text": QUESTION, "locale": "en"})
     search = Step(kind="retrieval", given=QUESTION, contexts=(Context(text=HOURS, id="1"),), at=1, ended=2)

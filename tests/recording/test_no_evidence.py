@@ -139,3 +139,16 @@ def test_in_the_marks_of_a_chat_template_the_last_said_is_the_question(form: str
 def test_a_sentence_that_tells_how_to_reply_is_not_guessed_to_be_a_passage() -> None:
     rules = "Rewrite what follows so that it needs no context.\n\nReply with only the question."
     assert guessed_passages(f"{rules}\n\nFollow-up: {QUESTION}\n\nStandalone:", QUESTION) == []
+
+
+@pytest.mark.parametrize(("rows", "is_noted"), [((HOURS, TICKETS), True), ((HOURS, HOURS), False)])
+def test_more_than_the_question_that_code_put_into_an_input_is_noted(
+    rows: tuple[str, str], is_noted: bool
+) -> None:
+    look = Step(kind="retrieval", given="fares", contexts=(Context(text="Fares rise in May.", id="1"),), at=1)
+    for row, question in zip(rows, ("What is the fare?", QUESTION), strict=True):
+        own = f"You guide the guests of our town, and know these rows.\n{row}\n\nQuestion: {question}"
+        turn = Steps(given=own, steps=(look, call(own, "From ten to five.", at=3)), answer="x")
+        asked = asked_of(turn, sources_of(turn))
+    assert asked.question == QUESTION
+    assert asked.notes == ("question_guessed", "question_whole_prompt")[: 1 + is_noted]
