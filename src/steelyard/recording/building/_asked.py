@@ -76,7 +76,9 @@ def asked_of(turn: Steps, sources: Sources, *, told: Any = None) -> Asked:
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
-    return _told_by_root(turn, sources, _looked_up_within(own, sources) or own)
+    # The application took what it looked up out of a request in JSON.
+    within = _queried(list(json_strings(own))[1:], sources) if own.startswith("{") else ""
+    return _told_by_root(turn, sources, within or own)
 
 
 def _own_words(turn: Steps) -> str:
@@ -88,11 +90,6 @@ def _own_words(turn: Steps) -> str:
     if plain(own) not in written:
         return own
     return asked_in({name: one for name, one in turn.given.items() if one != own}) or own
-
-
-def _looked_up_within(own: str, sources: Sources) -> str:
-    """The text of a request in JSON that was looked up under: the application took it out of there."""
-    return _queried(list(json_strings(own))[1:], sources) if own.startswith("{") else ""
 
 
 def _told_by_root(turn: Steps, sources: Sources, own: str) -> Asked:
@@ -126,10 +123,13 @@ def _beside_template(own: str, turn: Steps) -> Asked:
     text = guessed_question(own) if is_named else _only_run(parts)
     if not text or names_both(own):
         return Asked(question=own, notes=("question_whole_prompt",))
-    left = (part for part, is_known in parts if not (is_known or text in part or part.strip() in text))
-    is_more = any(is_telling(one) and not (is_question(one) or is_written(one, turn.earlier)) for one in left)
     notes: tuple[Note, ...] = ("question_guessed", "question_whole_prompt")
-    return Asked(question=text, notes=notes if is_more else notes[:1])
+    return Asked(question=text, notes=notes[: 1 + _has_more(text, parts, turn)])
+
+
+def _has_more(text: str, parts: Sequence[tuple[str, bool]], turn: Steps) -> bool:
+    left = (part for part, is_known in parts if not (is_known or text in part or part.strip() in text))
+    return any(is_telling(one) and not (is_question(one) or is_written(one, turn.earlier)) for one in left)
 
 
 def _only_run(parts: Sequence[tuple[str, bool]]) -> str:

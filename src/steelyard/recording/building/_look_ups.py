@@ -12,6 +12,7 @@ from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.building._beside import MUCH, MUCH_SHARE
 from steelyard.recording.building._steps import WHOLLY, Step, Steps, is_telling, is_written, parts_of
 from steelyard.recording.provenance import (
+    ModelCall,
     find_passages,
     is_printed,
     json_strings,
@@ -154,7 +155,7 @@ def _of_tool(turn: Steps, step: Step) -> list[Context]:
     # Code that is given an object reads its fields.
     found = list(parts_of(state_of(result) or result) if message is None else _parts_shown(message))
     # What a model inside replied is its own; what that model was shown counts by its prompt.
-    asked = [one.call for one in turn.steps if one.call is not None and step in one.above()]
+    asked = list(_calls_inside(turn, step))
     return [one for one in found if not is_written(one.text, asked)] if asked else found
 
 
@@ -175,6 +176,11 @@ def _may_be_receipt(text: str, tool: Step) -> bool:
     most = 2 * word_count(text) if is_telling(_beside_call(text, tool)) else 0
     told = [told for _, told in strings_in(tool.given) if is_telling(told)]
     return not (most or told) or any(word_count(one) >= most for one in told if not is_question(one))
+
+
+def _calls_inside(turn: Steps, tool: Step) -> Iterator[ModelCall]:
+    """What models were asked within a tool."""
+    return (step.call for step in turn.steps if step.call is not None and tool in step.above())
 
 
 def _finds_nothing(tool: Step, turn: Steps) -> bool:

@@ -362,9 +362,8 @@ def printed(turn: Steps, sources: Sources) -> tuple[list[Text], list[Text]]:
             text = str(value)
             if len(text) <= _LONGEST_PRINTED and (is_telling(text) or is_printed(text)):
                 found.setdefault(text, Text(str(name), text, passed.at, passed.is_given))
-                is_list = isinstance(value, (list, tuple))
-                words.update([text] if is_list and all(isinstance(one, str) for one in value) else ())
-    whole = [one for text, one in found.items() if not any(text in other != text for other in found)]
+                words.update([text] if _are_words(value) else ())
+    whole = _not_within(found)
     return [one for one in whole if one.text not in words], [one for one in whole if one.text in words]
 
 
@@ -379,6 +378,14 @@ def beside(value: Any, texts: Collection[str]) -> Iterator[str]:
     leaves = [leaf for leaf in leaves_in(value) if leaf.row]
     rows = {leaf.row for leaf in leaves if leaf.text.strip() in texts}
     yield from (leaf.text for leaf in leaves if leaf.row in rows)
+
+
+def _not_within(found: Mapping[str, Text]) -> list[Text]:
+    return [one for text, one in found.items() if not any(text in other != text for other in found)]
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
 
 
 def _is_record(value: Any, titles: set[str]) -> bool:

@@ -335,8 +335,7 @@ def _fed(
     levels: list[list[int]] = []
     # Without the other fields of a form.
     said = {row for at in made for row in views[at].rows if _contains(answer, row, least=1)}
-    able = (at for at in order if not (at in made or views[at].helps))
-    left = [at for at in able if not (_asks(views[at]) and said.isdisjoint(views[at].rows))]
+    left = [at for at in order if at not in made and not (views[at].helps or _asks(views[at], said))]
     reached = list(made)
     while reached and left:
         shown = (
@@ -382,10 +381,10 @@ def _once_each(
     return [one for one in held if one[0] in left]
 
 
-def _asks(view: _View) -> bool:
-    """Whether a call replied with a question: a rewriter, or a writer of sub-questions."""
+def _asks(view: _View, said: set[tuple[str, ...]]) -> bool:
+    """Whether a call replied with a question and not the answer: a rewriter, or a writer of sub-questions."""
     lines = [line for line in view.call.reply.split("\n") if line.strip()]
-    return bool(lines) and all(map(is_question, lines))
+    return bool(lines) and all(map(is_question, lines)) and said.isdisjoint(view.rows)
 
 
 def _offered(reply: str, prompts: Sequence[str]) -> bool:
