@@ -152,11 +152,15 @@ def _of_tool(turn: Steps, step: Step) -> list[Context]:
     documents = documents or documents_in(result)
     if documents:
         return documents
-    # Code that is given an object reads its fields.
-    found = list(parts_of(state_of(result) or result) if message is None else _parts_shown(message))
+    found = list(_parts_of_object(result) if message is None else _parts_shown(message))
     # What a model inside replied is its own; what that model was shown counts by its prompt.
     asked = list(_calls_inside(turn, step))
     return [one for one in found if not is_written(one.text, asked)] if asked else found
+
+
+def _parts_of_object(returned: Any) -> Iterable[Context]:
+    """The parts of what a tool returned to code, which reads the fields of an object."""
+    return parts_of(state_of(returned) or returned)
 
 
 def _parts_shown(message: Message) -> Iterable[Context]:

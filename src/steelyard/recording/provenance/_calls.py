@@ -335,7 +335,7 @@ def _fed(
     levels: list[list[int]] = []
     # Without the other fields of a form.
     said = {row for at in made for row in views[at].rows if _contains(answer, row, least=1)}
-    left = [at for at in order if at not in made and not (views[at].helps or _asks(views[at], said))]
+    left = [at for at in order if at not in made and not _asks(views[at], said)]
     reached = list(made)
     while reached and left:
         shown = (
@@ -382,9 +382,10 @@ def _once_each(
 
 
 def _asks(view: _View, said: set[tuple[str, ...]]) -> bool:
-    """Whether a call replied with a question and not the answer: a rewriter, or a writer of sub-questions."""
+    """Whether a call helps, or replied with a question and not the answer: a writer of sub-questions."""
     lines = [line for line in view.call.reply.split("\n") if line.strip()]
-    return bool(lines) and all(map(is_question, lines)) and said.isdisjoint(view.rows)
+    is_asking = bool(lines) and all(map(is_question, lines)) and said.isdisjoint(view.rows)
+    return view.helps or is_asking
 
 
 def _offered(reply: str, prompts: Sequence[str]) -> bool:
