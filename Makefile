@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Hundreds of test programs import the same modules; without bytecode each of them compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs test test-again test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-newest test-tracers lint types bench mutants clean
+.PHONY: demo docs test test-long test-again test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-newest test-tracers lint types bench mutants clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -32,8 +32,13 @@ picture-of-phoenix: $(VENV)/.dev  ## a trace with our scores in a real Phoenix, 
 # One process more than there are cores: tests that wait for something leave theirs idle.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-test: $(VENV)/.dev  ## every test that is not marked slow
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+TESTS := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+
+test: $(VENV)/.dev  ## every test that takes no longer than a few seconds
+	$(TESTS) -m 'not long'
+
+test-long: $(VENV)/.dev  ## the others: simulations, whole programs, servers, a browser
+	$(TESTS) -m long
 
 test-again: $(VENV)/.dev  ## what failed in the last run, alone
 	$(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none

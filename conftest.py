@@ -1,4 +1,4 @@
-"""Test configuration for the whole repository: slow tests run only when asked for."""
+"""Test configuration for the whole repository: slow tests run only when asked for, long ones are marked."""
 
 from __future__ import annotations
 
@@ -124,7 +124,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is slow unless asked."""
+    """Skip what is slow unless asked, and mark what takes long by `tests/long.txt`."""
+    long = set((config.rootpath / "tests/long.txt").read_text(encoding="utf-8").split())
+    for item in items:
+        if item.nodeid.partition("[")[0] in long:
+            item.add_marker(pytest.mark.long)
     if config.getoption("--slow"):
         return
     skip = pytest.mark.skip(reason="slow; run with --slow")

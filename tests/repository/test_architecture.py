@@ -235,3 +235,14 @@ def test_no_lock_stays_held_in_a_forked_child() -> None:
     assert len(files) > 250
     unknown = {path for path in found if not path.endswith(tuple(MADE_ANEW))}
     assert not unknown, "take steelyard._internal.forks.ForkLock, or make the lock anew in a child"
+
+
+def test_the_list_of_long_tests_names_tests_that_are_there() -> None:
+    names = (ROOT / "tests/long.txt").read_text(encoding="utf-8").split()
+    assert len(names) > 100 and names == sorted(names)
+    gone = []
+    for name in names:
+        file, *_, test = name.split("::")
+        if not (ROOT / file).is_file() or f"def {test}(" not in (ROOT / file).read_text(encoding="utf-8"):
+            gone.append(name)
+    assert not gone, "python scripts/long.py writes it anew"
