@@ -17,7 +17,7 @@ from steelyard._internal.typed import Adapter, PiecewiseDecoder, adapter, json_p
 
 LONG = "x" * 60_000
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=30,
 )
