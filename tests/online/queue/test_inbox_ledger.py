@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -298,3 +300,46 @@ def test_turns_that_come_faster_than_they_are_weighed_stay_within_the_bound(leng
         200 - kept,
     )
     assert balanced(counts)
+
+
+class Struck(BaseException):
+    """Raised out of a signal handler, as SystemExit would be."""
+
+
+def test_it_balances_wherever_a_handler_raises() -> None:
+    """A handler runs where a function of Python begins; here one raises at each of them in turn."""
+    left = 0
+
+    def raise_at_the_last(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal left
+        left -= event == "call"
+        if not left:
+            sys.setprofile(None)
+            raise Struck
+
+    def work(inbox: Inbox) -> None:
+        # Each state and reason for the first time, once.
+        inbox.skip("sampled_out")
+        for _ in range(5):
+            inbox.put(Queued(turn(), None))  # one more than there is room for
+        inbox.counts()
+        inbox.take(1)
+        inbox.settle("evaluated")
+        inbox.settle("skipped", "throttled")
+        inbox.settle("dead", "poison")
+        inbox.counts()
+        inbox.abandon()
+
+    struck = 0
+    for number in range(1, 1000):
+        inbox = Inbox(max_items=4, max_bytes=10**9, wake=lambda: None, feedback=Feedback())
+        left = number
+        sys.setprofile(raise_at_the_last)
+        try:
+            work(inbox)
+        except Struck:
+            struck += 1
+            assert balanced(inbox.counts()), (number, inbox.counts())
+        finally:
+            sys.setprofile(None)
+    assert 50 < struck < 999

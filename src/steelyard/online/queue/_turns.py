@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -58,14 +58,18 @@ class Counts:
 
 
 class Ledger:
-    """Counts turns as they move from one state to the next. Each total has a counter of its own."""
+    """Counts turns as they move from one state to the next. Each total has a counter of its own.
+
+    Nothing in a step calls a function of Python, where the handler of a signal would get in between two
+    counts: a `Counter` does where it meets a reason for the first time.
+    """
 
     def __init__(self) -> None:
         self.seen = 0
         self.pending = 0
         self._plain: dict[str, int] = {"evaluated": 0, "abandoned": 0, "spooled": 0}
-        self._skipped: Counter[str] = Counter()
-        self._dead: Counter[str] = Counter()
+        self._skipped: dict[str, int] = defaultdict(int)
+        self._dead: dict[str, int] = defaultdict(int)
 
     def accept(self) -> None:
         self.seen += 1
@@ -105,7 +109,7 @@ class Ledger:
     def counts(self) -> Counts:
         return Counts(
             seen=self.seen,
-            accepted=self.pending + sum(self._plain.values()) + self._dead.total(),
+            accepted=self.pending + sum(self._plain.values()) + sum(self._dead.values()),
             pending=self.pending,
             skipped={reason: n for reason, n in self._skipped.items() if n},
             dead=dict(self._dead),
