@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from recording.asking import from_nowhere
 from recording.test_evidence import HOURS, QUESTION, TICKETS, call, evidence
 from steelyard.record import Context
 from steelyard.recording.building import Step, Steps, asked_of, decide, sources_of
@@ -152,3 +153,26 @@ def test_more_than_the_question_that_code_put_into_an_input_is_noted(
         asked = asked_of(turn, sources_of(turn))
     assert asked.question == QUESTION
     assert asked.notes == ("question_guessed", "question_whole_prompt")[: 1 + is_noted]
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("<notes>\nBoth doors.\n</notes>\n<answer>\nFrom ten.\n</answer>", "From ten."),
+        ("<Answer>From ten.</Answer>", "From ten."),
+        ("<notes>\nBoth doors.\n</notes>\nFrom ten.", "<notes>\nBoth doors.\n</notes>\nFrom ten."),
+        ("<answer>From ten.</answer>\nOr from eleven.", "<answer>From ten.</answer>\nOr from eleven."),
+        ("<b>From ten.</b>", "<b>From ten.</b>"),
+    ],
+)
+def test_a_form_in_tags_says_which_of_its_parts_is_the_answer(reply: str, answer: str) -> None:
+    assert from_nowhere(QUESTION, f"Fill in the form.\n\n{QUESTION}", reply).answer == answer
+
+
+@pytest.mark.parametrize("speaker", ["User", "Human", "Customer"])
+def test_who_speaks_is_no_part_of_a_question_and_its_mark_is_noted(speaker: str) -> None:
+    record = from_nowhere(f"{speaker}: {QUESTION}", f"Be brief.\n\n{speaker}: {QUESTION}", "From ten.")
+    assert record.question == QUESTION
+    assert any(note.startswith("question_guessed") for note in record.notes)
+    typed = from_nowhere(f"Note: {QUESTION}", f"Be brief.\n\nNote: {QUESTION}", "From ten.")
+    assert typed.question == f"Note: {QUESTION}"

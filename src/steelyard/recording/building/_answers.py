@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     is_turn,
     json_strings,
     plain,
+    sections,
     word_count,
     words,
 )
@@ -28,12 +29,14 @@ _LABEL = 3  # verdicts have no more words
 
 
 def named_in_form(answer: str) -> str:
-    """What a form in JSON calls its answer, as applications take it out; any other text as it is.
+    """What a form in JSON or in tags calls its answer, as applications take it out; any other text as it is.
 
     >>> named_in_form('{"thoughts": "Two dogs.", "answer": "Six euros."}'), named_in_form('{"total": 6}')
     ('Six euros.', '{"total": 6}')
     """
-    form = form_of(answer)
+    parts = sections(answer) if answer.startswith("<") else []
+    tagged = {one.label.lower(): one.text for one in parts if one.form == "tag"}
+    form = tagged if parts and len(tagged) == len(parts) else form_of(answer)
     told = (form.get(name) for name in ANSWERS)
     return next((text.strip() for text in told if isinstance(text, str) and text.strip()), answer)
 

@@ -24,6 +24,7 @@ from steelyard.recording.provenance import (
     labelled_question,
     names_both,
     names_question_within,
+    only_speech,
     plain,
     split_chat_template,
     word_count,
@@ -113,13 +114,15 @@ def _beside_template(own: str, turn: Steps) -> Asked:
     Parts that other inputs have, too, are code's. The user's words are what these name, or all other parts,
     if they stand together. Who types passages beside a question may type them again.
     """
+    # Code wrote down who spoke: before all of it, or in the marks of a template for chats.
     *before, said = split_chat_template(own) or [own]
-    # Code wrote down who spoke, in the marks of a template for chats.
-    if not own.startswith((*before, said)[0]):
-        return Asked(question=said.strip(), notes=("question_guessed",))
+    if (speech := only_speech(own)) or not own.startswith((*before, said)[0]):
+        return Asked(question=speech or said.strip(), notes=("question_guessed",))
     is_named, parts = names_question_within(own), TEMPLATES.in_parts(own)
     if not any(is_known for _, is_known in parts):
-        return _as_typed(own, is_named=is_named)
+        # Code may have written, too, what names its question, or has several lines.
+        is_clear = TEMPLATES.tells_typed(own) and not is_named
+        return Asked(question=own, notes=() if is_clear else ("question_whole_prompt",))
     text = guessed_question(own) if is_named else _only_run(parts)
     if not text or names_both(own):
         return Asked(question=own, notes=("question_whole_prompt",))
@@ -139,12 +142,6 @@ def _only_run(parts: Sequence[tuple[str, bool]]) -> str:
     rows = {run: set(words(run)) for run in runs if run}
     own = [run for run, row in rows.items() if not row or not any(row < other for other in rows.values())]
     return labelled_question(own[0]) or own[0] if len(own) == 1 else ""
-
-
-def _as_typed(own: str, *, is_named: bool) -> Asked:
-    """An input as it is, which code may have written too if it names its question, or has several lines."""
-    is_doubtful = is_named or not TEMPLATES.tells_typed(own)
-    return Asked(question=own, notes=("question_whole_prompt",) if is_doubtful else ())
 
 
 def _as_before(cut: Asked, turn: Steps) -> Asked:

@@ -57,6 +57,7 @@ from steelyard.recording.provenance._provenance import Origin as Origin
 from steelyard.recording.provenance._provenance import is_turn as is_turn
 from steelyard.recording.provenance._provenance import notes_on_predecessors as notes_on_predecessors
 from steelyard.recording.provenance._provenance import trace_provenance as trace_provenance
+from steelyard.recording.provenance._sections import sections as sections
 from steelyard.recording.provenance._sections import split_chat_template as split_chat_template
 from steelyard.recording.provenance._words import finds_nothing as finds_nothing
 from steelyard.recording.provenance._words import holds_replies as holds_replies
@@ -66,6 +67,7 @@ from steelyard.recording.provenance._words import may_find_nothing as may_find_n
 from steelyard.recording.provenance._words import names_passages as names_passages
 from steelyard.recording.provenance._words import names_speaker as names_speaker
 from steelyard.recording.provenance._words import only_counts as only_counts
+from steelyard.recording.provenance._words import only_speech as only_speech
 from steelyard.recording.provenance._words import plain as plain
 from steelyard.recording.provenance._words import plain_line as plain_line
 from steelyard.recording.provenance._words import unescaped as unescaped

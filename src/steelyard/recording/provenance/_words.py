@@ -244,6 +244,17 @@ def is_history(text: str) -> bool:
     return len(set(speakers)) > 1 and _SPOKEN.match(text.lstrip()) is not None
 
 
+def only_speech(text: str) -> str:
+    """What a person says in a text that begins with who speaks, if nobody else speaks in it.
+
+    >>> only_speech("User: How many hills?"), only_speech("Hills: how many?")
+    ('How many hills?', '')
+    """
+    speaker, _, speech = text.partition(":")
+    is_persons = names_speaker(f"{speaker}:") and not names_model(speaker)
+    return speech.strip() if is_persons and not is_history(text) else ""
+
+
 _PASSAGES = re.compile(
     r"(?:\w{1,40}_)?(?:contexts?|documents?|docs?|passages|chunks|snippets|excerpts|sources|facts|evidence|knowledge"
     r"|results?|rows|records|memories|findings)(?:_str|_text)?",
