@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import doctest
+import importlib
 import os
 import re
 import sqlite3
@@ -111,6 +113,22 @@ def test_the_example_runs(example: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Traceback" not in done.stderr, done.stderr[-3000:]
     assert done.stdout.strip(), "an example shows something"
+
+
+SOURCES = [ROOT / "src", *ROOT.glob("integrations/*/src")]
+
+
+def test_what_docstrings_show_is_so() -> None:
+    tried, failed = 0, []
+    for source in SOURCES:
+        for file in source.rglob("*.py"):
+            if ">>> " not in file.read_text(encoding="utf-8"):
+                continue
+            name = ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+            done = doctest.testmod(importlib.import_module(name))
+            tried += done.attempted
+            failed += [name] * done.failed
+    assert tried > 100 and not failed
 
 
 DOCS = ROOT / "docs"
