@@ -34,7 +34,7 @@ WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 TESTS := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
-test: $(VENV)/.dev  ## every test that takes no longer than a few seconds
+test: $(VENV)/.dev  ## every test that takes no longer than two seconds
 	$(TESTS) -m 'not long'
 
 test-long: $(VENV)/.dev  ## the others: simulations, whole programs, servers, a browser

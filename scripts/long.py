@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 LONG = Path(__file__).parent.parent / "tests/long.txt"
-SECONDS = 3.0
+SECONDS = 2.0
 
 
 def main() -> None:

@@ -99,7 +99,7 @@ async def test_what_was_leased_over_a_lost_connection_does_not_count(rabbit_serv
         before = [one for one in await lease(queue, 4, most=4) if isinstance(one, Leased)]
         await queue._broker.close()  # as after a break
         assert await queue.put([selected("later")]) == ["new"]
-        assert [await queue.finish(one, result(one)) for one in before] == [None] * 4
+        assert not any([await queue.finish(one, result(one)) for one in before])
         left = names | {"later"}
         while left:
             again = await lease_one(queue, 1)
