@@ -50,13 +50,7 @@ class BoundedDict(MutableMapping[Key, Value]):
         if self._weigh is not None:
             self.weight += self._weigh(value)
         while self._is_full():
-            # Another thread may have dropped it already.
-            with contextlib.suppress(KeyError):
-                key, value = self._items.popitem(last=False)
-                if self._weigh is not None:
-                    self.weight -= self._weigh(value)
-                if self._forgotten is not None:
-                    self._forgotten(key, value)
+            self._drop_oldest()
 
     def __delitem__(self, key: Key) -> None:
         value = self._items.pop(key)
@@ -75,3 +69,12 @@ class BoundedDict(MutableMapping[Key, Value]):
     def _is_full(self) -> bool:
         too_heavy = self._max_weight is not None and self.weight > self._max_weight
         return len(self._items) > self._max_items or (too_heavy and bool(self._items))
+
+    def _drop_oldest(self) -> None:
+        # Another thread may have dropped it already.
+        with contextlib.suppress(KeyError):
+            key, value = self._items.popitem(last=False)
+            if self._weigh is not None:
+                self.weight -= self._weigh(value)
+            if self._forgotten is not None:
+                self._forgotten(key, value)

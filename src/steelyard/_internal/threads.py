@@ -116,10 +116,7 @@ class DaemonExecutor(ThreadPoolExecutor):
                 future.set_exception(_as_exception(error))
 
         if not self._workers:
-            self._open.add(future)
-            future.add_done_callback(self._open.discard)
-            if len(self._open) > self._workers + self._replaced:
-                self._add_spare()
+            self._make_room(future)
         if self._workers or self._replaced:
             self._jobs.put(job)
         else:
@@ -147,11 +144,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
-            hanging = self._hanging
-            hanging.add(future)
-            # A call that comes back after all frees its thread, which is used again.
-            future.add_done_callback(hanging.discard)
-            self._add_spare()
+            self._given_up(future)
             raise
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -159,6 +152,19 @@ class DaemonExecutor(ThreadPoolExecutor):
         if self._pid == os.getpid():
             _let_go(self._jobs, self._workers + self._replaced)
         self._pid = 0
+
+    def _given_up(self, future: Future[_Result]) -> None:
+        hanging = self._hanging
+        hanging.add(future)
+        # A call that comes back after all frees its thread, which is used again.
+        future.add_done_callback(hanging.discard)
+        self._add_spare()
+
+    def _make_room(self, future: Future[_Result]) -> None:
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+        if len(self._open) > self._workers + self._replaced:
+            self._add_spare()
 
     def _add_spare(self) -> None:
         if self._replaced < self._spares:

@@ -170,9 +170,7 @@ class Watch:
         self.alike.add(quality, inclusion, session=session)
         if self.by_order:
             self.order.add(quality - usual, inclusion)
-        turns = self.alike.turns
-        mean = turns.value / turns.weight
-        variance = max(turns.value_value / turns.weight - mean * mean, 0.0) * self.design_effect
+        variance = self._variance() * self.design_effect
         doubt = self.season.doubt(at, smallest=self.smallest, variance=variance)
         if self.state != "fallen":
             self.season.add(at, quality, inclusion, variance=variance)
@@ -186,10 +184,7 @@ class Watch:
         usual = -usual if self.state == "fallen" else usual
         self._follow(quality, inclusion, at, usual - min(doubt, FallAlarm.most_doubt))
         goes_off = self._bet(alarm, quality, inclusion, session=session, usual=usual, doubt=doubt)
-        assert self.bet is not None
-        self.course.append((round(at), round(self.bet.evidence, 4)))
-        if len(self.course) > _COURSE:
-            del self.course[1::2]
+        self._note(at)
         if not goes_off:
             return None
         kind: Literal["fell", "recovered"] = "recovered" if self.state == "fallen" else "fell"
@@ -197,6 +192,17 @@ class Watch:
         self._turn_over(kind)
         self.late = 0
         return event
+
+    def _note(self, at: float) -> None:
+        assert self.bet is not None
+        self.course.append((round(at), round(self.bet.evidence, 4)))
+        if len(self.course) > _COURSE:
+            del self.course[1::2]
+
+    def _variance(self) -> float:
+        turns = self.alike.turns
+        mean = turns.value / turns.weight
+        return max(turns.value_value / turns.weight - mean * mean, 0.0)
 
     def _learn(self, alarm: Alarm, quality: float, inclusion: float) -> None:
         """Set the target, `falls_by` below the mean so far, and by no less than that mean may be off by.

@@ -129,16 +129,7 @@ class Backfill:
         """What is still to be judged. Reads the sources and judges nothing."""
         meant = self._meant_records()
         while some := list(islice(meant, _LOOKED_UP_AT_ONCE)):
-            known = known_judgements(self._results, [record.id for record in some])
-            for record in some:
-                wanted = self._judgements(record)
-                left = tuple(one.metric for one in wanted if one not in known)
-                if not left:
-                    self._counts["known"] += 1
-                elif (masked := self._masked(record)) is None:
-                    self._left_out["mask_failed"] += 1
-                else:
-                    yield Task(masked, left, self._sample)
+            yield from self._unknown(some)
 
     async def run(self, advance: Callable[[Evaluation], None] = lambda _: None) -> BackfillCounts:
         """Judge and write until everything is done, the budget is used up or nothing works.
@@ -166,8 +157,7 @@ class Backfill:
                         if len(batch) >= _WRITTEN_AT_ONCE:
                             some, batch = batch, []
                             await self._write(some)
-                        done = self._counts["judged"] + self._counts["unwritten"]
-                        if done == self._counts["hopeless"] >= _HOPELESS:
+                        if self._is_hopeless():
                             self._stopped = f"the judge answered nothing for the first {_HOPELESS} turns"
                             break
             finally:
@@ -237,6 +227,18 @@ class Backfill:
         metrics = self._options.metrics
         return "missing_input" if metrics and all(metric.missing(record) for metric in metrics) else None
 
+    def _unknown(self, records: Sequence[Record]) -> Iterator[Task]:
+        known = known_judgements(self._results, [record.id for record in records])
+        for record in records:
+            wanted = self._judgements(record)
+            left = tuple(one.metric for one in wanted if one not in known)
+            if not left:
+                self._counts["known"] += 1
+            elif (masked := self._masked(record)) is None:
+                self._left_out["mask_failed"] += 1
+            else:
+                yield Task(masked, left, self._sample)
+
     def _judgements(self, record: Record) -> list[Judgement]:
         options = self._options
 
@@ -285,6 +287,10 @@ class Backfill:
         if cost is None and self._price is not None:
             cost = self._price.of(evaluation.usage)
         self._spent += cost or 0.0
+
+    def _is_hopeless(self) -> bool:
+        done = self._counts["judged"] + self._counts["unwritten"]
+        return done == self._counts["hopeless"] >= _HOPELESS
 
     async def _write(self, evaluations: Sequence[Evaluation]) -> None:
         kept = [

@@ -192,10 +192,7 @@ def fit_screen(lessons: Sequence[Lesson]) -> ScreenMap | None:
     """The map of one metric; None where it would not help, or too little was seen."""
     if len(lessons) < LEAST:
         return None
-    # What was found of each turn, by name; the mean of the others where something was not.
-    names = tuple(sorted(set[str]().union(*(one.found for one in lessons))))
-    table: _Array = np.array([[one.found.get(name, np.nan) for name in names] for one in lessons], float)
-    table = np.where(np.isnan(table), np.nanmean(table, axis=0), table)
+    names, table = _table(lessons)
     judged = np.array([one.judged for one in lessons], float)
     weights = np.array([1 / one.inclusion for one in lessons], float)
     folds = folds_of([one.session for one in lessons], _FOLDS)
@@ -215,6 +212,13 @@ def fit_screen(lessons: Sequence[Lesson]) -> ScreenMap | None:
         left=round(left, 6),
         left_by_value=round(by_value, 6),
     )
+
+
+def _table(lessons: Sequence[Lesson]) -> tuple[tuple[str, ...], _Array]:
+    """What was found of each turn, by name; the mean of the others where something was not."""
+    names = tuple(sorted(set[str]().union(*(one.found for one in lessons))))
+    table = np.array([[one.found.get(name, np.nan) for name in names] for one in lessons], float)
+    return names, np.where(np.isnan(table), np.nanmean(table, axis=0), table)
 
 
 def _left(

@@ -287,13 +287,7 @@ class Collector:
         rows = self._journal.after(self._read) if self.reader.spans < _MOST_HELD else []
         now = time.monotonic()
         for seq, trace_id, body in rows:
-            self._read = seq
-            self._open[trace_id] = None
-            try:
-                self.reader.take(body, now)
-            except Exception as error:  # noqa: BLE001 - one odd piece must not cost the others
-                self._counts["unreadable"] += 1
-                self._warn("unreadable", "a piece of a trace cannot be read: %s", error_place(error))
+            self._take(seq, trace_id, body, now)
         try:
             self._turns.extend(self.reader.ready(now))
         except Exception:
@@ -320,6 +314,15 @@ class Collector:
         if gone:
             self._journal.forget(gone, upto=self._settled_upto)
         self._settled = []
+
+    def _take(self, seq: int, trace_id: str, body: bytes, now: float) -> None:
+        self._read = seq
+        self._open[trace_id] = None
+        try:
+            self.reader.take(body, now)
+        except Exception as error:  # noqa: BLE001 - one odd piece must not cost the others
+            self._counts["unreadable"] += 1
+            self._warn("unreadable", "a piece of a trace cannot be read: %s", error_place(error))
 
     def _waits_for_spool(self) -> bool:
         """Whether the spool takes nothing now. What it does not take would be judged here, out of memory."""

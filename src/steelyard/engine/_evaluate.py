@@ -78,10 +78,7 @@ async def evaluate_one(
         made = RecordScores(scores=_unjudged(record, metrics), usage=Usage())
     by_name = {score.metric: score for score in made.scores}
     by_name.update((metric.name, _by_guess(metric)) for metric in unscored if metric.name not in by_name)
-    scores = tuple(
-        replace(by_name[metric.name], inclusion_probability=_probability(inclusion, metric.name))
-        for metric in metrics
-    )
+    scores = tuple(_picked(by_name[metric.name], _probability(inclusion, metric.name)) for metric in metrics)
     return Evaluation(
         record_id=record.id,
         scores=scores,
@@ -113,6 +110,12 @@ def _by_guess(metric: Metric) -> Score:
         cause="contexts_guessed",
         explanation="the passages were cut out of a prompt, with no source seen; see the record's notes",
     )
+
+
+def _picked(score: Score, probability: float) -> Score:
+    if score.inclusion_probability == probability:
+        return score
+    return replace(score, inclusion_probability=probability)
 
 
 async def _score(

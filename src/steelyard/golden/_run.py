@@ -119,11 +119,7 @@ async def arun_golden(
         measure=measure,
         earlier=EarlierScores.of_runs(runs),
     )
-    runner.notes += [
-        f"the judges differ: {judge} in the baseline, {runner.judge_name} in this run"
-        for judge in dict.fromkeys(run.judge for run in runs)
-        if judge != runner.judge_name
-    ]
+    runner.notes += _other_judges(runs, runner.judge_name)
     runner.set_gates(wanted)
     try:
         return await runner.run()
@@ -139,6 +135,14 @@ def _check(golden: GoldenSet, concurrency: int, app_timeout: float) -> None:
         raise ConfigurationError(
             f"the golden set {golden.name!r} has no cases; add some, e.g. with `steelyard golden mine`"
         )
+
+
+def _other_judges(earlier: Iterable[Run], own: str) -> list[str]:
+    return [
+        f"the judges differ: {judge} in the baseline, {own} in this run"
+        for judge in dict.fromkeys(run.judge for run in earlier)
+        if judge != own
+    ]
 
 
 def _suite(given: Sequence[Metric | str] | None, judge: Judge, more: Iterable[str]) -> list[Metric]:

@@ -68,18 +68,7 @@ class HTTPSender:
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         most = _MOST_BYTES_OF_VECTORS if path == "/embeddings" else _MOST_BYTES
         async with self.request("POST", path, data) as reply:
-            # The body; one without end costs no more than the limit.
-            packing = reply.headers.get("Content-Encoding", "identity").strip().lower()
-            if packing not in ("identity", ""):
-                raise MalformedReply(f"a reply packed as {packing[:40]!r}, which was not asked for")
-            found = bytearray()
-            async for piece in reply.content.iter_any():
-                found += piece
-                if len(found) > most:
-                    raise MalformedReply(
-                        f"a reply of more than {most // 1_000_000} MB; the rest was not read"
-                    )
-            return HTTPReply(reply.status, reply.headers, bytes(found))
+            return HTTPReply(reply.status, reply.headers, await _content(reply, most))
 
     @asynccontextmanager
     async def request(
@@ -111,6 +100,19 @@ class _Connections(aiohttp.TCPConnector):
 
     def __del__(self, _warnings: Any = None) -> None:
         """Say nothing; aiohttp logs an error for each."""
+
+
+async def _content(reply: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body; one without end costs no more than the limit."""
+    packing = reply.headers.get("Content-Encoding", "identity").strip().lower()
+    if packing not in ("identity", ""):
+        raise MalformedReply(f"a reply packed as {packing[:40]!r}, which was not asked for")
+    found = bytearray()
+    async for piece in reply.content.iter_any():
+        found += piece
+        if len(found) > most:
+            raise MalformedReply(f"a reply of more than {most // 1_000_000} MB; the rest was not read")
+    return bytes(found)
 
 
 @cache

@@ -57,15 +57,7 @@ def locate_all(claims: Sequence[str], text: str) -> list[tuple[int, int] | None]
     claim has a place if it stands there word for word.
     """
     if len(text) > _MOST_READ:
-        # Where claims stand word for word, each behind the one before if it stands there.
-        stand: list[tuple[int, int] | None] = []
-        at = 0
-        for claim in claims:
-            start = text.find(claim, at)
-            start = start if start >= 0 else text.find(claim)
-            stand.append((start, start + len(claim)) if start >= 0 and claim else None)
-            at = start + len(claim) if start >= 0 else at
-        return stand
+        return _as_they_stand(claims, text)
     exact: dict[str, deque[tuple[int, int]]] = {}
     split = sentences(text)
     for one in split:
@@ -79,6 +71,18 @@ def locate_all(claims: Sequence[str], text: str) -> list[tuple[int, int] | None]
             continue
         left -= len(split)
         found.append(locate(claim, text) if left >= 0 else None)
+    return found
+
+
+def _as_they_stand(claims: Sequence[str], text: str) -> list[tuple[int, int] | None]:
+    """Where claims stand word for word, each behind the one before if it stands there."""
+    found: list[tuple[int, int] | None] = []
+    at = 0
+    for claim in claims:
+        start = text.find(claim, at)
+        start = start if start >= 0 else text.find(claim)
+        found.append((start, start + len(claim)) if start >= 0 and claim else None)
+        at = start + len(claim) if start >= 0 else at
     return found
 
 

@@ -104,18 +104,7 @@ class PairJudge:
         path = _model_file(Path(model))
         self._model = _PairModel(path, _beside(path, "tokenizer.json", tokenizer), threads, max_tokens)
         columns = self._model.shares([("A tower is a building.", "A tower is a building.")]).shape[1]
-        labels = labels or _labels_of(path)
-        for name in ("entailed", "contradicted"):
-            place = getattr(labels, name)
-            if place is not None and not 0 <= place < columns:
-                raise ConfigurationError(
-                    f"labels: {name}={place!r}, but the model has {columns} labels; give a place below that"
-                )
-        if labels.entailed == labels.contradicted:
-            raise ConfigurationError(
-                "labels: entailed and contradicted are the same label; give each its own"
-            )
-        self.labels = labels
+        self.labels = _checked(labels or _labels_of(path), columns)
         """What the model's labels mean."""
         self._weight = weight
         self._local = LocalJudge()
@@ -145,14 +134,7 @@ class PairJudge:
         if asked:
             shares = await asyncio.to_thread(self._read, request.view, [one for one, _, _ in asked.values()])
             for (key, (question, in_words, column)), row in zip(asked.items(), shares, strict=True):
-                share = float(row[column])
-                words = in_words.probability if in_words.probability is not None else float(in_words.value)
-                chance = self._weight * share + (1 - self._weight) * words
-                lacks_a_number = any(evidence.notes.get("missing_numbers") for evidence in in_words.evidence)
-                if not isinstance(question, Contradicted) and not in_words.value and lacks_a_number:
-                    chance = min(chance, _MISSING)
-                reason = f"the model says {share:.2f}, the words {words:.2f}: {in_words.reason}"
-                answers[key] = replace(in_words, value=chance >= 0.5, probability=chance, reason=reason)
+                answers[key] = self._combined(question, in_words, float(row[column]))
         return replace(reply, answers=answers)
 
     async def aclose(self) -> None:
@@ -174,14 +156,19 @@ class PairJudge:
             windows = [
                 window for text in _passages(view, question) for window in self._model.windows(text, claim)
             ]
-            # The windows that share the most words with a claim, in their order; all where there are few.
-            words = set(claim.casefold().split())
-            common = [len(words & set(window.casefold().split())) for window in windows]
-            kept = sorted(range(len(windows)), key=lambda place: -common[place])[:_MOST_WINDOWS]
-            likest = [windows[place] for place in sorted(kept)]
+            likest = _likest(windows, claim)
             pairs += [(claim, one) if self.labels.claim_first else (one, claim) for one in likest]
             ends.append(len(pairs))
         return [part.max(axis=0) for part in np.split(self._model.shares(pairs), ends[:-1])]
+
+    def _combined(self, question: Question, in_words: YesNo, share: float) -> YesNo:
+        words = in_words.probability if in_words.probability is not None else float(in_words.value)
+        chance = self._weight * share + (1 - self._weight) * words
+        lacks_a_number = any(evidence.notes.get("missing_numbers") for evidence in in_words.evidence)
+        if not isinstance(question, Contradicted) and not in_words.value and lacks_a_number:
+            chance = min(chance, _MISSING)
+        reason = f"the model says {share:.2f}, the words {words:.2f}: {in_words.reason}"
+        return replace(in_words, value=chance >= 0.5, probability=chance, reason=reason)
 
     def __repr__(self) -> str:
         return f"PairJudge({str(self._model.path)!r})"
@@ -196,6 +183,14 @@ def _passages(view: View, question: Question) -> list[str]:
     texts = [material] if isinstance(material, str) else [context.text for context in material]
     passage = question.passage if isinstance(question, Supported) else None
     return texts if passage is None else texts[passage : passage + 1]
+
+
+def _likest(windows: Sequence[str], claim: str) -> list[str]:
+    """The windows that share the most words with a claim, in their order; all where there are few."""
+    words = set(claim.casefold().split())
+    common = [len(words & set(window.casefold().split())) for window in windows]
+    kept = sorted(range(len(windows)), key=lambda place: -common[place])[:_MOST_WINDOWS]
+    return [windows[place] for place in sorted(kept)]
 
 
 class _PairModel:
@@ -297,6 +292,18 @@ def _labels_of(model: Path) -> PairLabels:
             "say what they mean with labels=PairLabels(entailed=...)"
         )
     return PairLabels(entailed=entailed, contradicted=contradicted)
+
+
+def _checked(labels: PairLabels, columns: int) -> PairLabels:
+    for name in ("entailed", "contradicted"):
+        place = getattr(labels, name)
+        if place is not None and not 0 <= place < columns:
+            raise ConfigurationError(
+                f"labels: {name}={place!r}, but the model has {columns} labels; give a place below that"
+            )
+    if labels.entailed == labels.contradicted:
+        raise ConfigurationError("labels: entailed and contradicted are the same label; give each its own")
+    return labels
 
 
 def _model_file(given: Path) -> Path:

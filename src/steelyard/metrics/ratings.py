@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -56,11 +57,7 @@ class TwoRatings(Metric):
         valid = [answer for answer in answers if isinstance(answer, Level)]
         shown = tuple(_verdict(rating, answer) for rating, answer in zip(asked, answers, strict=True))
         if not valid:
-            lack = next(answer for answer in answers if isinstance(answer, Unanswered))
-            if lack.cause == "unsupported":
-                return self.not_applicable("unsupported", lack.detail)
-            explanation = f"both ratings are invalid: {lack.detail or lack.cause}"
-            return Score.failed(self.name, cause=lack.cause, explanation=explanation, verdicts=shown)
+            return self._failed(answers, shown)
         note = "" if len(valid) == 2 else "; one rating was invalid, the other counts alone"
         expected = expected_level(valid)
         levels = " and ".join(f"{answer.value:g}" for answer in valid)
@@ -70,6 +67,13 @@ class TwoRatings(Metric):
             verdicts=shown,
             explanation=f"rated {levels} of {top:g}{note}",
         )
+
+    def _failed(self, answers: Sequence[Answer], shown: tuple[Verdict, ...]) -> Score:
+        lack = next(answer for answer in answers if isinstance(answer, Unanswered))
+        if lack.cause == "unsupported":
+            return self.not_applicable("unsupported", lack.detail)
+        explanation = f"both ratings are invalid: {lack.detail or lack.cause}"
+        return Score.failed(self.name, cause=lack.cause, explanation=explanation, verdicts=shown)
 
 
 def _verdict(rating: Rating, answer: Answer) -> Verdict:

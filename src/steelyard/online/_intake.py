@@ -150,9 +150,7 @@ class Intake:
                 turn = await self._preparer.prepare(item)
         # A rule or a mask of the user's may raise CancelledError, which ends its turn and not this task.
         except BaseException as error:
-            # Whether this task was cancelled, rather than a user's code raising CancelledError.
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0:
+            if _is_asked_to_end(error):
                 raise
             turn = Closed("dead", type(error).__name__)
             self._warn(turn.reason, "a turn could not be prepared for evaluation: %s", error_place(error))
@@ -203,3 +201,9 @@ class Intake:
                     self._inbox.decided(turn.record, "spooled")
         if durable:
             self._inbox.settle("spooled", count=stored.count("new"))
+
+
+def _is_asked_to_end(error: BaseException) -> bool:
+    """Whether this task was cancelled, rather than a user's code raising CancelledError."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -172,10 +172,7 @@ class Preparer:
         # With the record as it came: a mask may change what the two recorders are told apart by.
         self._recorders.look(record)
         masked = with_hashed_user(masked, self._options.user_key)
-        extra: dict[str, object] = dict(self._feedback.known(masked.id))
-        if decision.reasons:
-            extra[PICKED_FOR] = list(decision.reasons)
-        metadata = {**masked.metadata, **extra} if extra else masked.metadata
+        metadata = self._with_feedback(masked, decision)
         # The same mapping where nothing was added, so that most turns are not copied.
         if metadata is not masked.metadata:
             masked = masked.replace(metadata=metadata)
@@ -216,6 +213,12 @@ class Preparer:
         if not max(position, decision.rate) < suspicion.rate:
             return None
         return Queued(record, position, size_of(record), requeued=True)
+
+    def _with_feedback(self, record: Record, decision: Decision) -> Mapping[str, object]:
+        extra: dict[str, object] = dict(self._feedback.known(record.id))
+        if decision.reasons:
+            extra[PICKED_FOR] = list(decision.reasons)
+        return {**record.metadata, **extra} if extra else record.metadata
 
 
 def _dated(record: Record, taken_at: float) -> Record:

@@ -91,13 +91,7 @@ def claim(
         [(one.kind, one.seconds, now) for one in claims],
     )
     _roll(db, now)
-    # What a process that died has used, nobody knows: what was set aside counts as used.
-    lost = db.execute(
-        "DELETE FROM reserved WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.seq = reserved.seq"
-        " AND turns.lease = reserved.lease) RETURNING kind, amount"
-    ).fetchall()
-    for kind, amount in lost:
-        db.execute("UPDATE budget SET used = used + ? WHERE kind = ?", (amount, kind))
+    _charge_lost_leases(db)
     db.executemany(
         "UPDATE budget SET used = used + ? WHERE kind = ?", [(amount, kind) for kind, amount in owed.items()]
     )
@@ -162,3 +156,13 @@ def _roll(db: sqlite3.Connection, now: float) -> None:
     db.execute("UPDATE budget SET started = :now, used = 0 WHERE :now - started >= seconds", {"now": now})
     # A clock that was set back would keep the window open until it has caught up.
     db.execute("UPDATE budget SET started = :now WHERE started > :now", {"now": now})
+
+
+def _charge_lost_leases(db: sqlite3.Connection) -> None:
+    """What a process that died has used, nobody knows: what was set aside counts as used."""
+    lost = db.execute(
+        "DELETE FROM reserved WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.seq = reserved.seq"
+        " AND turns.lease = reserved.lease) RETURNING kind, amount"
+    ).fetchall()
+    for kind, amount in lost:
+        db.execute("UPDATE budget SET used = used + ? WHERE kind = ?", (amount, kind))

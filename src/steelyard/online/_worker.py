@@ -140,13 +140,7 @@ class Worker:
                     if self.canaries is not None:
                         group.create_task(self.canaries.run())
             finally:
-                if self.laboratory is not None:
-                    self.laboratory.close()
-                for part in (self._options.judge, self._options.screen, self._options.embedder):
-                    if part is not None:
-                        # A judge of the user's may raise anything at its end; nobody is left to tell.
-                        with contextlib.suppress(BaseException):
-                            await part.aclose()
+                await self._close()
 
     async def _serve(self, queue: TurnQueue) -> None:
         """Judge what is in a queue until it fails; if another process judges, only hold it open."""
@@ -335,6 +329,15 @@ class Worker:
             # The queue is gone, but what was paid for is not thrown away.
             self._delivery.deliver(evaluation, lambda _: None, kept=False)
             raise
+
+    async def _close(self) -> None:
+        if self.laboratory is not None:
+            self.laboratory.close()
+        for part in (self._options.judge, self._options.screen, self._options.embedder):
+            if part is not None:
+                # A judge of the user's may raise anything at its end, and there is nobody left to tell.
+                with contextlib.suppress(BaseException):
+                    await part.aclose()
 
 
 async def _again_and_again(queue: TurnQueue, serve: Callable[[], Awaitable[None]]) -> None:

@@ -180,16 +180,20 @@ def baselines(probes: Sequence[Probe]) -> tuple[Judge, Judge]:
     claims = [probe for probe in probes if probe.asks == "supported"]
 
     def made(name: str, measure: Callable[[str, Sequence[str]], float], *, is_share: bool) -> Baseline:
-        measured = [(measure(one.claim, one.contexts), one.expected) for one in claims]
-
-        def right(threshold: float) -> int:
-            return sum((value >= threshold) == expected for value, expected in measured)
-
-        # The threshold from which a yes is right most often; the lowest of several.
-        threshold = max(sorted({value for value, _ in measured}), key=right, default=0.0)
+        threshold = _best([(measure(one.claim, one.contexts), one.expected) for one in claims])
         return Baseline(name, measure, threshold=threshold, is_share=is_share)
 
     return (
         made("word-overlap", overlap, is_share=True),
         made("answer-length", lambda claim, _: float(len(claim)), is_share=False),
     )
+
+
+def _best(measured: Sequence[tuple[float, bool]]) -> float:
+    """The threshold from which a yes is right most often; the lowest of several."""
+    candidates = sorted({value for value, _ in measured})
+
+    def right(threshold: float) -> int:
+        return sum((value >= threshold) == expected for value, expected in measured)
+
+    return max(candidates, key=right, default=0.0)

@@ -106,12 +106,7 @@ def load_probes(folder: str | Path | None = None) -> ProbeSet:
         raise ConfigurationError(
             f"no probe set in {str(place)!r}: {error.strerror or error}; name a folder that has one"
         ) from None
-    # A hash over both files that does not depend on how a checkout ends its lines.
-    hashed = hashlib.sha256()
-    for name, data in zip(_FILES, content, strict=True):
-        data = data.replace(b"\r\n", b"\n")
-        hashed.update(f"{name} {len(data)}\n".encode() + data)
-    digest = hashed.hexdigest()
+    digest = _digest(content)
     # Figures are published for this set: an edited one would give others under the same name.
     if folder is None and digest != PUBLISHED:
         raise ConfigurationError(
@@ -125,6 +120,15 @@ def load_probes(folder: str | Path | None = None) -> ProbeSet:
     probes = tuple(probe for row in pairs for probe in _twins(row, texts))
     _check_unique(probes)
     return ProbeSet(probes=probes, sha256=digest)
+
+
+def _digest(content: list[bytes]) -> str:
+    """A hash over both files that does not depend on how a checkout ends its lines."""
+    hashed = hashlib.sha256()
+    for name, data in zip(_FILES, content, strict=True):
+        data = data.replace(b"\r\n", b"\n")
+        hashed.update(f"{name} {len(data)}\n".encode() + data)
+    return hashed.hexdigest()
 
 
 def _rows(data: bytes, name: str, fields: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:

@@ -198,10 +198,7 @@ def _fault(question: Question, answer: Answer) -> str | None:
         case Level():
             return _level_fault(question, answer)
         case ChosenOption():
-            assert isinstance(question, Choose)
-            if answer.value not in question.options:
-                return f"option {answer.value!r} is not among {list(question.options)!r}"
-            return _weights_fault(answer.probabilities, set(question.options))
+            return _choice_fault(question, answer)
         case Texts(items=items):
             return _texts_fault(items)
         case Vector(values=values) if not values or not all(map(math.isfinite, values)):
@@ -228,6 +225,13 @@ def _level_fault(question: Question, answer: Level) -> str | None:
     if not isinstance(answer.value, Real) or answer.value not in scale:
         return f"level {answer.value!r} is not on the scale {sorted(scale)!r}"
     return _weights_fault(answer.probabilities, scale)
+
+
+def _choice_fault(question: Question, answer: ChosenOption) -> str | None:
+    assert isinstance(question, Choose)
+    if answer.value not in question.options:
+        return f"option {answer.value!r} is not among {list(question.options)!r}"
+    return _weights_fault(answer.probabilities, set(question.options))
 
 
 def _weights_fault(weights: object, known: set[_Key]) -> str | None:

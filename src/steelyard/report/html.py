@@ -45,9 +45,6 @@ def render_html(figures: ReportFigures) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    found: dict[str, list[Any]] = {}
-    for one in figures.groups:
-        found.setdefault(one.metric, []).append(one)
     return (
         _environment()
         .get_template("report.html")
@@ -60,7 +57,7 @@ def render_html(figures: ReportFigures) -> str:
                 worst.metric: [turn_view(turn, worst.metric) for turn in worst.turns]
                 for worst in figures.worst
             },
-            groups=found,
+            groups=_groups(figures),
             shown=shown_words(figures.metrics),
             rest=remaining_turns(figures.funnel) if figures.funnel else [],
             script=script,
@@ -68,6 +65,13 @@ def render_html(figures: ReportFigures) -> str:
             policy=policy,
         )
     )
+
+
+def _groups(figures: ReportFigures) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for one in figures.groups:
+        found.setdefault(one.metric, []).append(one)
+    return found
 
 
 def chart_of(metric: MetricFigure) -> dict[str, Any]:

@@ -77,7 +77,19 @@ def deploy_words(finding: FindingFigure) -> str:
             f"Most of it is that other questions are asked: asked in the earlier mix, it would have changed "
             f"by {finding.within.value:+.2f} ({finding.within.low:+.2f} to {finding.within.high:+.2f})."
         )
-    # Which version came in then; that something else may have happened at that time is always possible.
+    return _deploy_words(finding)
+
+
+def _where(finding: FindingFigure) -> str:
+    if not finding.names:
+        return "in all turns"
+    first, *others = (f"{shorten(name, 40)}: {shorten(value, 60)}" for name, value in finding.names)
+    also = f" (the same turns: {', '.join(others)})" if others else ""
+    return f"in {first}{also}, {100 * finding.share:.0f} % of all turns,"
+
+
+def _deploy_words(finding: FindingFigure) -> str:
+    """Which version came in then; that something else may have happened at that time is always possible."""
     went = [
         f"{shorten(one.name, 40)} went from {shorten(one.before, 60)} to {shorten(one.value, 60)}"
         for one in finding.deploys
@@ -89,14 +101,6 @@ def deploy_words(finding: FindingFigure) -> str:
     if finding.versioned:
         return "No version that the turns carry changed at that time."
     return "The turns carry no version, so that it cannot be told from which deploy it comes."
-
-
-def _where(finding: FindingFigure) -> str:
-    if not finding.names:
-        return "in all turns"
-    first, *others = (f"{shorten(name, 40)}: {shorten(value, 60)}" for name, value in finding.names)
-    also = f" (the same turns: {', '.join(others)})" if others else ""
-    return f"in {first}{also}, {100 * finding.share:.0f} % of all turns,"
 
 
 def _time(at: float) -> str:

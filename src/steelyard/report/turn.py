@@ -57,11 +57,14 @@ def words(reason: str) -> str:
 def explain_verdict(verdict: Verdict) -> str:
     """Why, in few words: what the judge found missing or turned round, or else its own words."""
     notes = verdict.evidence[0].notes if verdict.evidence else {}
-    names = ("missing_numbers", "missing_names")
-    found = [f"{item} is in no context" for name in names for item in notes.get(name) or ()]
+    found = [f"{item} is in no context" for item in _items(notes, "missing_numbers", "missing_names")]
     if notes.get("negation_flip"):
         found.append("negation turned round")
     return "; ".join(found) or verdict.reason or (verdict_words(verdict) if verdict.good is False else "")
+
+
+def _items(notes: Mapping[str, Any], *names: str) -> list[str]:
+    return [str(item) for name in names for item in notes.get(name) or ()]
 
 
 def evidence_words(totals: Totals) -> str:

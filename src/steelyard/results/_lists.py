@@ -255,17 +255,7 @@ class TurnLists(Looks):
         """Turns, newest first, older or newer than the one with a `TurnRow.key`; of newer ones the oldest."""
 
         def page(execute: Execute, choice: TurnQuery) -> Sequence[Row]:
-            where, turn = list(choice.where), choice.ordered
-            values = {**choice.values, "limit": limit}
-            if key := before or after:
-                where.append(f"({turn}.happened_at, {turn}.record_id) {'<' if before else '>'} (:time, :id)")
-                values |= {"time": key[0], "id": key[1]}
-            # A page that ends at a place is read backwards from it, for where it begins is not known.
-            order = "ASC" if after and not before else "DESC"
-            query = f"""SELECT {_ROW} FROM {choice.source} WHERE {" AND ".join(where) or "true"}
-                ORDER BY {turn}.happened_at {order}, {turn}.record_id {order} LIMIT :limit"""
-            found: Sequence[Row] = execute(query, values).fetchall()
-            return found[::-1] if order == "ASC" else found
+            return _page(execute, choice, before=before, after=after, limit=limit)
 
         return self._listed(wanted, page)
 
@@ -314,6 +304,20 @@ class TurnLists(Looks):
         """
         with self.store.reading() as execute:
             return FacetCounter(self.store, execute).count(wanted)
+
+
+def _page(execute: Execute, choice: TurnQuery, *, before: Place, after: Place, limit: int) -> Sequence[Row]:
+    where, turn = list(choice.where), choice.ordered
+    values = {**choice.values, "limit": limit}
+    if key := before or after:
+        where.append(f"({turn}.happened_at, {turn}.record_id) {'<' if before else '>'} (:time, :id)")
+        values |= {"time": key[0], "id": key[1]}
+    # A page that ends at a place is read backwards from it, for where it begins is not known.
+    order = "ASC" if after and not before else "DESC"
+    query = f"""SELECT {_ROW} FROM {choice.source} WHERE {" AND ".join(where) or "true"}
+        ORDER BY {turn}.happened_at {order}, {turn}.record_id {order} LIMIT :limit"""
+    found: Sequence[Row] = execute(query, values).fetchall()
+    return found[::-1] if order == "ASC" else found
 
 
 def _ranked_page(

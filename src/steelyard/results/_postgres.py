@@ -113,20 +113,23 @@ class Database:
             with self._choosing:  # of threads that come at once, one makes the pool
                 if self._pool is None:
                     self._pid = os.getpid()
-                    self._pool = ConnectionPool(
-                        conninfo,
-                        min_size=1,
-                        max_size=self._connections,
-                        open=False,
-                        configure=self._configure,
-                        check=ConnectionPool.check_connection,
-                        timeout=_CONNECT,
-                        reconnect_timeout=_CONNECT,
-                        name="steelyard-postgres",
-                    )
+                    self._pool = self._new_pool(conninfo)
                 pool = self._pool
         pool.open()  # if it is not
         return pool
+
+    def _new_pool(self, conninfo: str) -> ConnectionPool[Connection]:
+        return ConnectionPool(
+            conninfo,
+            min_size=1,
+            max_size=self._connections,
+            open=False,
+            configure=self._configure,
+            check=ConnectionPool.check_connection,
+            timeout=_CONNECT,
+            reconnect_timeout=_CONNECT,
+            name="steelyard-postgres",
+        )
 
     def _configure(self, connection: Connection) -> None:
         # A number of our own for it: libpq's may mean another file by the time that it is shut.

@@ -373,6 +373,10 @@ def _opening(address: str | os.PathLike[str]) -> Callable[[], Store]:
     if scheme not in _POSTGRES:
         others = "".join(f" or {name}://..." for name in _POSTGRES)
         raise ConfigurationError(f"there are no results at {scheme}:// addresses; give a path{others}")
+    return lambda: _postgres(os.fspath(address))
+
+
+def _postgres(address: str) -> Store:
     from steelyard.results import PostgresStore  # says which package is missing
 
-    return lambda: PostgresStore(os.fspath(address))
+    return PostgresStore(address)

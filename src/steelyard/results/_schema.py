@@ -139,16 +139,7 @@ _LARGEST_BODY: Final = 64 * 1024 * 1024
 def rows_of(evaluation: Evaluation) -> tuple[dict[str, Any], list[dict[str, Any]], bytes]:
     """The row of the `evaluations` table, those of `scores`, and the body; of any SQL database."""
     try:
-        # The JSON form, without what the columns of the Scores hold.
-        data = evaluation_to_dict(evaluation)
-        known = {*_IN_COLUMNS, "provenance"}
-        scores = [
-            {name: item for name, item in score.items() if name not in known} for score in data["scores"]
-        ]
-        for score in scores:
-            if verdicts := score.get("verdicts"):
-                score["verdicts"] = [_compact(verdict) for verdict in verdicts]
-        whole = {**data, "scores": scores}
+        whole = _whole(evaluation)
         rows = [
             score_row(score, evaluation, whole, position) for position, score in enumerate(evaluation.scores)
         ]
@@ -241,8 +232,6 @@ def _score(row: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
 def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str, Any]:
     """The row of the `evaluations` table; content is there only if the Evaluation still has its record."""
     trace, usage = evaluation.trace, evaluation.usage
-    # The cause of a bad turn, `fine` for a good one; None for one that nobody diagnosed.
-    found = evaluation.diagnosis
     return {
         "record_id": text_of(evaluation.record_id),
         "happened_at": data.get("happened_at", data["evaluated_at"]),
@@ -251,7 +240,7 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "user_hash": data.get("user"),
         "tenant": data.get("tenant"),
         "evidence": data.get("evidence"),
-        "diagnosis": None if found is None else found.cause or "fine",
+        "diagnosis": _diagnosed(evaluation),
         "duration": _real(evaluation.duration) or 0.0,
         "trace_id": trace and _text(trace.trace_id),
         "span_id": trace and _text(trace.span_id),
@@ -269,6 +258,12 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "seconds": _real(usage.seconds) or 0.0,
         "body": None,
     }
+
+
+def _diagnosed(evaluation: Evaluation) -> str | None:
+    """The cause of a bad turn, `fine` for a good one; None for one that nobody diagnosed."""
+    found = evaluation.diagnosis
+    return None if found is None else found.cause or "fine"
 
 
 def _content(record: object) -> dict[str, str | None]:
@@ -352,6 +347,17 @@ def plain_value(value: object) -> object:
     if isinstance(value, numbers.Real):
         return float(value)
     return text_of(value)
+
+
+def _whole(evaluation: Evaluation) -> dict[str, Any]:
+    """The JSON form, without what the columns of the Scores hold."""
+    data = evaluation_to_dict(evaluation)
+    known = {*_IN_COLUMNS, "provenance"}
+    scores = [{name: item for name, item in score.items() if name not in known} for score in data["scores"]]
+    for score in scores:
+        if verdicts := score.get("verdicts"):
+            score["verdicts"] = [_compact(verdict) for verdict in verdicts]
+    return {**data, "scores": scores}
 
 
 def _compact(verdict: dict[str, Any]) -> dict[str, Any]:

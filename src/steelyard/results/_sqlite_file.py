@@ -291,13 +291,17 @@ def _check_identity(connection: sqlite3.Connection, path: str) -> None:
     first = all(names <= set(_columns(connection, table)) for table, names in _FIRST_COLUMNS.items())
     version, identity = _pragma(connection, "user_version"), _pragma(connection, "application_id")
     if identity == APPLICATION_ID:
-        if version > SCHEMA:
-            raise ConfigurationError(
-                f"{path!r} has schema {version}, newer than {SCHEMA}; update steelyard or give another path"
-            )
+        _check_version(version, path)
         return
     if identity == 0 and (version == 0 and empty or version == 1 and first):
         return
     raise ConfigurationError(
         f"{path!r} is a database of another program; it is left alone, give SQLiteSink another path"
     )
+
+
+def _check_version(version: int, path: str) -> None:
+    if version > SCHEMA:
+        raise ConfigurationError(
+            f"{path!r} has schema {version}, newer than {SCHEMA}; update steelyard or give another path"
+        )

@@ -10,7 +10,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from statistics import median
@@ -187,6 +187,22 @@ class KnowsEarlierScores(Protocol):
         """The bar for scores made as this one was; None while too few are stored. May block."""
 
 
+def _bar_of(rows: Iterable[tuple[float, float, float]], *, lower_is_better: bool) -> float | None:
+    """The value that 95 % of turns reach in the median week; a bad week or two do not move it.
+
+    Of time, value and inclusion probability of earlier scores; None if fewer than 200, or of less than a
+    week.
+    """
+    found = sorted(rows)
+    if len(found) < _LEAST or found[-1][0] - found[0][0] < WEEK:
+        return None
+    weeks: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+    for at, value, inclusion in found:
+        weeks[int((found[-1][0] - at) // WEEK)].append((value, 1 / inclusion))
+    ends = [_end(week, lower_is_better) for week in weeks.values() if len(week) >= _LEAST_A_WEEK]
+    return median(ends) if ends else None
+
+
 def _end(week: list[tuple[float, float]], lower_is_better: bool) -> float:
     """The weighted quantile beyond which the worst 5 % of turns lie."""
     values, weights = np.array(sorted(week, reverse=lower_is_better)).T
@@ -249,16 +265,7 @@ class TablesSink(ABC):
                 rows = execute(_EARLIER, values).fetchall()
         except self._failures:
             return None
-        # The value that 95 % of turns reach in the median week; a bad week or two do not move it.
-        found = sorted(rows)
-        if len(found) < _LEAST or found[-1][0] - found[0][0] < WEEK:
-            return None
-        weeks: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        for at, value, inclusion in found:
-            weeks[int((found[-1][0] - at) // WEEK)].append((value, 1 / inclusion))
-        lower = like.direction == "lower"
-        ends = [_end(week, lower) for week in weeks.values() if len(week) >= _LEAST_A_WEEK]
-        return median(ends) if ends else None
+        return _bar_of(rows, lower_is_better=like.direction == "lower")
 
     def count_replay(self, day: str, *, most: int) -> bool:
         """Count one more call of an experiment on a day; False if all processes together made `most`.

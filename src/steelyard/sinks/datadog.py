@@ -77,15 +77,13 @@ class DatadogSink(HTTPSink):
         await self._request("POST", _PATH, body)
 
     def _body(self, score: Score, evaluation: Evaluation, trace: TraceRef) -> dict[str, Any]:
-        # Labels have ASCII letters, digits and underscores, and begin with a letter.
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", score.metric)[:100]
         return {
             "event_kind": "evaluation",
             "eval_scope": "span",
             "join_on": {"span": {"trace_id": _id(trace.trace_id), "span_id": _id(trace.span_id)}},
             "ml_app": self._ml_app,
             "timestamp_ms": round(written_time(evaluation.evaluated_at) * 1000),
-            "label": plain if plain[:1].isalpha() else f"m_{plain}",
+            "label": _label(score.metric),
             "metric_type": "score",
             "score_value": score.value,
             "assessment": None if score.passed is None else "pass" if score.passed else "fail",
@@ -99,3 +97,9 @@ def _id(hexadecimal: str | None) -> str:
     """Ids of at most 64 bits are decimal, longer ones hexadecimal: so Datadog's own client writes them."""
     number = int(hexadecimal or "", 16)
     return str(number) if number < 1 << 64 else f"{number:032x}"
+
+
+def _label(metric: str) -> str:
+    """Labels have ASCII letters, digits and underscores, and begin with a letter."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", metric)[:100]
+    return plain if plain[:1].isalpha() else f"m_{plain}"

@@ -93,30 +93,7 @@ class AssistedSample(Sample):
 
     @cached_property
     def _moved(self) -> _Moved:
-        """The estimate, turns' values that add up to it, and its variance beside that without a screen."""
-        alone = self.alone
-        if not len(alone):
-            return _Moved(0.0, np.zeros(len(self.judged)), 1.0)
-        dear, weights = self.dear, self.weights
-        applies = np.nan_to_num(self.applies)
-        first, all_dear, all_weight = alone.mean, float(dear.sum()), float(weights.sum())
-        rate = float(dear @ applies) / all_dear
-        away = applies * (np.nan_to_num(self.judged) - first)
-        drawn = self.share * (self.curve - first)
-        seen, judged = float(weights @ drawn) / all_weight, float(dear @ drawn) / all_dear
-        plain = dear / all_dear * away
-        gain = weights / all_weight * (drawn - seen) - dear / all_dear * (drawn - judged)
-        plain_by, gain_by = Sample.totals(self, plain), Sample.totals(self, gain)
-        size, power = float(plain_by @ plain_by), float(gain_by @ gain_by)
-        trust = min(max(-float(plain_by @ gain_by) / power, 0.0), 1.0) if power > 0 else 0.0
-        left = plain_by + trust * gain_by
-        ratio = float(left @ left) / size if size > 0 else 1.0
-        count = float(np.count_nonzero(self.counted))
-        ratio = (count * ratio + _PRIOR) / (count + _PRIOR)
-        moved = first + trust * (seen - judged) / rate
-        mean = min(max(moved, 0.0), 1.0) if ratio < 1 else first
-        values = mean + (plain + trust * gain) / rate * all_weight / np.where(weights > 0, weights, 1.0)
-        return _Moved(mean, values, ratio)
+        return _moved(self)
 
     @cached_property
     def weighed(self) -> Weighed:
@@ -214,6 +191,33 @@ def _assisted(
     return replace(bare, values=bare._moved.values)
 
 
+def _moved(sample: AssistedSample) -> _Moved:
+    """The estimate, the turns' values that add up to it, and its variance beside that without a screen."""
+    alone = sample.alone
+    if not len(alone):
+        return _Moved(0.0, np.zeros(len(sample.judged)), 1.0)
+    dear, weights = sample.dear, sample.weights
+    applies = np.nan_to_num(sample.applies)
+    first, all_dear, all_weight = alone.mean, float(dear.sum()), float(weights.sum())
+    rate = float(dear @ applies) / all_dear
+    away = applies * (np.nan_to_num(sample.judged) - first)
+    drawn = sample.share * (sample.curve - first)
+    seen, judged = float(weights @ drawn) / all_weight, float(dear @ drawn) / all_dear
+    plain = dear / all_dear * away
+    gain = weights / all_weight * (drawn - seen) - dear / all_dear * (drawn - judged)
+    plain_by, gain_by = Sample.totals(sample, plain), Sample.totals(sample, gain)
+    size, power = float(plain_by @ plain_by), float(gain_by @ gain_by)
+    trust = min(max(-float(plain_by @ gain_by) / power, 0.0), 1.0) if power > 0 else 0.0
+    left = plain_by + trust * gain_by
+    ratio = float(left @ left) / size if size > 0 else 1.0
+    count = float(np.count_nonzero(sample.counted))
+    ratio = (count * ratio + _PRIOR) / (count + _PRIOR)
+    moved = first + trust * (seen - judged) / rate
+    mean = min(max(moved, 0.0), 1.0) if ratio < 1 else first
+    values = mean + (plain + trust * gain) / rate * all_weight / np.where(weights > 0, weights, 1.0)
+    return _Moved(mean, values, ratio)
+
+
 def _fitted(
     x: _Array, judged: _Array, applies: _Array, dear: _Array, codes: _Codes, units: _Codes | None
 ) -> tuple[_Array, _Array]:
@@ -246,8 +250,17 @@ def _draw(
     for fold in range(_FOLDS):
         here, others = mine & (folds == fold), seen & (folds != fold)
         if here.any() and int(others.sum()) >= _LEAST // 2:
-            centre, slopes, level = fit_ridge(_columns(x[others]), target[others], dear[others], 1.0)
-            found[here] = np.clip(level + (_columns(x[here]) - centre) @ slopes, 0.0, 1.0)
+            found[here] = np.clip(_ridge(x[others], target[others], dear[others])(x[here]), 0.0, 1.0)
+
+
+def _ridge(x: _Array, y: _Array, weights: _Array) -> Callable[[_Array], _Array]:
+    centre, slopes, level = fit_ridge(_columns(x), y, weights, 1.0)
+
+    def curve(given: _Array) -> _Array:
+        found: _Array = level + (_columns(given) - centre) @ slopes
+        return found
+
+    return curve
 
 
 def _columns(x: _Array) -> _Array:

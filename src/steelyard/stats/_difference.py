@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.stats._estimate import FEW, t_quantile, two_sided_p
+from steelyard.stats._estimate import FEW, Estimate, t_quantile, two_sided_p
 from steelyard.stats._sample import Sample, sample_of, unit_codes
 
 _Array = npt.NDArray[np.float64]
@@ -92,19 +92,7 @@ def sample_difference(one: Sample, other: Sample, *, level: float = 0.95) -> Dif
     first, second = one.estimate(level=level), other.estimate(level=level)
     if first is None or second is None:
         return None
-    correlation = _correlation(one, other)
-    value = second.value - first.value
-    below = _added(second.value - second.low, first.high - first.value, correlation)
-    above = _added(second.high - second.value, first.value - first.low, correlation)
-    return Difference(
-        first=first.value,
-        second=second.value,
-        value=value,
-        low=max(value - below, -1.0),
-        high=min(value + above, 1.0),
-        n=min(first.n, second.n),
-        level=first.level,
-    )
+    return _joined(first, second, _correlation(one, other))
 
 
 def _correlation(one: Sample, other: Sample) -> float:
@@ -118,6 +106,21 @@ def _correlation(one: Sample, other: Sample) -> float:
     ]
     spread = math.sqrt(float(sums[0] @ sums[0]) * float(sums[1] @ sums[1]))
     return float(sums[0] @ sums[1]) / spread if spread > 0 else 0.0
+
+
+def _joined(one: Estimate, other: Estimate, correlation: float = 0.0) -> Difference:
+    value = other.value - one.value
+    below = _added(other.value - other.low, one.high - one.value, correlation)
+    above = _added(other.high - other.value, one.value - one.low, correlation)
+    return Difference(
+        first=one.value,
+        second=other.value,
+        value=value,
+        low=max(value - below, -1.0),
+        high=min(value + above, 1.0),
+        n=min(one.n, other.n),
+        level=one.level,
+    )
 
 
 def _added(one: float, other: float, correlation: float) -> float:
@@ -223,14 +226,7 @@ def sign_flip_p(changes: npt.ArrayLike) -> float:
     sizes = np.abs(given)
     if len(given) > _MOST_COUNTED:
         return two_sided_p(float(given.sum()) / math.sqrt(float(given @ given)))
-    # Sizes as whole numbers: shares of claims have a common part, so that equal sums stay equal.
-    for parts in range(1, 13):
-        scaled = sizes / sizes.min() * parts
-        if scaled.sum() <= _STEPS and np.abs(scaled - np.rint(scaled)).max() < 1e-6:
-            break
-    else:
-        scaled = sizes / sizes.sum() * _STEPS
-    steps = np.rint(scaled).astype(np.intp)
+    steps = _whole(sizes)
     reach = int(steps.sum())
     chances = np.zeros(2 * reach + 1)
     chances[reach] = 1.0
@@ -242,6 +238,18 @@ def sign_flip_p(changes: npt.ArrayLike) -> float:
     seen = abs(int(np.sign(given) @ steps))
     tail = float(chances[reach + seen + 1 :].sum()) + float(chances[reach + seen]) / 2
     return min(2 * tail, 1.0)
+
+
+def _whole(sizes: _Array) -> npt.NDArray[np.intp]:
+    """Sizes as whole numbers: shares of claims have a common part, so that equal sums stay equal."""
+    for parts in range(1, 13):
+        steps = sizes / sizes.min() * parts
+        if steps.sum() <= _STEPS and np.abs(steps - np.rint(steps)).max() < 1e-6:
+            break
+    else:
+        steps = sizes / sizes.sum() * _STEPS
+    whole: npt.NDArray[np.intp] = np.rint(steps).astype(np.intp)
+    return whole
 
 
 def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:

@@ -215,9 +215,7 @@ class GateTest:
         error, above = self.standard_error, self._above
         if math.isinf(error):
             return None
-        # Of the noise: a few heavy cases tell little of it (Satterthwaite, Biometrics Bulletin 2, 1946).
-        parts = self._shares() ** 2
-        freedom = max(float(parts.sum() ** 2 / (parts @ parts)) - 1, 1.0)
+        freedom = self._freedom()
         failed, passed = (
             t_quantile(1 - margin * rate, freedom) for margin, rate in zip(MARGINS, self._rates, strict=True)
         )
@@ -231,6 +229,11 @@ class GateTest:
         if above >= passed * cautious - self.fall:
             return "pass"
         return "fail" if low and above < 0 and above <= -failed * cautious else None
+
+    def _freedom(self) -> float:
+        """Of the noise: a few heavy cases tell little of it (Satterthwaite, Biometrics Bulletin 2, 1946)."""
+        parts = self._shares() ** 2
+        return max(float(parts.sum() ** 2 / (parts @ parts)) - 1, 1.0)
 
     @property
     def _above(self) -> float:

@@ -120,9 +120,7 @@ def auroc(
     grown, quantile = _of_sessions(pulls, sessions, level)
 
     def outside(theta: float) -> bool:
-        middle = (positive + negative) / 2 - 1
-        more = (1 - theta) / (2 - theta) + theta / (1 + theta)
-        spread = theta * (1 - theta) * (1 + middle * more) / (positive * negative) * grown
+        spread = _area_variance(theta, positive, negative) * grown
         return abs(area - theta) > quantile * math.sqrt(spread)
 
     return Estimate(
@@ -140,6 +138,12 @@ def _ranks(data: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     _, inverse, counts = np.unique(data, return_inverse=True, return_counts=True)
     ranks: npt.NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     return ranks
+
+
+def _area_variance(theta: float, positive: int, negative: int) -> float:
+    middle = (positive + negative) / 2 - 1
+    more = (1 - theta) / (2 - theta) + theta / (1 + theta)
+    return theta * (1 - theta) * (1 + middle * more) / (positive * negative)
 
 
 def _edge(outside: Callable[[float], bool], inside: float, end: float) -> float:

@@ -204,11 +204,7 @@ def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
         # A gain by rounding alone is no reason for one more cluster.
         if quality > best_quality + 1e-9:
             best, best_quality = labels, quality
-    labels = best[inverse.reshape(-1)]
-    names, sizes = np.unique(labels, return_counts=True)
-    order = sorted(range(len(names)), key=lambda i: (-sizes[i], names[i]))
-    place = {names[index]: position for position, index in enumerate(order)}
-    return np.array([place[label] for label in labels], np.intp)
+    return _by_size(best[inverse.reshape(-1)])
 
 
 def unit_rows(rows: npt.ArrayLike) -> _Rows:
@@ -256,6 +252,13 @@ def _silhouette(points: _Rows, counts: _Rows, labels: _Labels, centres: _Rows) -
     other = distances.min(axis=1)
     widths = (other - own) / np.maximum(np.maximum(own, other), 1e-12)
     return float(np.average(widths, weights=counts))
+
+
+def _by_size(labels: _Labels) -> _Labels:
+    names, first, counts = np.unique(labels, return_index=True, return_counts=True)
+    order = sorted(range(len(names)), key=lambda i: (-counts[i], names[i]))
+    place = {names[index]: position for position, index in enumerate(order)}
+    return np.array([place[label] for label in labels], np.intp)
 
 
 def name_clusters(texts: Sequence[str], labels: Sequence[int]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,8 @@ from starlette.responses import Response
 from steelyard.calibration import Calibration, Judged, Key, Labelled, collect
 from steelyard.errors import ConfigurationError
 from steelyard.report import labelled_turns
-from steelyard.results.labels import StoredCheck
+from steelyard.results import ResultsReader
+from steelyard.results.labels import Label, StoredCheck
 from steelyard.results.queries import Scope
 from steelyard.stats import Estimate, auroc, cohen_kappa, weighted_mean
 from steelyard.view._site import Site
@@ -30,16 +31,9 @@ def judges(site: Site, request: Request) -> Response:
     calibration, problem = _calibration(site.settings.calibration if site.settings else "")
     with site.open() as results:
         made = results.made(Scope())
-        materials = collect(*labelled_turns(results, site.labels))
-        found = {one.key: one.labelled for one in materials if one.labelled}
+        found = _labelled(results, site.labels)
         canaries = site.live.canaries(results)
-        # By judge, wording and set, the latest first.
-        checks: defaultdict[tuple[str, str, bool], list[StoredCheck]] = defaultdict(list)
-        for check in results.checks():
-            checks[check.judge, check.prompt_version, check.published].append(check)
-    checked: list[dict[str, Any]] = [
-        {"latest": latest, "before": before[:_BEFORE]} for latest, *before in checks.values()
-    ]
+        checked = _checked(results.checks())
     keys = sorted(found, key=lambda key: -len(found[key]))
     return site.render(
         request,
@@ -55,6 +49,14 @@ def judges(site: Site, request: Request) -> Response:
         problem=problem,
         canaries=canaries,
     )
+
+
+def _checked(checks: Iterable[StoredCheck]) -> list[dict[str, Any]]:
+    """By judge, wording and set; given and returned with the latest first."""
+    found: defaultdict[tuple[str, str, bool], list[StoredCheck]] = defaultdict(list)
+    for one in checks:
+        found[one.judge, one.prompt_version, one.published].append(one)
+    return [{"latest": latest, "before": before[:_BEFORE]} for latest, *before in found.values()]
 
 
 def _probabilities(check: StoredCheck) -> dict[str, Any]:
@@ -77,6 +79,11 @@ def _calibration(path: str) -> tuple[Calibration | None, str]:
         return Calibration.load(path), ""
     except ConfigurationError as error:
         return None, str(error)
+
+
+def _labelled(results: ResultsReader, labels: Iterable[Label]) -> dict[Key, Sequence[Labelled]]:
+    materials = collect(*labelled_turns(results, labels))
+    return {one.key: one.labelled for one in materials if one.labelled}
 
 
 def _held(key: Key, pairs: Sequence[Labelled]) -> dict[str, Any]:

@@ -154,11 +154,7 @@ def turns(site: Site, request: Request) -> Response:
         facets=_views(facets, pairs),
         exact=facets.every == 1,
         turns=facets.turns,
-        chips=[
-            (_NAMES.get(name, name.removeprefix("in.")), _shown(name, value), toggled(kept, name, value))
-            for name, value in kept
-            if name not in ("sort", "columns", *_PLACE)
-        ],
+        chips=_chips(kept),
         ranges=ranges(kept),
         older=_older(kept, rows, sort, request) if len(rows) > _PAGE else "",
         first=urlencode(kept) if paged else "",
@@ -304,6 +300,14 @@ def _views(facets: Facets, pairs: Pairs) -> list[dict[str, Any]]:
         if choices:
             views.append({"title": _NAMES.get(name, name), "parameter": parameter, "choices": choices})
     return views
+
+
+def _chips(pairs: Pairs) -> list[tuple[str, str, str]]:
+    return [
+        (_NAMES.get(name, name.removeprefix("in.")), _shown(name, value), toggled(pairs, name, value))
+        for name, value in pairs
+        if name not in ("sort", "columns", *_PLACE)
+    ]
 
 
 def _shown(name: str, value: str) -> str:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from steelyard._internal.text import error_words
 from steelyard.alarms import Alarm, AlarmStatus, AlarmWatcher, alarms_from
 from steelyard.errors import ConfigurationError
-from steelyard.online import QueueCounts, Spool, SpoolSettings
+from steelyard.online import CanaryReading, QueueCounts, Spool, SpoolSettings
 from steelyard.report import remaining_turns
 from steelyard.results import ObservedMonitor, ResultsReader
 from steelyard.results.looks import Spending
@@ -58,11 +58,11 @@ class LiveLook:
             spool = spool or stats.spool
         return {"at": at, "rows": rows, "spool": spool, "problem": problem}
 
-    def canaries(self, results: ResultsReader) -> list[tuple[str, StoredCanaries]]:
+    def canaries(self, results: ResultsReader) -> list[tuple[str, CanaryReading | StoredCanaries]]:
         """What probes with a known answer say of judges, and whose Monitor asked them; the latest first."""
         stats = None if self._monitor is None else self._monitor.stats()
         own = getattr(stats, "canaries", None)
-        found: list[tuple[str, StoredCanaries]] = [("this process", own)] if own else []
+        found: list[tuple[str, CanaryReading | StoredCanaries]] = [("this process", own)] if own else []
         # What this process has stored is older than what it says.
         stored = (run for run in results.runs(limit=_RUNS) if not (own and run.pid == os.getpid()))
         found += [(_where(run), run.canaries) for run in stored if run.canaries is not None]
@@ -130,20 +130,7 @@ def alarms(site: Site, request: Request) -> Response:
     """The alarms of `steelyard.toml`: where each stands, its evidence over time, what was told."""
     given, status = _status(site)
     return site.render(
-        request,
-        "alarms.html",
-        alarms=given,
-        stands=status,
-        charts=[
-            {
-                "kind": "evidence",
-                "times": [at for at, _ in one.course],
-                # On a scale of powers: less than a twentieth of the first stake is as good as none.
-                "values": [max(stake, 0.05) for _, stake in one.course],
-                "bar": one.bar,
-            }
-            for one in status
-        ],
+        request, "alarms.html", alarms=given, stands=status, charts=[_chart(one) for one in status]
     )
 
 
@@ -162,3 +149,13 @@ def _status(site: Site) -> tuple[Sequence[Alarm], list[AlarmStatus]]:
         return given, []
     with closing(AlarmWatcher(given, file=file)) as watcher:
         return given, watcher.status()
+
+
+def _chart(one: AlarmStatus) -> dict[str, Any]:
+    return {
+        "kind": "evidence",
+        "times": [at for at, _ in one.course],
+        # On a scale of powers: less than a twentieth of the first stake is as good as none.
+        "values": [max(stake, 0.05) for _, stake in one.course],
+        "bar": one.bar,
+    }

@@ -103,13 +103,7 @@ class CloserLooks:
         found = Closer(at=time.time(), problem="it failed")
         try:
             with self._one_at_a_time:  # however many pages ask
-                with closing(open_results(self._address)) as reader:
-                    metrics = build_figures(reader, scope, brief=True).metrics
-                    findings, slices = look_closer(reader, scope, metrics)
-                    people = human_agreement(reader, open_labels(self._address), scope, metrics)
-                found = Closer(
-                    metrics=metrics, findings=findings, slices=slices, people=people, at=time.time()
-                )
+                found = self._look(scope)
         except ConfigurationError as error:
             found = Closer(at=time.time(), problem=str(error))  # a page that reads the database says it too
         finally:
@@ -117,6 +111,13 @@ class CloserLooks:
                 self._found[asked] = found
                 del self._running[asked]
             done.set()
+
+    def _look(self, scope: Scope) -> Closer:
+        with closing(open_results(self._address)) as reader:
+            metrics = build_figures(reader, scope, brief=True).metrics
+            findings, slices = look_closer(reader, scope, metrics)
+            people = human_agreement(reader, open_labels(self._address), scope, metrics)
+        return Closer(metrics=metrics, findings=findings, slices=slices, people=people, at=time.time())
 
 
 def speaks(piece: Piece, claims: Sequence[Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -61,9 +60,7 @@ def flow_of(evaluation: Evaluation) -> Flow | None:
         return None
     steps = _steps(record, used_contexts(evaluation))
     every = list(dict.fromkeys(key for _, found in steps for key in found))
-    of_stages = chain.from_iterable(stage.contexts for stage in record.stages)
-    contexts = (*record.retrieved, *record.contexts, *of_stages)
-    titles = {_key(one): shorten(one.id or one.text, 80) for one in contexts}
+    titles = {_key(one): shorten(one.id or one.text, 80) for one in _all(record)}
     lost = _lost(evaluation, record)
     return Flow(
         steps=tuple((name, len(found)) for name, found in steps),
@@ -126,6 +123,13 @@ def _found(contexts: Iterable[Context]) -> _Found:
 
 def _key(context: Context) -> tuple[str, str]:
     return (context.id, "") if context.id else ("", context.text)
+
+
+def _all(record: Record) -> Iterable[Context]:
+    yield from record.retrieved
+    yield from record.contexts
+    for stage in record.stages:
+        yield from stage.contexts
 
 
 def _lost(evaluation: Evaluation, record: Record) -> frozenset[tuple[str, str]]:

@@ -145,9 +145,14 @@ class LabelledResults:
             place = max(results.position() - self.limit, 0)
             while page := results.written_after(place, limit=_PAGE):
                 place = page[-1][0]
-                for _, one in page:
-                    scores = (score for score in one.scores if self.metric in (None, score.metric))
-                    yield one.replace(scores=tuple(scores))
+                for _, evaluation in page:
+                    yield self._narrowed(evaluation)
+
+    def _narrowed(self, evaluation: Evaluation) -> Evaluation:
+        if self.metric is None:
+            return evaluation
+        scores = tuple(score for score in evaluation.scores if score.metric == self.metric)
+        return evaluation.replace(scores=scores)
 
     def material(self) -> list[Material]:
         """Turns and labels brought together."""
@@ -203,10 +208,7 @@ def turns_to_label(db: str, *, metric: str | None = None, limit: int = 20) -> Tu
     with closing(open_results(db)) as results:
         counts = results.scored()
         judged = {
-            name: {
-                record: Judged(record_id=record, value=value, worst=None, inclusion=inclusion, claims=0)
-                for record, value, inclusion in (results.judged(name, limit=_LIMIT))
-            }
+            name: _judged(results.judged(name, limit=_LIMIT))
             for name in ([metric] if metric else _most(counts))
         }
         if not any(judged.values()):
@@ -228,3 +230,10 @@ def _most(counts: Mapping[str, int]) -> list[str]:
     """The metrics with the most scores, `_LIMIT` counting as many as more do."""
     most = min(max(counts.values(), default=0), _LIMIT)
     return [name for name, count in counts.items() if count >= most]
+
+
+def _judged(rows: Iterable[tuple[str, float, float]]) -> dict[str, Judged]:
+    return {
+        record: Judged(record_id=record, value=value, worst=None, inclusion=inclusion, claims=0)
+        for record, value, inclusion in rows
+    }

@@ -161,17 +161,7 @@ def review(
     """
     console = Terminal()
     if labels:
-        # Take what people said in the live view as the review of the cases of these turns.
-        from steelyard.results import open_labels
-
-        said = [
-            (label.record_id, label.value, label.who) for label in open_labels(labels) if label.claim is None
-        ]
-        labelled, found = apply_labels(GoldenSet.load(golden), said)
-        labelled.save(golden)
-        console.say(
-            f"{counted(found, 'case')} labelled in the view; {len(labelled.unreviewed)} left to review"
-        )
+        _from_view(console, golden, labels)
         return
     review = Review.open(golden, who=who or _user())
     pending = review.pending
@@ -238,6 +228,16 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         raise ConfigurationError("who reviews? give a name with --as") from None
+
+
+def _from_view(console: Terminal, path: Path, db: str) -> None:
+    """Take what people said in the live view as the review of the cases of these turns."""
+    from steelyard.results import open_labels
+
+    said = [(label.record_id, label.value, label.who) for label in open_labels(db) if label.claim is None]
+    golden, found = apply_labels(GoldenSet.load(path), said)
+    golden.save(path)
+    console.say(f"{counted(found, 'case')} labelled in the view; {len(golden.unreviewed)} left to review")
 
 
 _NEEDS = (

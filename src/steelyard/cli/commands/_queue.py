@@ -243,15 +243,7 @@ async def _opened(settings: SpoolSettings) -> AsyncIterator[StoredQueue]:
     queue = open_queue(settings)
     try:
         await queue.open()
-        # Names of the sinks of `steelyard config`, as far as they can be made here.
-        from steelyard.online import load_settings
-        from steelyard.sinks import sink_from
-
-        names: list[str] = []
-        for named in load_settings().settings.sinks:
-            with contextlib.suppress(ConfigurationError):
-                names += [sink.name for sink in sink_from(named)]
-        await queue.watch(names)
+        await queue.watch(_sinks())
         yield queue
     except QueueFailed as error:
         raise ConfigurationError(
@@ -260,6 +252,18 @@ async def _opened(settings: SpoolSettings) -> AsyncIterator[StoredQueue]:
         ) from None
     finally:
         await queue.close()
+
+
+def _sinks() -> list[str]:
+    """Names of the sinks of `steelyard config`, as far as they can be made here."""
+    from steelyard.online import load_settings
+    from steelyard.sinks import sink_from
+
+    names: list[str] = []
+    for named in load_settings().settings.sinks:
+        with contextlib.suppress(ConfigurationError):
+            names += [sink.name for sink in sink_from(named)]
+    return names
 
 
 def _show(queue: StoredQueue) -> None:

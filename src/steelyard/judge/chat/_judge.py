@@ -111,11 +111,7 @@ class Completions:
             tried += 1
             options = self._options(features, prompt, schema, lowest)
             try:
-                body = await self._endpoint.post("/chat/completions", options)
-                choices = body.get("choices")
-                if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-                    raise MalformedReply(f"{self._endpoint.where} sent no choices")
-                choice = choices[0]
+                choice, body = await self._send(options)
                 break
             except JudgeRejected as error:
                 error.requests = tried
@@ -138,6 +134,13 @@ class Completions:
     def spell_out(self) -> None:
         """Put the schema into the prompt from now on: a reply held no JSON although it was asked for."""
         self._features = replace(self._features, spelled=True)
+
+    async def _send(self, options: dict[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        body = await self._endpoint.post("/chat/completions", options)
+        choices = body.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise MalformedReply(f"{self._endpoint.where} sent no choices")
+        return choices[0], body
 
     def _options(
         self, features: ServerFeatures, prompt: Prompt, schema: Mapping[str, Any], lowest: float

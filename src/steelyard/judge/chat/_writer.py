@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import ConfigurationError, JudgeRejected, MalformedReply
-from steelyard.judge.chat._judge import Completions
+from steelyard.judge.chat._judge import Completion, Completions
 from steelyard.judge.chat._prompts import Prompt, fence_blocks
 from steelyard.judge.endpoint import Endpoint
 from steelyard.judge.middleware import RetryPolicy
@@ -71,6 +71,9 @@ class ChatWriter:
         system = _SYSTEM.format(instruction=instruction, fence=material.fence)
         prompt = Prompt(system=system, user=material.text)
         completion, failed = await self._retry.call(lambda: self._completions.ask(prompt, schema))
+        return Written(data=self._read(completion), usage=completion.usage + Usage(requests=failed))
+
+    def _read(self, completion: Completion) -> Mapping[str, Any]:
         if completion.refused:
             raise JudgeRejected("the model refused", cause="refused")
         text = completion.content if isinstance(completion.content, str) else ""
@@ -83,7 +86,7 @@ class ChatWriter:
         if not isinstance(data, dict):
             self._completions.spell_out()
             raise MalformedReply("the model's reply is not a JSON object")
-        return Written(data=data, usage=completion.usage + Usage(requests=failed))
+        return data
 
     async def aclose(self) -> None:
         await self._completions.aclose()

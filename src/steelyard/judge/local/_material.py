@@ -230,20 +230,23 @@ class Memory:
             with self._lock:
                 known, _ = self._texts.get(text, (None, 0.0))
             read = known or (yield from prepare(text, vectors))
-            now = time.monotonic()
-            with self._lock:
-                if self._texts.pop(read.text, None) is None:
-                    self._used += len(read.text)
-                self._texts[read.text] = read, now
-                # Counted in characters, since a thousand short texts take less room than one long one.
-                while self._texts:
-                    oldest, (_, asked) = next(iter(self._texts.items()))
-                    if self._used <= (_MOST_HELD if now - asked < _LATELY else _MOST_RESTING):
-                        break
-                    del self._texts[oldest]
-                    self._used -= len(oldest)
+            self._keep(read)
             found.append(read)
         return found
+
+    def _keep(self, text: ReadText) -> None:
+        now = time.monotonic()
+        with self._lock:
+            if self._texts.pop(text.text, None) is None:
+                self._used += len(text.text)
+            self._texts[text.text] = text, now
+            # Counted in characters, since a thousand short texts take less room than one long one.
+            while self._texts:
+                oldest, (_, asked) = next(iter(self._texts.items()))
+                if self._used <= (_MOST_HELD if now - asked < _LATELY else _MOST_RESTING):
+                    break
+                del self._texts[oldest]
+                self._used -= len(oldest)
 
 
 _MOST_HELD, _MOST_RESTING = 400_000, 40_000

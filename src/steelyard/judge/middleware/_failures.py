@@ -98,15 +98,21 @@ class RetryPolicy:
             except JudgeError as error:
                 # Counted upwards, so that whoever sees the last error knows what all attempts cost.
                 failed = error.requests = failed + error.requests
-                wait = error.retry_after or 0.0
-                # The error goes up with its wait: a queue can postpone the turn, and a request cannot wait
-                # for minutes.
-                if tried == self.retries or not error.transient or wait > self.longest_wait:
+                if tried == self.retries or not self._may_pass(error):
                     raise
-                if error.retry_after is None:
-                    wait = random.uniform(0, min(self.longest_wait, self.first_wait * 2.0**tried))
+                wait = self._wait(error, tried)
             await asyncio.sleep(wait)
         raise AssertionError("the last attempt ends with a result or an exception")
+
+    def _may_pass(self, error: JudgeError) -> bool:
+        # The error goes up with its wait: a queue can postpone the turn, and a request cannot wait for
+        # minutes.
+        return error.transient and (error.retry_after or 0) <= self.longest_wait
+
+    def _wait(self, error: JudgeError, tried: int) -> float:
+        if error.retry_after is not None:
+            return error.retry_after
+        return random.uniform(0, min(self.longest_wait, self.first_wait * 2.0**tried))
 
 
 class Retry(Wrapper):
@@ -216,13 +222,7 @@ class CircuitBreaker(Wrapper):
         try:
             reply = await self.judge.answer(request)
         except JudgeRejected as error:
-            if error.cause in _PERMANENT and self._rejection is None:
-                # What is said here stands in the log, and in the results of other people's turns.
-                if _repeats(str(error), request):
-                    said = "in words that repeat a turn; `steelyard doctor` shows what it replies"
-                    error = JudgeRejected(f"{error.cause}, {said}", cause=error.cause)
-                self._rejection = error
-                _log.error("judge %s is not asked again: %s; correct that, and start anew", self.name, error)
+            self._reject(error, request)
             raise
         except JudgeUnavailable as error:
             self._fail(error, probe=probe)
@@ -260,6 +260,15 @@ class CircuitBreaker(Wrapper):
                 wait,
             )
         self._open_until = self._clock() + wait
+
+    def _reject(self, error: JudgeRejected, request: Request) -> None:
+        if error.cause in _PERMANENT and self._rejection is None:
+            # What is said here stands in the log, and in the results of other people's turns.
+            if _repeats(str(error), request):
+                told = f"{error.cause}, in words that repeat a turn; `steelyard doctor` shows what it replies"
+                error = JudgeRejected(told, cause=error.cause)
+            self._rejection = error
+            _log.error("judge %s is not asked again: %s; correct that, and start anew", self.name, error)
 
     def _turned_away(self) -> JudgeError:
         error: JudgeRejected | JudgeUnavailable

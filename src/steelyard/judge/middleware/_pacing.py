@@ -119,12 +119,7 @@ class RateLimit(Wrapper):
 
     async def answer(self, request: Request) -> Reply:
         """Wait until there is room, then ask."""
-        # Tokens that a request will cost.
-        view = request.view
-        contexts = (*(view.contexts or ()), *(view.reference_contexts or ()))
-        texts = [view.question, view.answer, view.reference, *(context.text for context in contexts)]
-        characters = sum(len(text) for text in (*texts, *map(repr, request.questions.values())) if text)
-        estimate = characters / _CHARACTERS_A_TOKEN + _OVERHEAD
+        estimate = _estimate(request)
         # Taken at once, or two requests would be charged for the same underestimate.
         charge, self._owed = max(0.0, estimate + self._owed), 0.0
         await _take(self._requests, 1)
@@ -134,6 +129,15 @@ class RateLimit(Wrapper):
         if used:
             self._owed += used - estimate
         return reply
+
+
+def _estimate(request: Request) -> float:
+    """Tokens that a request will cost."""
+    view = request.view
+    contexts = (*(view.contexts or ()), *(view.reference_contexts or ()))
+    texts = [view.question, view.answer, view.reference, *(context.text for context in contexts)]
+    characters = sum(len(text) for text in (*texts, *map(repr, request.questions.values())) if text)
+    return characters / _CHARACTERS_A_TOKEN + _OVERHEAD
 
 
 def _limiters(rate: float | None, period: float) -> PerLoop[AsyncLimiter] | None:

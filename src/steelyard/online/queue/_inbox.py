@@ -214,11 +214,16 @@ class Inbox:
         deadline = time.monotonic() + timeout
         pause = _FIRST_PAUSE
         while (left := self.counts().pending) and (rest := deadline - time.monotonic()) > 0:
-            # Sleep, and let go of the lock where a handler waits that has interrupted its thread within it.
-            sleep = self._let_go.wait if self._lock._is_owned() else time.sleep  # type: ignore[attr-defined]
-            sleep(min(pause, rest))
+            self._pause(min(pause, rest))
             pause = min(2 * pause, _LONGEST_PAUSE)
         return left
+
+    def _pause(self, seconds: float) -> None:
+        """Sleep, and let go of the lock where a handler waits that has interrupted its thread within it."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._let_go.wait(seconds)
+        else:
+            time.sleep(seconds)
 
     def counts(self) -> Counts:
         with self._lock:

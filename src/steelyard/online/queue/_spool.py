@@ -144,11 +144,7 @@ class Spool:
             # Not before: what others leased while this process waited for the file would end too late for it.
             now = self._clock()
             # Expired leases first, so that what a dead process held is among what is leased now.
-            db.execute(
-                "UPDATE turns SET state = 'waiting', lease = NULL"
-                " WHERE state = 'leased' AND (lease_until <= ? OR lease_until > ?)",
-                (now, now + self._longest_lease(db)),
-            )
+            self._expire(db, now)
             # Results that wait for a sink fill the file: what is judged now could not be kept.
             if self._total(db, "result_bytes") >= self._max_bytes:
                 return []
@@ -326,6 +322,13 @@ class Spool:
             # By number rather than by time: the clock may be set, numbers only grow.
             " AND seq <= (SELECT COALESCE(MAX(seq), 0) FROM turns) - ?",
             (self._keep,),
+        )
+
+    def _expire(self, db: sqlite3.Connection, now: float) -> None:
+        db.execute(
+            "UPDATE turns SET state = 'waiting', lease = NULL"
+            " WHERE state = 'leased' AND (lease_until <= ? OR lease_until > ?)",
+            (now, now + self._longest_lease(db)),
         )
 
     def _longest_lease(self, db: sqlite3.Connection) -> float:

@@ -107,13 +107,7 @@ class SpoolSettings:
         if not self.max_bytes > 0 or not self.lease_seconds > 0:
             raise ConfigurationError("max_bytes and lease_seconds of a spool must be more than 0")
         if isinstance(self.path, str) and is_address(self.path):
-            address = BrokerAddress.of(self.path)
-            object.__setattr__(self, "address", address)
-            object.__setattr__(self, "shown", address.shown)
-            if self.durability != "normal":
-                raise ConfigurationError(
-                    "durability is for a spool file; how a broker stores is its own setting; leave it out"
-                )
+            self._check_address(self.path)
         else:
             self._check_file()
         self._check_fallback()
@@ -129,6 +123,15 @@ class SpoolSettings:
         if beside.address is not None:
             raise ConfigurationError("fallback must be a file, not another broker's address")
         object.__setattr__(self, "beside", beside)
+
+    def _check_address(self, path: str) -> None:
+        address = BrokerAddress.of(path)
+        object.__setattr__(self, "address", address)
+        object.__setattr__(self, "shown", address.shown)
+        if self.durability != "normal":
+            raise ConfigurationError(
+                "durability is for a spool file; how a broker stores is its own setting; leave it out"
+            )
 
     def _check_file(self) -> None:
         # The process may change its folder before the first turn.

@@ -19,7 +19,7 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from aio_pika.abc import AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import DeliveryError, PublishError
@@ -101,12 +101,7 @@ class AmqpBroker:
     async def pull(self, most: int, sink: str = "") -> list[LeasedMessage]:
         """Take what the broker has sent; it sends no more than a little beyond what is asked for at first."""
         if sink:
-            results: list[LeasedMessage] = []
-            async with self._connection.translated():
-                queue = await self._results_of(sink)
-                while len(results) < most and (one := await queue.get(no_ack=False, fail=False)) is not None:
-                    results.append(self._message(one, sink))
-            return results
+            return await self._pull_results(most, sink)
         async with self._connection.translated():
             await self._consume(most)
             try:
@@ -119,6 +114,14 @@ class AmqpBroker:
             while len(found) < most and not self._coming.empty():
                 found.append(self._coming.get_nowait())
         return [self._message(raw) for raw in found]
+
+    async def _pull_results(self, most: int, sink: str) -> list[LeasedMessage]:
+        found: list[LeasedMessage] = []
+        async with self._connection.translated():
+            queue = await self._results_of(sink)
+            while len(found) < most and (raw := await queue.get(no_ack=False, fail=False)) is not None:
+                found.append(self._message(raw, sink))
+        return found
 
     async def extend(self, messages: Sequence[LeasedMessage]) -> None:
         """Leases end with the connection only."""
@@ -149,12 +152,7 @@ class AmqpBroker:
         async with self._connection.translated():
             for message in held:
                 if message.sink:
-                    try:
-                        await self._connection.send(message.body, message.raw.routing_key)
-                    except DeliveryError:
-                        await message.raw.nack(requeue=True)
-                    else:
-                        await message.raw.ack()
+                    await self._copy_to_the_end(message)
                 elif postpone or message.seen:
                     await self._copy_back(message, seconds, postponed=message.postponed + postpone)
                 else:
@@ -221,12 +219,7 @@ class AmqpBroker:
             # Before what waits for sinks: a result that goes there meanwhile counts twice, and not never.
             undelivered = len(self._evaluated)
             turns = sum(not message.sink for message in self._held.values())
-            # How many results wait, by the sinks that are known here.
-            held = Counter(message.sink for message in self._held.values())
-            found: dict[str, int] = {}
-            for sink in self._watched | self._results.keys():
-                found[sink] = await self._connection.ready((await self._results_of(sink)).name) + held[sink]
-            waiting = {sink: count for sink, count in found.items() if count}
+            waiting = await self._waiting()
         pending = ready + turns + self._coming.qsize() - undelivered
         return QueueCounts(
             accepted=pending + self._judged + sum(self._dead.values()),
@@ -271,6 +264,14 @@ class AmqpBroker:
         self._held.pop(message.seq, None)
         self._evaluated.discard(message.seq)
 
+    async def _waiting(self) -> Mapping[str, int]:
+        """How many results wait, by the sinks that are known here."""
+        held = Counter(message.sink for message in self._held.values())
+        found: dict[str, int] = {}
+        for sink in self._watched | self._results.keys():
+            found[sink] = await self._connection.ready((await self._results_of(sink)).name) + held[sink]
+        return {sink: count for sink, count in found.items() if count}
+
     async def _results_of(self, sink: str) -> AbstractQueue:
         if sink not in self._results:
             made = await self._connection.declare(f"results.{sink}", self._connection.refusing)
@@ -304,6 +305,14 @@ class AmqpBroker:
             return None
         self._known[turn.key] = None
         return "new"
+
+    async def _copy_to_the_end(self, message: LeasedMessage) -> None:
+        try:
+            await self._connection.send(message.body, message.raw.routing_key)
+        except DeliveryError:
+            await message.raw.nack(requeue=True)
+        else:
+            await message.raw.ack()
 
     async def _copy_back(self, message: LeasedMessage, seconds: float, *, postponed: int) -> None:
         """Put a copy into the queue that holds it for so long, and then end the original.

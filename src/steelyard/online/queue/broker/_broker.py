@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.text import redacted_url
@@ -86,18 +86,25 @@ class BrokerAddress:
                 "choose another name"
             )
         if parts.scheme in NATS:
-            if unknown := set(options) - _NATS_OPTIONS:
-                raise ConfigurationError(
-                    f"the spool's address has no option {min(unknown)!r}; there are "
-                    f"{', '.join(sorted(_NATS_OPTIONS))}"
-                )
-            replicas = options.get("replicas", "1")
-            if replicas not in {"1", "3", "5"}:
-                raise ConfigurationError(f"replicas={replicas!r} in the spool's address must be 1, 3 or 5")
-            user, at, hosts = parts.netloc.rpartition("@")
-            named = [f"{parts.scheme}://{user}{at}{one.strip()}" for one in hosts.split(",") if one.strip()]
-            return cls(parts.scheme, tuple(named), shown, queue, options)
+            _check_nats(options)
+            return cls(parts.scheme, _servers(parts), shown, queue, options)
         return cls(parts.scheme, (urlunsplit(parts._replace(query=urlencode(options))),), shown, queue)
+
+
+def _check_nats(options: Mapping[str, str]) -> None:
+    if unknown := set(options) - _NATS_OPTIONS:
+        raise ConfigurationError(
+            f"the spool's address has no option {min(unknown)!r}; there are "
+            f"{', '.join(sorted(_NATS_OPTIONS))}"
+        )
+    replicas = options.get("replicas", "1")
+    if replicas not in {"1", "3", "5"}:
+        raise ConfigurationError(f"replicas={replicas!r} in the spool's address must be 1, 3 or 5")
+
+
+def _servers(parts: SplitResult) -> tuple[str, ...]:
+    user, at, hosts = parts.netloc.rpartition("@")
+    return tuple(f"{parts.scheme}://{user}{at}{host.strip()}" for host in hosts.split(",") if host.strip())
 
 
 def key_of(turn: Selected) -> str:
