@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import cProfile
 import gc
+import pstats
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -43,27 +46,49 @@ def milliseconds(block: Sequence[Callable[[], Any]]) -> float:
     return (time.thread_time() - start) / len(block) * 1e3
 
 
+def drafts(source: str) -> tuple[list[Callable[[], Any]], list[Callable[[], Any]]]:
+    """What builds some turns' Records, and counts the words of their passages."""
+    builds: list[Callable[[], Any]] = []
+    work: list[Callable[[], Any]] = []
+    for _ in range(BLOCK):
+        passages = [words(CHARACTERS) for _ in range(PASSAGES)]
+        question, reply = f"When was the {words(20)} built?", f"{words(60)} {passages[2][:80]}"
+        if source == "retriever":
+            draft = from_shelf(question, passages, TEMPLATE, reply)
+        else:
+            prompt = TEMPLATE.replace("{context}", "\n\n".join(passages)).replace("{question}", question)
+            draft = from_nowhere(question, prompt, reply, build=False)
+        builds.append(draft.build)
+        work.append(partial(counted, passages))
+    return builds, work
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "most"), [("retriever", 12), ("unseen", 20)])
 def test_a_record_costs_a_few_times_what_counting_its_words_does(source: str, most: int) -> None:
     """Learning included; 7 and 16 times were measured on a quiet core."""
     found, units = [], []
     for _ in range(ROUNDS):
-        builds, work = [], []
-        for _ in range(BLOCK):
-            passages = [words(CHARACTERS) for _ in range(PASSAGES)]
-            question, reply = f"When was the {words(20)} built?", f"{words(60)} {passages[2][:80]}"
-            if source == "retriever":
-                draft = from_shelf(question, passages, TEMPLATE, reply)
-            else:
-                prompt = TEMPLATE.replace("{context}", "\n\n".join(passages)).replace("{question}", question)
-                draft = from_nowhere(question, prompt, reply, build=False)
-            builds.append(draft.build)
-            work.append(lambda texts=passages: counted(texts))
+        builds, work = drafts(source)
         # In turns, so that a busy machine slows both.
         found.append(milliseconds(builds))
         units.append(milliseconds(work))
     assert min(found) < most * min(units), (found, units)
+
+
+@pytest.mark.parametrize("source", ["retriever", "unseen"])
+def test_a_record_is_made_in_so_many_calls(source: str) -> None:
+    """As the above, in a figure that no busy machine changes: each rule that is added costs a few calls."""
+    builds, _ = drafts(source)
+    for build in builds[:10]:
+        build()
+    profile = cProfile.Profile()
+    profile.enable()
+    for build in builds[10:]:
+        build()
+    profile.disable()
+    calls = pstats.Stats(profile).total_calls / len(builds[10:])  # type: ignore[attr-defined]
+    assert calls < 3_600, calls
 
 
 def test_a_turn_that_is_not_picked_is_neither_built_nor_learnt_from() -> None:

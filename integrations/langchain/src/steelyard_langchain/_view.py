@@ -337,6 +337,8 @@ def _unnamed(view: TurnPart, answer: str) -> list[str]:
 
 
 def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, question: str) -> list[str]:
+    if not (view.predecessors or view.turn.around):
+        return []
     return notes_on_predecessors(
         question,
         calls_of(view.models),

@@ -143,21 +143,22 @@ def _on_its_line(rest: str, question: str) -> str:
     return line if words[:1] == " " and words.lstrip()[:1].isalnum() else ""
 
 
-def cut_short(texts: Sequence[str], prompts: Sequence[str]) -> list[str]:
-    """The note, if a prompt shows how one of the known passages goes on."""
-    return [CUT] * any(_rest(text, prompts) is not None for text in texts[:_MOST_BETWEEN])
+def cut_off(texts: Sequence[str], prompts: Sequence[str]) -> dict[str, str]:
+    """How the line of each of these known passages goes on that a prompt shows more of."""
+    rests = ((text, _rest(text, prompts)) for text in texts[:_MOST_BETWEEN])
+    return {text: rest for text, rest in rests if rest is not None}
 
 
-def completed(contexts: Sequence[Context], prompts: Sequence[str]) -> tuple[Context, ...]:
+def completed(contexts: Iterable[Context], rests: Mapping[str, str]) -> tuple[Context, ...]:
     """The passages with the rest of their line in a prompt, if they were surely told cut: a mark says so."""
-    some = (replace(one, text=_whole(one.text, prompts)) for one in contexts[:_MOST_BETWEEN])
-    return (*some, *contexts[_MOST_BETWEEN:])
+    return tuple(
+        replace(one, text=_whole(one.text, rests[one.text])) if one.text in rests else one for one in contexts
+    )
 
 
-def _whole(text: str, prompts: Sequence[str]) -> str:
+def _whole(text: str, rest: str) -> str:
     mark = _mark(text)
-    rest = _rest(text, prompts) if mark or text[-1:].isalnum() else None
-    is_cut = rest is not None and (mark or rest[:1].isalnum())
+    is_cut = mark or (text[-1:].isalnum() and rest[:1].isalnum())
     return f"{text.rstrip().removesuffix(mark)}{rest}" if is_cut else text
 
 

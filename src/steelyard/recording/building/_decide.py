@@ -10,10 +10,11 @@ from itertools import chain
 from steelyard.record import Context, ContextsSource, text_of
 from steelyard.recording.building._asked import asked_last
 from steelyard.recording.building._beside import (
+    CUT,
     MORE,
     MUCH,
     completed,
-    cut_short,
+    cut_off,
     is_emptied,
     is_widened,
     numbered_once,
@@ -89,11 +90,14 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
     if texts:
         origin = trace((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
-        notes += _doubts(origin, turn, sources, prompts, question)
+        known = [one.text for one in origin.contexts]
+        cut = cut_off(known, prompts)
+        notes += [CUT] * bool(cut)
+        notes += _doubts(known, origin, turn, sources, prompts, question)
         origin = replace(origin, notes=tuple(dict.fromkeys((*origin.notes, *notes))))
         origin = _without_statements(_without_copies(origin, sources), turn)
         once = numbered_once(origin.contexts, sources.found)
-        return replace(origin, contexts=completed(once, prompts))
+        return replace(origin, contexts=completed(once, cut))
     nothing = trace(())
     if is_emptied(turn):
         return replace(nothing, retrieved=tuple(unique(sources.found)))
@@ -110,11 +114,14 @@ def decide(turn: Steps, sources: Sources, *, answer: str, question: str, doubtfu
 
 
 def _doubts(
-    origin: Origin, turn: Steps, sources: Sources, prompts: Sequence[str], question: str
+    known: Sequence[str],
+    origin: Origin,
+    turn: Steps,
+    sources: Sources,
+    prompts: Sequence[str],
+    question: str,
 ) -> Iterator[str]:
     """Notes on passages that a prompt shows: that it shows more, or that a tool may have told nothing."""
-    known = [one.text for one in origin.contexts]
-    yield from cut_short(known, prompts)
     roomy = prompts_with_room(known, prompts)
     if roomy and (is_widened(known, roomy, turn, question) or _is_filled_beside(origin, turn, question)):
         yield MORE
@@ -287,7 +294,8 @@ def shows_nothing(turn: Steps, made: Sequence[int], *, question: str) -> bool:
     What a message says beside the question goes before what others say about such places.
     """
     sent = (turn.calls[at].prompts for at in made)
-    return any(has_empty_place(one, question) for texts in sent for one in (*texts, "\n\n".join(texts)))
+    every = (one for texts in sent for one in dict.fromkeys((*texts, "\n\n".join(texts))))
+    return any(has_empty_place(one, question) for one in every)
 
 
 def guess(origin: Origin, turn: Steps, *, question: str) -> Origin:

@@ -179,6 +179,8 @@ def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
     """Whether a text is mostly what these calls replied; one that may have copied it does not count."""
     # That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
     replies = list(_said_anew(text, calls))
+    if not replies:
+        return False
     parts = [unescaped(part) for reply in replies for part in json_strings(reply)]
     form = plain(unescaped(text))  # a list of exchanges may be printed
     if any(plain(part) == form for part in parts):

@@ -46,12 +46,13 @@ class _Shown:
         self.asked = plain(question)
         self._tight = self.asked.replace(" ", "")  # JSON may be printed with other spaces
         self._turn, self._sources, self._prompts = turn, sources, prompts
+        self.alone = {call.prompts[0] for call in turn.calls if len(call.prompts) == 1}
+        """What models were sent as their only message: such a text is a prompt itself."""
 
     # Most texts are the question or a prompt, so that the rest is not read.
     @cached_property
-    def sent_alone(self) -> set[str]:
-        """What models were sent as their only message: such a text is a prompt itself."""
-        return {plain(call.prompts[0]) for call in self._turn.calls if len(call.prompts) == 1}
+    def _sent_alone(self) -> set[str]:
+        return set(map(plain, self.alone))
 
     @cached_property
     def queries(self) -> set[str]:
@@ -72,7 +73,7 @@ class _Shown:
 
     def says(self, text: str, *, is_put_in: bool) -> bool:
         """Whether a text is the question, a query, a part of the history, or a prompt."""
-        if text.replace(" ", "") in self._tight or text in self.queries or text in self.sent_alone:
+        if text.replace(" ", "") in self._tight or text in self.queries or text in self._sent_alone:
             return True
         label, asked, rest = text.partition(self.asked) if self.asked else ("", "", text)
         if asked and not rest and not is_telling(label):
@@ -188,6 +189,9 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
     able: list[Text] = []
     has_more = False
     for one in texts:
+        # A prompt is long, and mostly handed on as it is.
+        if one.text in shown.alone:
+            continue
         text = plain(one.text)
         if shown.says(text, is_put_in=one.name == PUT_IN) or is_history(one.text):
             continue

@@ -42,9 +42,12 @@ def _lacks(cls: Any, name: str) -> bool:
 
 def state_of(value: Any) -> Mapping[str, Any] | None:
     """A mapping, or the fields of a state object (pydantic, dataclass, named tuple); None for all else."""
-    if isinstance(value, Mapping):
+    # Asking whether something is a Mapping is slow, and most values are texts, lists or plain dicts.
+    if value is None or isinstance(value, (str, bytes, list, int, float)):
+        return None
+    if isinstance(value, (dict, Mapping)):
         return value
-    if value is None or isinstance(value, (str, bytes, list, int, float)) or is_document(value):
+    if is_document(value):
         return None
     if isinstance(attribute(value, "content"), (str, list)) and isinstance(attribute(value, "type"), str):
         return None  # a message
