@@ -178,8 +178,7 @@ def size_of(text: str) -> int:
 def is_written(text: str, calls: Iterable[ModelCall]) -> bool:
     """Whether a text is mostly what these calls replied; one that may have copied it does not count."""
     # That it resembles a reply is not enough: the entries of a catalogue resemble each other, too.
-    replies = list(_said_anew(text, calls))
-    if not replies:
+    if not (replies := list(_said_anew(text, calls))):
         return False
     parts = [unescaped(part) for reply in replies for part in json_strings(reply)]
     form = plain(unescaped(text))  # a list of exchanges may be printed
@@ -248,15 +247,14 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     """
     if _is_only_text(value):
         return parts_of(value[0])
-    is_said = isinstance(value, str)
     whole = text or _written(value)
     if has_nothing(value, whole):
         return ()
-    rows = _rows(whole if is_said else to_json_value(value))
+    rows = _rows(whole if isinstance(value, str) else to_json_value(value))
     is_text = len(rows) == 1 and rows[0].id is None
     if is_text and _says_more(whole, rows[0].text) and not _is_hit(value):
         return (Context(text=whole.strip(), rank=0),)
-    if is_text and not is_said:
+    if is_text and not isinstance(value, str):
         return parts_of(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
     if _are_passages(rows, whole):
         return [one for one in rows if not finds_nothing(one.text)]
