@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tools import tool
 from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, says, texts
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import BaseModel
 
@@ -237,3 +240,55 @@ def test_code_answers_in_the_place_of_a_model_whatever_models_said_on_the_way(
     chain.invoke({"question": QUESTION}, config)
     assert (receiver.record.question, receiver.record.answer) == (QUESTION, "Nobody here knows.")
     assert receiver.record.contexts == ()
+
+
+class Dated(MessagesState, total=False):
+    """A conversation, and what was made of what a tool brought."""
+
+    events: list[dict[str, str]]
+
+
+class Dates(BaseModel):
+    """A form."""
+
+    events: list[dict[str, str]]
+
+
+def test_what_a_form_was_filled_in_from_is_no_answer(receiver: Receiver, config: Any) -> None:
+    events = [{"year": "1811", "what": "The tower was built."}, {"year": "1868", "what": "The lens came."}]
+
+    @tool
+    def search(query: str) -> str:
+        """Searches."""
+        return "The tower was built in 1811 and has had its lens since 1868."
+
+    def ask(state: Dated) -> Any:
+        return {"messages": [says(calls("search", query="tower")).invoke(state["messages"])]}
+
+    def look(state: Dated) -> Any:
+        found = search.invoke(cast(AIMessage, state["messages"][-1]).tool_calls[0]["args"])
+        return {"messages": [ToolMessage(found, tool_call_id="call-1", name="search")]}
+
+    def date(state: Dated) -> Any:
+        form = says(calls("Dates", events=events)).with_structured_output(Dates)
+        return {"events": cast(Dates, form.invoke(f"Date this:\n{state['messages'][-1].content}")).events}
+
+    def check(state: Dated) -> None:
+        says('{"score": 0.9, "improvements": ""}').invoke(f"Rate the dates: {state['events']}")
+
+    builder: Any = StateGraph(Dated).add_sequence([ask, look, date, check])
+    builder.add_edge(START, "ask").compile().invoke({"messages": [("user", "When was it built?")]}, config)
+    assert json.loads(receiver.record.answer) == {"events": events}
+
+
+def test_a_tool_that_answers_as_it_did_before(receiver: Receiver, config: Any) -> None:
+    @tool(return_direct=True)
+    def hours(day: str) -> str:
+        """Tells when it opens."""
+        return "It opens at ten on every day but Monday."
+
+    made: Any = create_agent(says(calls("hours", day="Friday")), [hours], checkpointer=InMemorySaver())
+    thread: Any = {**config, "configurable": {"thread_id": "1"}}
+    for _ in range(2):
+        made.invoke({"messages": [("user", "When does it open?")]}, thread)
+    assert [one.answer for one in receiver.records] == ["It opens at ten on every day but Monday."] * 2

@@ -35,6 +35,14 @@ def test_graders_and_rewriters_never_count(order: list[int]) -> None:
     assert calls_behind(calls, ANSWER).all == (order.index(2),)
 
 
+def test_a_list_of_sub_questions_feeds_nothing() -> None:
+    parts = ["How many orders has each region?", "Which products sell best?"]
+    split = ModelCall(prompts=("Split it. Tables: orders, products.",), reply=json.dumps(parts))
+    join = ModelCall(prompts=(f"1. {parts[0]}\n412\n2. {parts[1]}\nOak desk",), reply=ANSWER, started=1)
+    assert calls_behind([split, join], ANSWER).all == (1,)
+    assert calls_behind([split], parts[0]).made == (0,)
+
+
 @pytest.mark.parametrize(
     "reply",
     [

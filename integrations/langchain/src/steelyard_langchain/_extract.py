@@ -165,18 +165,23 @@ def _replied(messages: list[Any], calls: Sequence[ModelCall] = ()) -> str:
     """The last thing said to the user since they last spoke.
 
     A tool that returns to the user directly leaves its own message last; code may call an answer a system's.
-    What the last call was shown, it went on from.
+    What a call was shown, it went on from.
     """
     if messages and _is_reply(messages[-1], calls):
         return message_text(messages[-1])
     turn = messages[last_human(messages) + 1 :]
     if turn and role_of(turn[-1]) in ("tool", "system"):
         text = message_text(turn[-1])
-        is_used = bool(calls) and plain(text) in plain("\n".join(calls[-1].prompts))
-        return "" if is_used else text
+        return "" if _is_gone_on_from(text, messages, calls) else text
     if turn and (form := _in_form(turn[-1])):
         return form
     return before_verdict(_said_in(turn), calls)
+
+
+def _is_gone_on_from(text: str, messages: list[Any], calls: Sequence[ModelCall]) -> bool:
+    """Whether a call was shown the last message, and not only an earlier one that says the same."""
+    told = sum(message_text(one) == text for one in messages)
+    return any(plain("\n".join(call.prompts)).count(plain(text)) >= told for call in calls)
 
 
 def _said_in(messages: list[Any]) -> list[str]:

@@ -21,7 +21,13 @@ def filled_form(outputs: Any, inputs: Any, calls: Iterable[ModelCall]) -> str:
     """
     shown = _shown(outputs)
     forms = [form for form in _forms(calls) if _holds(shown, form)] if shown else ()
-    return json.dumps(shown, ensure_ascii=False) if forms and not _says_more(shown, (inputs, *forms)) else ""
+    if not forms or _says_more(shown, (inputs, *forms)):
+        return ""
+    filled = {name: value for name, value in shown.items() if any(name in form for form in forms)}
+    # A state keeps what it was given beside the form; a form's own defaults are numbers and words.
+    beside = [shown[name] for name in shown.keys() - filled.keys()]
+    has_more = any(isinstance(one, (list, dict)) and one for one in beside)
+    return json.dumps(filled if has_more else shown, ensure_ascii=False)
 
 
 def last_form(outputs: Any, calls: Sequence[ModelCall]) -> str:

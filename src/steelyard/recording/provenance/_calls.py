@@ -383,9 +383,9 @@ def _once_each(
 
 def _asks(view: _View, said: set[tuple[str, ...]]) -> bool:
     """Whether a call helps, or replied with a question and not the answer: a writer of sub-questions."""
-    lines = [line for line in view.call.reply.split("\n") if line.strip()]
-    is_asking = bool(lines) and all(map(is_question, lines)) and said.isdisjoint(view.rows)
-    return view.helps or is_asking
+    told = "\n".join(view.texts[1:]) or view.call.reply
+    lines = [line for line in told.split("\n") if line.strip()]
+    return view.helps or (bool(lines) and all(map(is_question, lines)) and said.isdisjoint(view.rows))
 
 
 def _offered(reply: str, prompts: Sequence[str]) -> bool:
