@@ -7,15 +7,20 @@ import gc
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from alarms.alarm_parts import listening, scored
 from collect.parts import protobuf, turn_spans
 from collect.running import Running
-from steelyard import Monitor
+from steelyard import Monitor, evaluate
 from steelyard.alarms import Alarm, AlarmSink, AlarmWatcher
+from steelyard.engine import evaluate_each
 from steelyard.judge import LocalJudge
 from steelyard.judge.middleware import Cache
 from steelyard.metrics import Faithfulness
@@ -23,6 +28,7 @@ from steelyard.online import SpoolSettings
 from steelyard.questions import YesNo
 from steelyard.record import Context, Record
 from steelyard.results import open_results
+from steelyard.scores import Usage
 from steelyard.sinks import JSONLSink, SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
 from waiting import until
@@ -77,6 +83,56 @@ def test_a_monitor_with_all_that_it_may_have(tmp_path: Path) -> None:
         results = open_results(tmp_path / "results.db")
         assert results.evaluation(TURN.id) is not None
         results.close()
+
+
+class Brought(ScriptedJudge):
+    """A judge and an embedder of the caller's, who may go on with it."""
+
+    closed = 0
+
+    async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
+        return [[1.0, 0.0] for _ in texts], Usage()
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("by", ["score", "evaluate", "a stream that is left"])
+def test_what_the_caller_brings_stays_open(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Brought]()
+
+    def brought(name: object = "") -> Brought:
+        made.append(Brought(lambda question, request: YesNo(value=True)))
+        return made[-1]
+
+    def use(**given: Any) -> None:
+        metric, turns = Faithfulness(claims="sentences"), [TURN, TURN.replace(id="other")]
+
+        async def left() -> None:
+            async with aclosing(evaluate_each(turns, metrics=[metric], **given)) as each:
+                async for _ in each:
+                    break
+
+        if by == "score":
+            asyncio.run(metric.score(TURN, **given))
+        elif by == "evaluate":
+            evaluate(turns, metrics=[metric], progress=False, **given)
+        else:
+            asyncio.run(left())
+
+    use(judge=brought(), embedder=brought())
+    assert [one.closed for one in made] == [0, 0]
+    made.clear()
+    # What is made out of a name, or by default, is closed by whoever made it.
+    for room in ("metrics._metric", "engine._evaluate_many"):
+        judge_from = import_module(f"steelyard.{room}").judge_from
+        monkeypatch.setattr(f"steelyard.{room}.StaticEmbedder", brought)
+        monkeypatch.setattr(
+            f"steelyard.{room}.judge_from",
+            lambda given, judge_from=judge_from: brought() if isinstance(given, str) else judge_from(given),
+        )
+    use(judge="local")
+    assert [one.closed for one in made] == [1, 1]
 
 
 def test_what_judges_and_sinks_do_at_their_end_is_waited_for() -> None:

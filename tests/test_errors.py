@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, get_args
 
 import pytest
 
-from steelyard import errors
+from steelyard import errors, evaluate, view
 from steelyard.alarms import Alarm
 from steelyard.collect import SpanJournal
 from steelyard.diagnosis import Experiments
@@ -174,3 +175,35 @@ def test_a_number_is_taken_up_to_its_bound_and_refused_beyond(
     for value in refused:
         with pytest.raises((ConfigurationError, InvalidRecord), match=name):
             make(**{name: value})
+
+
+_WITHOUT: list[tuple[str, str, str, Callable[[Path], object]]] = [
+    ("starlette.requests", "steelyard.view", "serve", lambda path: view.app(path)),
+    ("jinja2", "steelyard.view", "serve", lambda path: view.app(path)),
+    ("pandas", "", "pandas", lambda path: evaluate([], progress=False).to_pandas()),
+]
+
+
+@pytest.mark.parametrize(("package", "room", "extra", "use"), _WITHOUT, ids=lambda one: str(one)[:20])
+def test_a_package_that_is_missing_is_named_with_its_extra_and_no_other_fault_is_taken_for_it(
+    package: str,
+    room: str,
+    extra: str,
+    use: Callable[[Path], object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in sys.modules if room and name.startswith(f"{room}._")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependency, match=rf"steelyard\[{extra}\]"):
+        use(tmp_path / "steelyard.db")
+    if room:
+        monkeypatch.undo()
+        for name in [name for name in sys.modules if name.startswith(f"{room}._")]:
+            monkeypatch.delitem(sys.modules, name)
+        # A module of our own that is not there is our fault, and no package mends it.
+        monkeypatch.setitem(sys.modules, f"{room}._live", None)
+        with pytest.raises(ModuleNotFoundError) as caught:
+            use(tmp_path / "steelyard.db")
+        assert not isinstance(caught.value, MissingDependency)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from calibration.pairs import evaluation, labelled
-from steelyard.calibration import Calibration, Fit, Key, fit
+from steelyard.calibration import Calibration, Fit, FittedScreen, Key, fit
+from steelyard.calibration._screens import ScreenMap
 from steelyard.errors import ConfigurationError
 from steelyard.scores import evaluation_from_json, evaluation_to_json
 
@@ -146,3 +147,18 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_there_is_no_calibration_without_maps() -> None:
     with pytest.raises(ConfigurationError, match="nothing to calibrate"):
         Calibration.of({})
+
+
+def test_a_screen_s_file_is_read_as_it_was_written_and_of_another_version_refused(tmp_path: Path) -> None:
+    made = ScreenMap(
+        names=("value",), centre=(0.5,), slopes=(0.5,), level=0.5, turns=200, left=0.0, left_by_value=0.1
+    )
+    screen = FittedScreen(screen=("cheap", "1"), judge=("dear", "2"), maps={"faithfulness": made})
+    screen.save(path := tmp_path / "screen.json")
+    assert FittedScreen.load(path) == screen
+    text = path.read_text()
+    for there, other in (('"steelyard_screen": 1', '"steelyard_screen": 2'), (screen.version, "0" * 12)):
+        assert there in text
+        path.write_text(text.replace(there, other))
+        with pytest.raises(ConfigurationError, match="of another version"):
+            FittedScreen.load(path)

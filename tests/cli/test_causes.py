@@ -138,6 +138,30 @@ def test_alike_questions_are_one_gap(results: str) -> None:
         assert [gap.turns for gap in find_gaps(reader, since=7200.0)] == [1, 1]
 
 
+_TOPICS = [
+    *("ferry", "library", "vaccine", "mirror", "passport", "tulip", "engine"),
+    *("salary", "violin", "glacier", "kitchen", "soccer", "pharmacy", "tunnel"),
+    *("harvest", "comet", "carpet", "lawyer", "beehive", "sauna", "bakery"),
+    *("lottery",),
+]
+
+
+def test_of_many_groups_the_twenty_most_frequent_are_listed(steelyard: Steelyard, tmp_path: Path) -> None:
+    asked = [topic for place, topic in enumerate(_TOPICS) for _ in range(1 + (place >= 2))]
+    turns = [
+        Evaluation(
+            record_id=f"r{at}",
+            scores=(),
+            record=Record(id=f"r{at}", question=f"{topic}?", timings=Timings(started_at=float(at))),
+            diagnosis=Diagnosis(cause="passage_not_found"),
+        )
+        for at, topic in enumerate(asked)
+    ]
+    asyncio.run(SQLiteSink(path := str(tmp_path / "steelyard.db")).write(turns))
+    lines = steelyard("gaps", "--db", path, "--jsonl").lines
+    assert [line["turns"] for line in lines] == [2] * 20
+
+
 def test_the_command_lists_them(steelyard: Steelyard, results: str) -> None:
     shown = steelyard("gaps", "--db", results).out.splitlines()
     assert shown[0].split()[0] == "3"
@@ -177,8 +201,9 @@ def test_a_group_whose_request_fails_keeps_its_own_words(steelyard: Steelyard, r
     assert "2 groups got no name" in found.err
 
 
-def test_only_a_model_that_writes_names_groups(steelyard: Steelyard, results: str) -> None:
-    found = steelyard("gaps", "--name-by", "local", "--db", results)
+@pytest.mark.parametrize("judge", ["local", "pair:model.onnx", "decisions"])
+def test_only_a_model_that_writes_names_groups(steelyard: Steelyard, results: str, judge: str) -> None:
+    found = steelyard("gaps", "--name-by", judge, "--db", results)
     assert found.status == 2
     assert "write openai:MODEL" in found.err
 

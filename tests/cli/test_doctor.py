@@ -123,6 +123,8 @@ def test_a_program_without_a_turn_is_said_and_its_own_status_stays(tmp_path: Pat
         (["--live", "--", "-m", "no_such_module"], "no module is named"),
         (["--live", "traces.jsonl"], "is not a program"),
         (["--otlp", "4318", "traces.jsonl"], "give either"),
+        (["--live", "--otlp", "4318"], "give either"),
+        (["app.py"], "app.py"),
     ],
 )
 def test_what_cannot_be_watched_is_told(tmp_path: Path, words: list[str], said: str) -> None:

@@ -47,6 +47,7 @@ def test_figures_as_json(steelyard: Steelyard, some: Path) -> None:
     assert (line["n"], line["published"], len(line["probes"])) == (20, False, 64)
     assert line["kinds"]["number"]["right"]["n"] == 4
     assert [baseline["judge"] for baseline in line["baselines"]] == ["word-overlap", "answer-length"]
+    assert [(one["n"], one["probes"]) for one in line["baselines"]] == [(20, line["probes"])] * 2
     assert line["advice"] and line["price"] is None
 
 

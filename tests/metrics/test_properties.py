@@ -21,9 +21,10 @@ from steelyard.metrics import (
     FactualCorrectness,
     Faithfulness,
     Metric,
+    score_record,
 )
 from steelyard.metrics._formulas import average_precision, cosine, f_beta, f_score, harmonic_mean, share_error
-from steelyard.questions import Answer, Question, Relevant, Request, YesNo
+from steelyard.questions import Answer, Fuse, Question, Relevant, Request, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Score
 from steelyard.testing import ScriptedJudge
@@ -186,3 +187,14 @@ def test_a_sentence_that_comes_several_times_weighs_so_often_in_the_error(
 def test_ranks_are_compared_pairwise() -> None:
     values = [average_precision([True] * hits + [False] * (5 - hits)) for hits in range(1, 6)]
     assert all(later >= earlier for earlier, later in pairwise(values))
+
+
+@pytest.mark.parametrize("fuse", ["view", "off", "record"])
+def test_the_id_of_a_result_changes_with_its_company_unless_each_question_goes_alone(fuse: Fuse) -> None:
+    def ids(*metrics: Metric) -> dict[str, str]:
+        judge, embedder = Script(answer_claims=("a",)).judge(), FixedEmbedder(lambda _: (1.0,))
+        made = asyncio.run(score_record(RECORD, [*metrics], judge=judge, embedder=embedder, fuse=fuse))
+        return {one.metric: one.id for one in made.scores}
+
+    alone, beside = ids(Faithfulness()), ids(Faithfulness(), ContextRecall())
+    assert (alone["faithfulness"] == beside["faithfulness"]) == (fuse == "off")

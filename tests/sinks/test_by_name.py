@@ -172,3 +172,17 @@ def test_wrong_targets_are_named(tmp_path: Path) -> None:
         asyncio.run(JSONLSink(tmp_path / "gone" / "x.jsonl").write([make_evaluation("a")]))
     with pytest.raises(ConfigurationError, match="cannot be read"):
         next(read_jsonl(tmp_path / "missing.jsonl"))
+
+
+@pytest.mark.parametrize(("name", "warns"), [("auto", False), ("opentelemetry", True)])
+def test_only_whoever_names_opentelemetry_hears_that_nobody_set_it_up(
+    name: str, warns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for signal in ("trace._TRACER", "_logs._internal._LOGGER", "metrics._internal._METER"):
+        monkeypatch.setattr(f"opentelemetry.{signal}_PROVIDER", None)
+    with caplog.at_level(logging.WARNING, "steelyard"):
+        for sink in sink_from(name):
+            asyncio.run(sink.write([make_evaluation(f"{number}") for number in range(30)]))
+            asyncio.run(sink.aclose())
+    assert ("no_provider" in caplog.text) == warns

@@ -152,11 +152,13 @@ def test_one_look_at_a_hundred_finds_what_chance_flips_and_seldom_errs(noise: fl
     assert found(0.1) >= 0.85
 
 
+# At .1, one more each time than if either of the two alarms had all of alpha to itself.
+@pytest.mark.parametrize("alpha", [0.05, 0.1])
 @pytest.mark.parametrize(
     ("repeated", "wavered", "confirmed", "wrong"), [(100, 0, False, 4), (160, 5, True, 3)]
 )
 def test_so_many_wrong_answers_in_a_row_are_a_change(
-    repeated: int, wavered: int, confirmed: bool, wrong: int
+    repeated: int, wavered: int, confirmed: bool, wrong: int, alpha: float
 ) -> None:
-    alarm = ChangeAlarm(repeated=repeated, wavered=wavered)
+    alarm = ChangeAlarm(repeated=repeated, wavered=wavered, alpha=alpha)
     assert [alarm.add(False, confirmed=confirmed) for _ in range(wrong)] == [*[False] * (wrong - 1), True]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
 
+from steelyard.errors import ConfigurationError
+from steelyard.golden import Gate
 from steelyard.stats import GateTest, plan_gate, repeats_order
 
 CASES = 100
@@ -123,10 +126,15 @@ def test_a_baseline_that_was_measured_roughly_decides_less() -> None:
     assert unsure.decision is None
 
 
-@pytest.mark.parametrize("wrong", [{"fall": 0}, {"false_failures": 0}, {"power": 1.0}])
-def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        GateTest(least=0.8, **wrong)
+@pytest.mark.parametrize(
+    "wrong",
+    [{"fall": 0}, {"false_failures": 0}, {"false_failures": 0.5}, {"power": 1.0}, {"power": 0.49}],
+)
+@pytest.mark.parametrize("made", [partial(GateTest, least=0.8), partial(Gate, metric="m")])
+def test_options_out_of_range_are_refused(made: Callable[..., object], wrong: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, ConfigurationError), match="must be"):
+        made(**wrong)
+    made(fall=1e-6, false_failures=0.49, power=0.5)
 
 
 def test_repeats_come_in_the_same_random_order_again() -> None:

@@ -45,19 +45,15 @@ def json_value(text: str | bytes) -> Any:
     return PiecewiseDecoder().decode(_decoded(text) if isinstance(text, bytes) else text)
 
 
-def json_pieces(value: object, *, default: Callable[[Any], object] | None = None) -> Iterable[str]:
+def json_pieces(value: object) -> Iterable[str]:
     """The pieces of a value as JSON without spaces; each is about as long as one text in it at most.
-
-    Args:
-        value: What to write.
-        default: Makes something that JSON has of what it has not.
 
     Raises:
         RecursionError: If the value is nested too deeply, or holds itself.
         ValueError: If a number is one that JSON does not have; while the pieces are taken.
         TypeError: If JSON has no form for something, likewise.
     """
-    encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=default)
+    encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if _room_left(value, _SHORT) >= 0:
         return (encoder.encode(value),)
     return encoder.iterencode(value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard.results._schema import plain_value as plain_value
 from steelyard.results._schema import stored_evaluation as stored_evaluation
 from steelyard.results._sqlite_file import check_folder as check_folder
 from steelyard.results._sqlite_file import connect_readonly as connect_readonly

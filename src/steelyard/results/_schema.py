@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import numbers
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -319,8 +318,8 @@ def stored_id(score: Mapping[str, Any], record_id: str) -> str:
 
 
 def pack(data: object) -> bytes:
-    """JSON, compressed. Odd values become what JSON has: numbers of numpy numbers, everything else text."""
-    pieces = json_pieces(data, default=plain_value)
+    """JSON, compressed."""
+    pieces = json_pieces(data)
     # Bodies are written once and read seldom; a smaller file is also read faster.
     deflate = zlib.compressobj(level=9, zdict=_WORDS)
     return deflate.compress(b"".join(text_of(piece).encode() for piece in pieces)) + deflate.flush()
@@ -336,17 +335,6 @@ def unpack(body: object) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InvalidRecord("the body of an evaluation is not a JSON object")
     return data
-
-
-def plain_value(value: object) -> object:
-    """What JSON has no form for, in a form that it has; for `json.dumps(default=...)`."""
-    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value)
-    return text_of(value)
 
 
 def _whole(evaluation: Evaluation) -> dict[str, Any]:
@@ -369,7 +357,7 @@ def _compact(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json(value: object) -> str:
-    return text_of(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain_value))
+    return text_of(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _text(value: object) -> str | None:

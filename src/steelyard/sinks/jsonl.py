@@ -20,7 +20,7 @@ from steelyard._internal.text import error_words
 from steelyard._internal.typed import json_pieces
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
-from steelyard.results import check_folder, plain_value
+from steelyard.results import check_folder
 from steelyard.results.counts import ScoreCounts, ScoreLedger, key_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_dict
 
@@ -107,9 +107,7 @@ class JSONLSink:
     def _line(self, evaluation: Evaluation) -> Sequence[str] | None:
         """The pieces of one line, or None where a value has no form in JSON."""
         try:
-            data = evaluation_to_dict(evaluation)
-            pieces = json_pieces(data, default=plain_value)
-            return [*map(text_of, pieces), "\n"]
+            return [*map(text_of, json_pieces(evaluation_to_dict(evaluation))), "\n"]
         except Exception as error:  # noqa: BLE001 - odd values may raise anything
             self._warn(
                 "unstorable",

@@ -1,15 +1,21 @@
-"""A server that has answered many requests holds no more than one that has answered a few."""
+"""`steelyard serve`: where it listens, and what it holds after many requests."""
 
 from __future__ import annotations
 
+import re
+import urllib.request
 from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("starlette", reason="starlette is not installed")
 
+import programs
 from report.parts import NOON, results, turn
+from steelyard.cli._app import build
+from steelyard.errors import ConfigurationError
 from view.serving import serving
 
 STATM = Path("/proc/self/statm")
@@ -45,3 +51,25 @@ def test_a_thousand_requests_leave_the_memory_of_a_server_flat(tmp_path: Path) -
         before = ask(0, 300)
         after = ask(300, 1_000)
     assert after - before < 6e6, f"{before / 1e6:.1f} MB grew to {after / 1e6:.1f} MB"
+
+
+def test_an_open_address_without_a_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEELYARD_VIEW_TOKEN", raising=False)
+    db = str(results(tmp_path / "a.db", [turn(1, 0.5)]))
+    done = CliRunner().invoke(build(), ["serve", "--db", db, "--host", "0.0.0.0"])
+    assert isinstance(done.exception, ConfigurationError)
+    assert "STEELYARD_VIEW_TOKEN" in str(done.exception)
+
+
+def test_the_port_that_is_said_is_the_one_that_listens(tmp_path: Path) -> None:
+    db = str(results(tmp_path / "a.db", [turn(1, 0.5)]))
+    command = [*programs.STEELYARD, "serve", "--db", db, "--port", "0"]
+    with programs.start(command, ours=True, live=True, cwd=tmp_path) as serving:
+        try:
+            assert serving.stderr is not None
+            said = re.search(r"http://127\.0\.0\.1:([0-9]+)/", serving.stderr.readline())
+            assert said is not None and said[1] != "0"
+            with urllib.request.urlopen(said[0], timeout=30) as page:
+                assert page.status == 200
+        finally:
+            serving.terminate()
