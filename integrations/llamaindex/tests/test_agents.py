@@ -25,9 +25,12 @@ from llamaindex_parts import (
     engine,
     texts,
 )
+from pydantic import BaseModel
 
 from steelyard.recording.provenance import sentence
 from steelyard_llamaindex import instrument
+
+RATES = "ENG1 was approved of by 75 in a hundred students, MED2 by 91."
 
 
 def query_tool(name: str, *keys: str, **options: Any) -> QueryEngineTool:
@@ -105,6 +108,49 @@ def test_an_agents_own_instructions_are_no_passages(receiver: Receiver) -> None:
     agent = ReActAgent(tools=[query_tool("docs")], llm=Caller(script=script), streaming=False)
     assert ask(agent) == ANSWER
     assert (receiver.record.contexts, receiver.record.contexts_source) == ((), "retrieved")
+
+
+def test_a_call_that_a_model_wrote_in_codes_is_no_passage(receiver: Receiver) -> None:
+    async def calculate_rates_tool(table_name: str, group_by: str) -> str:
+        """Rates by group."""
+        return RATES
+
+    arguments = '{"table_name": "FACT_COURSES", "group_by": "CODE_COURSE"}'
+    called = f"Thought: I need it.\nAction: calculate_rates_tool\nAction Input: {arguments}"
+    llm = Caller(script=[called, f"Thought: I can answer now.\nAnswer: {ANSWER}"])
+    ask(
+        ReActAgent(
+            tools=[FunctionTool.from_defaults(async_fn=calculate_rates_tool)], llm=llm, streaming=False
+        )
+    )
+    assert (texts(receiver.record), receiver.record.notes) == ([RATES], ())
+
+
+class Part(BaseModel):
+    """A block of what a tool server returned."""
+
+    type: str = "text"
+    text: str
+    annotations: None = None
+
+
+class Served(BaseModel):
+    """What a client of a tool server returns."""
+
+    meta: None = None
+    content: list[Part]
+    isError: bool = False
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_a_tool_server_returned_is_read_out_of_its_form(receiver: Receiver, failed: bool) -> None:
+    async def search(query: str) -> Served:
+        """Search."""
+        return Served(content=[Part(text=RATES)], isError=failed)
+
+    llm = Caller(script=[("search", {"query": "rates"}), ANSWER])
+    ask(FunctionAgent(tools=[FunctionTool.from_defaults(async_fn=search)], llm=llm))
+    assert texts(receiver.record) == ([] if failed else [RATES])
 
 
 def test_what_code_puts_around_every_message_is_not_the_users(receiver: Receiver) -> None:

@@ -291,6 +291,16 @@ def test_two_engines_that_are_asked_the_same_may_have_answered_together(receiver
     assert not _noted(receiver)[-1], "it did not come again for long"
 
 
+def test_what_a_router_is_told_was_said_before_was_no_step_to_an_answer(receiver: Receiver) -> None:
+    """In a language that no list knows: the next run is asked what the router was, and not that."""
+    before = "When was the tower built?"
+    said = f"Spytano: {before}\nRzeczono: {_query(before)}\nTeraz: {QUESTION}\nDział [MIASTA, WIEŻE]:"
+    Scripted(say=lambda _: "DZIAŁ: MIASTA\nPEWNOŚĆ: 0.9").complete(said)
+    _query()
+    assert [turn.question for turn in receiver.records] == [before, QUESTION]
+    assert _noted(receiver) == [False, False]
+
+
 def test_what_an_evaluator_is_sent_was_no_step_to_an_answer(receiver: Receiver) -> None:
     judge = Scripted(say=lambda _: "4.0\nIt is right.")
     CorrectnessEvaluator(llm=judge).evaluate(query=QUESTION, response=_query(), reference=REPLY)

@@ -249,7 +249,9 @@ def _passed(at: float, value: Any, is_variables: bool) -> Step:
     """What a template was filled with, or what a step of a workflow returned: of an event its fields."""
     if is_variables:
         return Step(kind="prompt", given=value, at=at)
-    return Step(kind="chain", returned=fields_of(value), at=at, ended=at)
+    # What a tool returned its own step tells, and whether that is an error.
+    returned = None if attribute(value, "tool_output") is not None else fields_of(value)
+    return Step(kind="chain", returned=returned, at=at, ended=at)
 
 
 def _given(asked: Any) -> Any:
@@ -340,7 +342,7 @@ def _tool(span: LiveStep, parent: Step | None, read: Nodes) -> Step | None:
         contexts=read.contexts(nodes) or None,
         at=span.began,
         ended=_ended(span),
-        failed=output is None or attribute(output, "is_error") is True,
+        failed=output is None or attribute(output, "is_error") is True or attribute(raw, "isError") is True,
     )
 
 

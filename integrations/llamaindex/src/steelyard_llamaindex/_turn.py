@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import product, takewhile
+from itertools import product, starmap, takewhile
 from time import perf_counter
 from typing import Any
 
@@ -150,6 +150,8 @@ class Predecessor:
     """What its template was filled with."""
     retold: bool = False
     """Whether a call that no run holds was sent its reply, or another run was asked the same."""
+    retells: tuple[Predecessor, ...] = ()
+    """Of a call that no run holds, the runs that were marked so by what it was sent."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -279,7 +281,7 @@ def follow_latest(turn: Turn, mark: object) -> None:
     before = latest[1 - _MOST_FOLLOWED :] if owner is mark else ()
     own = Predecessor("" if turn.root.kind == "llm" else turn.root.name)
     if turn.root.kind != "llm":
-        _mark_steps(before, turn.root.asked)
+        _mark_steps(before, turn.root.asked, turn.learnt)
     if turn.root.kind == "query":
         own.asked = asked_in(turn.root.asked)
         _learn(turn.learnt, own, before)
@@ -287,14 +289,22 @@ def follow_latest(turn: Turn, mark: object) -> None:
     latest_runs.set((mark, turn.predecessors))
 
 
-def _mark_steps(before: Sequence[Predecessor], asked: Any) -> None:
-    """Note the calls right before a run, held by none, that were asked the same: they route, or rewrite."""
+def _mark_steps(before: Sequence[Predecessor], asked: Any, learnt: Learnt) -> None:
+    """Note the calls right before a run, held by none, that were asked the same: they route, or rewrite.
+
+    What another question was answered with is the conversation to these, and no step to an answer.
+    """
     alone = list(takewhile(lambda one: not one.name, reversed(before)))
     given = asked if isinstance(asked, (str, Mapping)) else asked_in(asked) or fields_of(asked)
     texts = [text for _, text in strings_in(given)] if alone else []
     for one in alone:
         held = product(texts, one.prompts), product(one.filled, texts)
-        one.retold = one.retold or any(_is_named(*pair) for pairs in held for pair in pairs)
+        if not one.retold and any(_is_named(*pair) for pairs in held for pair in pairs):
+            one.retold = True
+            others = [run for run in one.retells if not any(starmap(_is_named, product(texts, run.prompts)))]
+            for run in others:
+                run.retold = False
+                learnt.retold.discard(run.name)
 
 
 def _is_named(asked: str, prompt: str) -> bool:
@@ -323,6 +333,8 @@ def send(turn: Turn, step: LiveStep, prompt: Any, before: Iterable[Predecessor])
     # On the host's thread, what is too large to be kept is not searched either.
     for run in before if sum(map(len, texts)) <= _MOST_PROMPT else ():
         if run.name and _is_retold(run, prompt, texts):
+            for own in () if run.retold else turn.predecessors[-1:]:
+                own.retells += (run,)
             run.retold = True
             turn.learnt.retold.add(run.name)
 

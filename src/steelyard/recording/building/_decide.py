@@ -22,7 +22,8 @@ from steelyard.recording.building._beside import (
     surrounds,
 )
 from steelyard.recording.building._look_ups import LookUps
-from steelyard.recording.building._sources import Sources, printed
+from steelyard.recording.building._printed import printed
+from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import MOSTLY, Steps, has_nothing, is_telling, is_written, parts_of
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import shown_texts

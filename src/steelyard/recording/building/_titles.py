@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
-from steelyard.recording.building._sources import Sources, Text, beside
+from steelyard.recording.building._sources import Sources, Text
 from steelyard.recording.building._steps import MOSTLY, size_of
 from steelyard.recording.reading import Leaf, leaves_in
 
@@ -79,3 +80,10 @@ def origins_of(parts: Collection[str], sources: Sources) -> list[str]:
     found = {text.strip() for passed in sources.passed for text in beside(passed.value, known)}
     origins = sorted(filter(None, found - known), key=len, reverse=True)
     return origins if len(origins) <= _MOST_ORIGINS else []
+
+
+def beside(value: Any, texts: Collection[str]) -> Iterator[str]:
+    """What stands in one entry of a list with one of these texts, and these: titles, addresses."""
+    leaves = [leaf for leaf in leaves_in(value) if leaf.row]
+    rows = {leaf.row for leaf in leaves if leaf.text.strip() in texts}
+    yield from (leaf.text for leaf in leaves if leaf.row in rows)

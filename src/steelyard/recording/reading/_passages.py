@@ -153,7 +153,9 @@ retrieved_context knowledge excerpts nodes items
 """
 _WRAPPERS = frozenset(_WRAPPERS_WORDS.split())
 _ATTRIBUTE_ID = re.compile(r"""\b(?:id|doc_id|document_id)\s?=\s?["']([^"'<>]{1,200})["']""")
-_LOOKS_SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:\(|=['\"\[{])")
+_LOOKS_SHOWN = re.compile(
+    r"[A-Za-z_][\w.]{0,80}(?:\(|=(?:['\"\[{<\d-]|(?:None|True|False)\b|[A-Za-z_][\w.]{0,80}\())"
+)
 
 
 def passages_of(value: object) -> tuple[Context, ...]:
