@@ -38,10 +38,9 @@ from steelyard.recording.provenance import (
     is_intermediate_output,
     json_strings,
     may_find_nothing,
-    numbered_parts,
+    parts_of_blocks,
     plain,
     sentence,
-    tagged_parts,
     trace_provenance,
     word_count,
 )
@@ -359,8 +358,8 @@ def _is_form(text: str, origin: Origin, turn: Steps) -> bool:
 
 
 def _cut(prompts: Iterable[str], question: str) -> list[str]:
-    blocks = (block for prompt in prompts for block in guessed_passages(prompt, question, lists=True))
-    return [one for block in blocks for one in tagged_parts(block) or numbered_parts(block)]
+    found = (guessed_passages(prompt, question, lists=True) for prompt in prompts)
+    return [one for blocks in found for one in parts_of_blocks(blocks)]
 
 
 def _guessed(origin: Origin, texts: Iterable[str]) -> Origin:

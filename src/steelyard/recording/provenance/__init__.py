@@ -49,7 +49,7 @@ from steelyard.recording.provenance._guesses import labelled_question as labelle
 from steelyard.recording.provenance._guesses import names_both as names_both
 from steelyard.recording.provenance._guesses import names_question_within as names_question_within
 from steelyard.recording.provenance._guesses import numbered_parts as numbered_parts
-from steelyard.recording.provenance._guesses import tagged_parts as tagged_parts
+from steelyard.recording.provenance._guesses import parts_of_blocks as parts_of_blocks
 from steelyard.recording.provenance._notes import NOTES as NOTES
 from steelyard.recording.provenance._notes import Note as Note
 from steelyard.recording.provenance._notes import sentence as sentence

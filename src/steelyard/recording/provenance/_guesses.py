@@ -112,7 +112,7 @@ def guessed_passages(prompt: str, question: str, *, lists: bool = False) -> list
     """
     question = question or guessed_question(prompt)
     found = sections(prompt.replace(question, ASKED) if question else prompt, lists=lists)
-    return _named(found) or _numbered(found) or _beside_question(found)
+    return _named(found) or _numbered(found) or _in_brackets(found) or _beside_question(found)
 
 
 def holds_passages(prompt: str, *, lists: bool = True) -> bool:
@@ -219,6 +219,12 @@ def _numbered(found: Sequence[Section]) -> list[str]:
     return texts if count > 1 and all(word_count(text) >= _TELLING for text in texts) else []
 
 
+def _in_brackets(found: Sequence[Section]) -> list[str]:
+    """The section below a label of any language that is nothing but parts with their number in brackets."""
+    blocks = (one.text for one in found if one.form == "label" and _BRACKETED.match(one.text))
+    return next(([block] for block in blocks if len(numbered_parts(block)) > 1), [])
+
+
 def _beside_question(found: Sequence[Section]) -> list[str]:
     """The longest section that is marked like that of the question, or by tags, with those of its label."""
     asked = next((one for one in reversed(found) if one.form and ASKED in one.text), None)
@@ -268,10 +274,17 @@ def numbered_parts(block: str) -> list[str]:
             parts.append([rest])
         else:
             parts[-1].append(line)
-    texts = [_below_head(part[0], without_rule("\n".join(part[1:])), before) for part in parts]
+    texts = _below_heads([(part[0], without_rule("\n".join(part[1:]))) for part in parts], before)
     if len(texts) > 1 and not any("\n\n" in text for text in texts[:-1]):
         texts[-1] = texts[-1].partition("\n\n")[0]  # what follows a list of paragraphs is the template's
     return texts or _headed(lines) or [block]
+
+
+def parts_of_blocks(blocks: Sequence[str]) -> list[str]:
+    """The parts of some blocks of one prompt; rules may stand between parts whose numbers go on."""
+    is_one = len(blocks) > 1 and all(_marked(block.partition("\n")[0])[1] >= 0 for block in blocks)
+    whole = ["\n\n".join(blocks)] if is_one else blocks
+    return [part for block in whole for part in tagged_parts(block) or numbered_parts(block)]
 
 
 def _headed(lines: list[str]) -> list[str]:
@@ -304,6 +317,12 @@ def _marked(line: str) -> tuple[str, int, str]:
         not rest.strip() or rest.lstrip()[0] in ":.-*|([])>\u3011"
     )
     return (before, int(number), rest) if is_mark and number else ("", -1, "")
+
+
+def _below_heads(parts: Sequence[tuple[str, str]], before: str) -> list[str]:
+    """Parts without what stands above each: all are titles if a blank line stands below every one."""
+    is_apart = len(parts) > 1 and all(text.startswith("\n") and text.strip() for _, text in parts)
+    return [_below_head(head, text.strip() if is_apart else text, before) for head, text in parts]
 
 
 def _below_head(head: str, text: str, before: str) -> str:

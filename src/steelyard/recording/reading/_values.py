@@ -24,6 +24,7 @@ PASSAGE_TEXTS = (
     *DOCUMENT_TEXTS,
     *("content", "text", "document", "chunk", "passage", "body", "snippet", "raw_content"),
     *("chunk_text", "page_text", "excerpt", "abstract", "answer_text", "document_content", "contents"),
+    *("content_preview", "text_preview"),
 )
 """Where passages have their text, in order of trust: "content" may also be a wrapper."""
 

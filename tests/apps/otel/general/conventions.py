@@ -285,4 +285,24 @@ def memories_that_were_searched() -> Trace:
     return trace
 
 
+@shape(Turn(note="contexts_guessed"))
+def numbered_titles_with_rules_between() -> Trace:
+    """Each passage stands below its number and its title, and rules stand between, as in .NET services."""
+    parts = (f"[{n}] Manual > Chapter {n}\n\n{text}" for n, text in enumerate(PASSAGES, 1))
+    shown = "\n\n---\n\n".join(parts)
+    trace = Trace("Experimental.Microsoft.Extensions.AI")
+    trace.leaf("chat", chat(f"=== DOCUMENTATION ===\n{shown}\n=== END ===\n\nQuestion: {QUESTION}", ANSWER))
+    return trace
+
+
+@shape(Turn(note="contexts_guessed"))
+def numbered_parts_in_a_message_of_their_own() -> Trace:
+    """A second system message has passages below a label that no list of words has."""
+    parts = (f"[{n}] Nowak [00:1{n} - 00:2{n}]:\n{text}" for n, text in enumerate(PASSAGES, 1))
+    shown = "Odpowiednie fragmenty transkrypcji:\n\n" + "\n\n".join(parts)
+    trace = Trace("ai")
+    trace.leaf("chat", chat(QUESTION, ANSWER, ("system", "You are sarcastic."), ("system", shown)))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

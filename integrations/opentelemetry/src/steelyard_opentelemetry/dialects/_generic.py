@@ -41,6 +41,7 @@ _DOCUMENTS = (
     *("rag_contexts", "retrieval_contexts"),
     *(f"{one}_{text}" for one in _PASSAGES for text in _TEXTS),
 )
+_LISTED_AS = tuple(f"_{name}" for name in _DOCUMENTS)  # `context_chunks`
 _FOUND = ("results", "hits", "matches")
 """What a search found; elsewhere these may be anything."""
 _RESULTS = ("tool_result", "result", "result_summary")
@@ -57,9 +58,7 @@ _ELSEWHERE = (
     *("http", "db", "url", "net", "rpc", "messaging", "graphql", "code", "exception", "server", "client"),
     *("network", "thread", "process", "telemetry", "otel", "k8s", "cloud", "aws", "faas", "gen_ai", "peer"),
 )
-_FOREIGN_WORDS = """
-db.system db.system.name http.method http.request.method rpc.system messaging.system
-"""
+_FOREIGN_WORDS = "db.system db.system.name http.method http.request.method rpc.system messaging.system"
 _FOREIGN = frozenset(_FOREIGN_WORDS.split())
 _MOST_KEYS = 200
 _SEARCHES = ("retrieval", "rerank")
@@ -320,19 +319,24 @@ def _loaded(value: object) -> Any:
 
 
 def _kind(name: str, told: Mapping[str, Any], given: object, came: object) -> Kind:
-    """What a span stands for: by the type that it names, else by the words of its name.
-
-    What came of a retrieval is a list: a function called `rag` or `search_and_answer` gives an answer. A step
-    that is called `generate` tells a model's call only with what the model was sent.
-    """
+    """What a span stands for: by the type that it names, else by the words of its name."""
     typed = next((kind for word in _types(told) if (kind := _kind_of(word))), None)
     if typed is not None:
         return typed
     named = _kind_of(name) or "chain"
-    is_step = named == "llm" and not _sent(told, given)
-    if named in _SEARCHES:
-        is_step = isinstance(came, str) and _first(told, _DOCUMENTS) is None
-    return "chain" if is_step else named
+    return "chain" if _is_step(named, told, given, came) else named
+
+
+def _is_step(named: Kind, told: Mapping[str, Any], given: object, came: object) -> bool:
+    """Whether a span that its name alone calls a model's call, a look-up or a tool is none of these.
+
+    A step called `generate` has to tell a prompt, `search_and_answer` gives no list, `tool_routing` a code.
+    """
+    if named == "llm":
+        return not _sent(told, given)
+    if named == "tool":
+        return isinstance(came, Mapping) and not any(is_telling(text) for _, text in strings_in(came))
+    return named in _SEARCHES and isinstance(came, str) and _first(told, _DOCUMENTS) is None
 
 
 def _kind_of(words: str) -> Kind | None:
@@ -350,17 +354,24 @@ def _types(told: Mapping[str, Any]) -> Iterator[str]:
 
 def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Context, ...]:
     """Passages under a name that means them; of a retrieval, in its output."""
-    # A count may stand under such a name, too.
-    named = [value for name in _DOCUMENTS if (value := _loaded(told.get(name))) is not None]
-    for value in (*named, came, _first(told, _FOUND)) if kind in _SEARCHES else named:
+    found = (came, _first(told, _FOUND)) if kind in _SEARCHES else ()
+    for value in (*_named(told), *found):
+        # A count may stand under such a name, too.
         if are_names(value) or is_tally(value):
             continue
         if isinstance(value, (list, tuple, Mapping)):
-            if found := _listed(as_list_of(value) or value):
-                return found
+            if listed := _listed(as_list_of(value) or value):
+                return listed
         elif isinstance(value, str) and any(map(str.isalpha, value)):
             return _parts(value, kind)
     return ()
+
+
+def _named(told: Mapping[str, Any]) -> Iterator[Any]:
+    """What stands under the names of passages, and lists under longer names that end so."""
+    longer = (_loaded(value) for name, value in told.items() if name.endswith(_LISTED_AS))
+    listed = (value for value in longer if isinstance(value, (list, tuple)))
+    return itertools.chain((_loaded(told.get(name)) for name in _DOCUMENTS), listed)
 
 
 def _listed(value: object) -> tuple[Context, ...]:
