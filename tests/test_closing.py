@@ -25,7 +25,7 @@ from steelyard.judge import LocalJudge
 from steelyard.judge.middleware import Cache
 from steelyard.metrics import Faithfulness
 from steelyard.online import SpoolSettings
-from steelyard.questions import YesNo
+from steelyard.questions import Reply, Request, YesNo
 from steelyard.record import Context, Record
 from steelyard.results import open_results
 from steelyard.scores import Usage
@@ -133,6 +133,25 @@ def test_what_the_caller_brings_stays_open(by: str, monkeypatch: pytest.MonkeyPa
         )
     use(judge="local")
     assert [one.closed for one in made] == [1, 1]
+
+
+def test_whoever_leaves_a_stream_waits_for_nothing_that_is_under_way() -> None:
+    class Hangs(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            if len(self.requests):
+                await asyncio.sleep(3600)
+            return await super().answer(request)
+
+    judge = Hangs(lambda question, request: YesNo(value=True))
+    turns = [TURN.replace(id=str(number)) for number in range(20)]
+
+    async def first() -> str:
+        each = evaluate_each(turns, metrics=[Faithfulness(claims="whole")], judge=judge, concurrency=2)
+        async with asyncio.timeout(60), aclosing(each):
+            return (await anext(each)).record_id
+        raise AssertionError
+
+    assert asyncio.run(first()) == "0"
 
 
 def test_what_judges_and_sinks_do_at_their_end_is_waited_for() -> None:

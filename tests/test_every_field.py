@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from steelyard import questions
+from steelyard.engine import Results
 from steelyard.judge.middleware import Cache
 from steelyard.metrics import ALL, AspectCritique, CustomJudge, Metric, score_record
 from steelyard.online.queue._turns import Seen, Selected, turn_from_json, turn_to_json
@@ -170,3 +171,12 @@ def test_another_option_of_a_metric_gives_a_result_of_its_own(metric: Metric) ->
 def score_id(metric: Metric) -> str:
     judge = ScriptedJudge(lambda question, request: None)
     return asyncio.run(score_record(Record(id="r"), [metric], judge=judge)).scores[0].id
+
+
+def test_a_frame_tells_of_each_turn_whose_it_was_and_when_it_happened() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    late = replace(EVALUATION, evaluated_at=9e8)
+    row = Results([late]).to_pandas().iloc[0].to_dict()
+    named = {name: getattr(EVALUATION, name) for name in ("record_id", "session", "tenant", "evidence")}
+    texts = {"question": RECORD.question, "answer": RECORD.answer}
+    assert row == {**named, **texts, "happened_at": EVALUATION.happened_at, SCORE.metric: SCORE.value}

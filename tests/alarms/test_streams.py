@@ -102,3 +102,21 @@ def watched(draw: Random, file: Path) -> str:
 
 def test_alarms_tell_what_they_told(tmp_path: Path) -> None:
     check("any_watched", "\n".join(watched(Random(seed), tmp_path / f"{seed}.db") for seed in range(10)))
+
+
+def test_what_is_said_of_a_fall_is_said_of_nothing_else(tmp_path: Path) -> None:
+    alarm, now = Alarm(metric="faithfulness", below=0.8, silent_after=60.0), START + 400
+    watcher = AlarmWatcher([alarm], file=str(tmp_path / "alarms.db"), clock=lambda: now)
+    watcher.canaries = lambda: "the judge answers as before"
+    # Bad from the first turn on: no judge was there before, so that none has changed.
+    (fell,) = watcher.take([scored(number, 0.0) for number in range(100)])
+    (recovered,) = watcher.take([scored(number, 1.0) for number in range(100, 400)])
+    now = START + 1_000
+    (silent,) = watcher.look()
+    told = [(one.kind, one.canaries, bool(one.worst), one.judge_changed) for one in (fell, recovered, silent)]
+    assert told == [
+        ("fell", "the judge answers as before", True, False),
+        ("recovered", "", False, False),
+        ("silent", "", False, False),
+    ]
+    assert "changed meanwhile" not in fell.text

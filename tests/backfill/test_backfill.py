@@ -238,8 +238,8 @@ def test_however_a_turn_is_written_it_is_the_same(
         "contexts": contexts,
         "time": at,
         "trace_id": 7,
-        "metadata": '{"team": {"size": [2, 3]}}',
-        "more": {"a": [1, None]},
+        "metadata": '{"team": {"size": [2, 3]}, "kind": "its own"}',
+        **{"more": {"a": [1, None]}, "kind": "a column"},
     }
     written = json.dumps([row]) if name == "t.json" else f"{json.dumps(row)}\n"
     path = tmp_path / name
@@ -252,7 +252,7 @@ def test_however_a_turn_is_written_it_is_the_same(
     ]
     assert turn.timings is not None and turn.timings.started_at == NOON
     assert turn.trace == TraceRef(trace_id="7", framework="backfill")
-    assert turn.metadata == {"more": {"a": [1, None]}, "team": {"size": [2, 3]}}
+    assert turn.metadata == {"more": {"a": [1, None]}, "team": {"size": [2, 3]}, "kind": "its own"}
 
 
 def stored(*found: Record) -> list[Source]:

@@ -92,6 +92,8 @@ def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
         "'question' must be a string",
         "not UTF-8",
     ]
+    # Counted from 1, as editors do: the byte that a line names is the one to mend.
+    assert "at byte 15" in faults[2][1] and b'{"question": "\xff"}'[14] == 0xFF
 
 
 @pytest.mark.parametrize(

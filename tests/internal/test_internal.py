@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.forks import FileConnection, transaction
 from steelyard._internal.lazy import lazy_exports
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.loops import PerLoop, PerLoopSemaphore
+from steelyard._internal.loops import CpuThrottle, PerLoop, PerLoopSemaphore
 from steelyard._internal.threads import DaemonExecutor, ExitInThread, LoopThread, ThreadHangs
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError, MissingDependency
@@ -356,3 +356,36 @@ def test_a_library_that_forks_untold_costs_a_child_only_the_file_that_was_in_use
     over.set()
     thread.join()
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("how", ["done", "raised", "cancelled"])
+def test_small_work_that_has_ended_holds_up_no_large_one(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept, sleep = list[float](), asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(0)
+
+    def steps(count: int, error: type[Exception] | None = None) -> Generator[None, None, None]:
+        for _ in range(count):
+            until = time.thread_time() + 0.002
+            while time.thread_time() < until:
+                pass
+            yield
+        if error is not None:
+            raise error
+
+    async def large_after_small() -> list[float]:
+        throttle = CpuThrottle(None)
+        small = asyncio.create_task(throttle.drive(steps(3, ValueError if how == "raised" else None)))
+        if how == "cancelled":
+            await sleep(0)
+            small.cancel()
+        await asyncio.gather(small, return_exceptions=True)
+        slept.clear()
+        await throttle.drive(steps(60))
+        return slept
+
+    monkeypatch.setattr("steelyard._internal.loops.asyncio.sleep", noted)
+    found = asyncio.run(large_after_small())
+    assert len(found) > 20 and sum(found) == 0

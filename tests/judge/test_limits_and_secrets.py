@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import json
@@ -16,13 +17,16 @@ import pytest
 
 from judge.asked import answered, closing
 from judge_server import Fault, JudgeServer
+from steelyard import evaluate
 from steelyard.errors import ConfigurationError, JudgeError, MalformedReply
 from steelyard.judge import ChatJudge, DecisionsJudge, OpenAIEmbedder
 from steelyard.judge.chat import ModelJudge
 from steelyard.judge.chat._parse import answers_in
+from steelyard.metrics import Faithfulness
 from steelyard.questions import Judge, Reply, Request, Supported, Unanswered, View, YesNo
-from steelyard.record import Context
+from steelyard.record import Context, Record
 from steelyard.scores import Usage
+from steelyard.testing import ScriptedJudge
 
 KEY = "k93f1-tell-nobody"
 ASKED = Request(view=View(contexts=(Context(text="c"),)), questions={"q1": Supported(claim="c")})
@@ -277,3 +281,22 @@ def test_an_error_of_another_framework_is_shown_without_its_secrets(error: Excep
         ask(Leaking(error))
     assert KEY not in str(caught.value)
     assert "leaking" in str(caught.value)
+
+
+def test_a_deadline_is_of_judging_alone_and_not_of_waiting_for_a_place() -> None:
+    class Slow(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            await asyncio.sleep(0.4)
+            return await super().answer(request)
+
+    judge = Slow(lambda question, request: YesNo(value=True))
+    turns = [Record(id=f"{n}", answer="It is so.", contexts=(Context(text="So."),)) for n in range(6)]
+    made = evaluate(
+        turns,
+        metrics=[Faithfulness(claims="whole")],
+        judge=judge,
+        concurrency=1,
+        deadline=1.0,
+        progress=False,
+    )
+    assert [one.scores[0].status for one in made] == ["scored"] * 6

@@ -15,6 +15,7 @@ from scripts import FixedEmbedder, Script
 from steelyard.metrics import (
     ALL,
     AnswerCorrectness,
+    AnswerRelevancy,
     ContextPrecision,
     ContextRecall,
     ContextRelevancy,
@@ -24,7 +25,7 @@ from steelyard.metrics import (
     score_record,
 )
 from steelyard.metrics._formulas import average_precision, cosine, f_beta, f_score, harmonic_mean, share_error
-from steelyard.questions import Answer, Fuse, Question, Relevant, Request, YesNo
+from steelyard.questions import Answer, Fuse, Question, Relevant, Request, Texts, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Score
 from steelyard.testing import ScriptedJudge
@@ -198,3 +199,15 @@ def test_the_id_of_a_result_changes_with_its_company_unless_each_question_goes_a
 
     alone, beside = ids(Faithfulness()), ids(Faithfulness(), ContextRecall())
     assert (alone["faithfulness"] == beside["faithfulness"]) == (fuse == "off")
+
+
+def test_a_judge_that_writes_more_questions_than_asked_changes_no_mean() -> None:
+    written = ("p?", "q?", "r?", "far?", "away?")
+
+    def answers(question: Question, request: Request) -> Answer:
+        return Texts(items=written) if question.extracts else YesNo(value=False)
+
+    embedder = FixedEmbedder(lambda text: (0.0, 1.0) if text in written[3:] else (1.0, 0.0))
+    metric = AnswerRelevancy(count=3, noncommittal="none")
+    made = asyncio.run(metric.score(RECORD, judge=ScriptedJudge(answers), embedder=embedder))
+    assert (made.value, len(made.verdicts)) == (1.0, 3)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -23,10 +25,12 @@ from steelyard.alarms import Alarm
 from steelyard.alarms._watch import Watch
 from steelyard.record import Record, Timings
 from steelyard.report import TurnFilter, build_figures, open_results, report
+from steelyard.report.figures import ChangeFigure, FindingFigure
 from steelyard.report.lights import deploy_words, what_words
 from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import PostgresSink, Retention, SQLiteSink, prune, read_evaluations
+from steelyard.stats import Difference
 
 Judged = Callable[[Sequence[Record], random.Random], list[Evaluation]]
 
@@ -283,3 +287,51 @@ def test_two_falls_are_told_as_two_if_nobody_knows_sessions(tmp_path: Path) -> N
         assert [one.until for one in told] == [None, None]
         since = sorted((one.since - MONDAY) / DAY for one in told)
         assert since == pytest.approx([9, 18], abs=1)
+
+
+def test_the_counts_of_every_run_that_touches_a_period_are_in_it(tmp_path: Path) -> None:
+    path = results(tmp_path / "s.db", [turn(1, 0.5)])
+    runs = {"before": (10, 20, 0.5), "into": (15, 35, 0.2), "over": (5, 90, 0.4), "after": (70, 80, 0.3)}
+    with closing(sqlite3.connect(path)) as connection:
+        for seen, (name, (begins, ends, floor)) in zip((1, 10, 100, 1000), runs.items(), strict=True):
+            counts = json.dumps({"seen": seen, "floor": floor})
+            connection.execute("INSERT INTO ledger VALUES (?, 'h', 1, ?, ?, ?)", (name, begins, ends, counts))
+        connection.commit()
+    with closing(open_results(path)) as reader:
+        found = [reader.funnel(Scope(since=since, until=until)) for since, until in ((30, 60), (None, 12))]
+        every = reader.funnel(Scope())
+    assert [one and (one.seen, one.first, one.last) for one in found] == [(110, 5, 90), (101, 5, 90)]
+    # The least share of any run: of less nobody can be sure that it was judged.
+    assert [one and one.floor for one in (*found, every)] == [0.2, 0.4, 0.2]
+
+
+def difference(value: float) -> Difference:
+    return Difference(first=0.5, second=0.5 + value, value=value, low=value - 0.01, high=value + 0.01, n=99)
+
+
+@pytest.mark.parametrize(
+    ("moved", "within", "by_mix"),
+    [(-0.2, -0.09, True), (-0.2, -0.11, False), (0.2, 0.09, True), (0.2, -0.11, False), (-0.2, None, False)],
+)
+def test_a_change_is_by_the_mix_of_questions_if_the_mix_explains_most_of_it(
+    moved: float, within: float | None, by_mix: bool
+) -> None:
+    found = FindingFigure(
+        metric="faithfulness",
+        direction="higher",
+        names=(),
+        **{"since": 0.0, "earliest": 0.0, "latest": 0.0, "share": 1.0, "turns": 1.0, "harm": 1.0},
+        difference=difference(moved),
+        within=None if within is None else difference(within),
+    )
+    assert found.by_mix == by_mix
+
+
+@pytest.mark.parametrize("moves", [(0.1, -0.3), (-0.3, 0.1), (0.3, -0.1), (-0.1, 0.3)])
+def test_the_largest_change_is_the_one_that_is_told_whichever_way_it_went(
+    moves: tuple[float, float], tmp_path: Path
+) -> None:
+    (metric,) = report(results(tmp_path / "s.db", [turn(1, 0.5)])).figures.metrics
+    changes = tuple(ChangeFigure(since=1.0, difference=difference(one), worse=one < 0) for one in moves)
+    told = replace(metric, changes=changes).change
+    assert told is not None and abs(told.difference.value) == 0.3

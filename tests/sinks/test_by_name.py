@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import json
 import logging
@@ -16,9 +17,12 @@ from typing import Any
 import pytest
 
 from sinks.making import make_evaluation, make_score
+from sinks.vendor_server import VendorServer
+from sinks.vendors.makers import MAKERS
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.scores import evaluation_to_json
 from steelyard.sinks import JSONLSink, read_jsonl, sink_from
+from writing import check
 
 VARIABLES = {
     "phoenix": {},
@@ -37,6 +41,16 @@ def test_sinks_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [type(sink).__name__ for sink in sink_from("auto")] == ["SQLiteSink", "OpenTelemetrySink"]
 
 
+_ADDRESSES = (
+    *("PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_BASE_URL", "LANGFUSE_BASE_URL", "LANGFUSE_HOST"),
+    *("MLFLOW_TRACKING_URI", "LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"),
+)
+_KEYS = (
+    *("PHOENIX_API_KEY", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "MLFLOW_TRACKING_TOKEN"),
+    *("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "DD_API_KEY"),
+)
+
+
 @pytest.mark.parametrize("name", VARIABLES)
 def test_vendors_take_address_and_key_from_their_own_variables(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -52,6 +66,23 @@ def test_a_vendor_without_its_variables_is_refused(name: str, monkeypatch: pytes
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(ConfigurationError, match="set "):
         sink_from(name)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_address_and_key_that_are_given_come_before_those_of_the_environment(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with VendorServer() as theirs, VendorServer() as ours:
+        for variable in (*_ADDRESSES, *_KEYS):
+            monkeypatch.setenv(variable, theirs.url if variable in _ADDRESSES else "planted")
+        check(MAKERS[name](ours.url))
+    assert theirs.requests == []
+    [request] = ours.requests
+    told = str(request.headers.values())
+    sent = told + str(
+        base64.b64decode(request.headers.get("authorization", "").removeprefix("Basic ") + "==")
+    )
+    assert "secret" in sent and "planted" not in sent
 
 
 @pytest.mark.parametrize("name", ["kafka", "", "SQLite", "file.db"])

@@ -140,6 +140,21 @@ def test_scores_are_sent_side_by_side(make: Callable[[str], Any]) -> None:
     assert server.peak >= 8
 
 
+@every_vendor
+@pytest.mark.parametrize("status", [401, 503])
+def test_a_server_that_is_down_is_sent_little_of_what_there_is(
+    make: Callable[[str], Any], status: int
+) -> None:
+    turns = [turn(number, "a", "b") for number in range(100)]
+    with VendorServer(lambda request: (status, {})) as server:
+        sink = make(server.url)
+        with pytest.raises(SinkError):
+            write(sink, *turns)
+    assert sink.counts.total == sum(sink.counts.lost.values()) == 200
+    # What is on the way when the first fails is all that comes: some have 24 connections.
+    assert len(server.requests) <= 60
+
+
 @one_by_one
 def test_connections_are_kept(make: Callable[[str], Any]) -> None:
     with VendorServer(lambda request: (200, {})) as server:

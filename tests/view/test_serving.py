@@ -16,7 +16,10 @@ import programs
 from report.parts import NOON, results, turn
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError
+from steelyard.results.queries import Scope
+from steelyard.view._site import CloserLooks
 from view.serving import serving
+from waiting import until
 
 STATM = Path("/proc/self/statm")
 PAGE = 4096
@@ -73,3 +76,18 @@ def test_the_port_that_is_said_is_the_one_that_listens(tmp_path: Path) -> None:
                 assert page.status == 200
         finally:
             serving.terminate()
+
+
+def test_a_closer_look_that_failed_shows_nothing_and_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.view._site._FRESH", 0.0)
+    db = results(tmp_path / "s.db", [turn(n, 0.5) for n in range(9)])
+    looks, away = CloserLooks(str(db)), db.rename(tmp_path / "away.db")
+    assert looks.get("all", Scope(), wait=60) is None
+    assert looks.get("all", Scope(), wait=60) is None, "what could not be read is not shown as nothing found"
+    away.rename(db)
+    until(lambda: looks.get("all", Scope(), wait=60))
+    first = looks.get("all", Scope(), wait=60)
+    assert first is not None and [one.metric for one in first.metrics] == ["faithfulness"]
+    until(lambda: (later := looks.get("all", Scope(), wait=60)) and later.at > first.at)

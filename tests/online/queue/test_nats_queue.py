@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from nats.js import JetStreamContext
@@ -14,9 +16,10 @@ from servers import NatsServer, new_name
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import open_queue, try_queue
 from steelyard.online.queue._turns import Leased, Undelivered
+from steelyard.online.queue.broker._broker import BrokerAddress
 from steelyard.online.queue.broker._queue import BrokerQueue
 from steelyard.record import Context
-from steelyard.scores import Evaluation
+from steelyard.scores import Evaluation, Score
 from steelyard.testing import MemorySink
 from waiting import until
 
@@ -281,3 +284,53 @@ def test_an_address_that_means_nothing_is_refused_at_once(address: str, words: s
 def test_how_a_broker_stores_is_not_an_option_here() -> None:
     with pytest.raises(Exception, match=r"durability is for a spool file"):
         SpoolSettings(path="nats://h", durability="full")
+
+
+async def test_results_that_do_not_fit_where_they_would_wait_stay_with_their_holder(
+    nats_server: NatsServer,
+) -> None:
+    draw = random.Random(2)
+
+    def large(held: Leased) -> Evaluation:
+        said = "".join(draw.choices(CHINESE, k=100_000))
+        return replace(result(held), scores=(Score.failed("m", cause="timeout", explanation=said),))
+
+    async with open_at(nats_server.queue()) as queue:
+        await queue.put([selected(f"{number}") for number in range(8)])
+        held = [one for one in await lease(queue, 8) if isinstance(one, Leased)]
+        done = [made for one in held if (made := await queue.finish(one, large(one))) is not None]
+        left = await queue.park([(one, ["away"]) for one in done])
+        assert len(done) == 8 and 0 < len(left) < 8
+        # Whoever comes next has all of them, from one place or the other.
+        await queue.release([one for one, _ in left])
+        again = await lease(queue, len(left))
+        kept = list[Undelivered]()
+        async with asyncio.timeout(30):
+            while len(kept) + len(left) < 8:
+                kept += await queue.parked("away", 8)
+        names = [one.turn.record.id if isinstance(one, Leased) else one.evaluation.record_id for one in again]
+        assert sorted([*names, *(one.evaluation.record_id for one in kept)]) == [str(n) for n in range(8)]
+
+
+def test_the_document_says_how_long_things_are_kept() -> None:
+    page = Path("docs/reference/queues.md").read_text(encoding="utf-8")
+    assert "| dead letters stay | 30 days |" in page and "kept beside it for 7 days" in page
+
+
+async def test_what_is_kept_and_for_how_long_is_what_the_document_says(nats_server: NatsServer) -> None:
+    url = nats_server.queue()
+    async with open_at(url):
+        pass
+    found: dict[str, tuple[object, ...]] = {}
+
+    async def read(streams: JetStreamContext) -> None:
+        for kind in ("turns", "undelivered", "results", "notes", "dead"):
+            config = (await streams.stream_info(f"{BrokerAddress.of(url).queue}-{kind}")).config
+            days = (config.max_age or 0) / 86_400
+            found[kind] = config.retention, config.discard, days, config.max_msgs_per_subject
+
+    await on_server(nats_server.url, read)
+    for kind in ("turns", "undelivered"):  # nothing is forgotten, and what does not fit is refused
+        assert found[kind] == ("workqueue", "new", 0, -1)
+    assert found["results"] == found["notes"] == ("limits", "old", 7, 1)
+    assert found["dead"] == ("limits", "old", 30, -1)

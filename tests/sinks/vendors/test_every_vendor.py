@@ -58,6 +58,9 @@ def test_a_check_asks_with_the_key_and_changes_nothing(make: Callable[[str], Any
         with pytest.raises(SinkError, match="HTTP 401") as raised:
             check(make(server.url))
         assert raised.value.cause == "unauthorized"
+    # Where nobody knows of the question, it was another server.
+    with VendorServer(lambda request: (404, {})) as server, pytest.raises(SinkError, match="HTTP 404"):
+        check(make(server.url))
     # Whoever disputes the question has let us in.
     with VendorServer(lambda request: (422, {})) as server:
         check(make(server.url))
