@@ -18,6 +18,7 @@ from stats.session_parts import Sampling, Traffic, Turns
 from stats.streams import Codes, alarm_places, fall_places, first_told, in_rows
 from steelyard.alarms import Alarm, AlarmWatcher
 from steelyard.alarms._watch import Watch
+from steelyard.errors import ConfigurationError
 from steelyard.stats import FallAlarm
 
 
@@ -120,3 +121,41 @@ def test_what_is_said_of_a_fall_is_said_of_nothing_else(tmp_path: Path) -> None:
         ("silent", "", False, False),
     ]
     assert "changed meanwhile" not in fell.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [
+        ({"to": ["opentelemetry"]}, True),
+        ({"link": "http://127.0.0.1/{record_id}"}, True),
+        *(
+            ({name: value}, False)
+            for name, value in {
+                **{"below": 0.7, "alpha": 0.1, "where": {"route": "/a"}, "range": (0.0, 2.0)},
+                **{"silent_after": 9.0, "baseline": 300, "metric": "answer_relevancy"},
+            }.items()
+        ),
+    ],
+)
+def test_what_an_alarm_has_learnt_lasts_as_long_as_what_it_watches(
+    changed: dict[str, Any], kept: bool, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"metric": "faithfulness", "below": 0.8, "name": "mine"}
+    file = str(tmp_path / "alarms.db")
+    AlarmWatcher([Alarm(**given)], file=file).take([scored(number, 1.0) for number in range(9)])
+    (status,) = AlarmWatcher([Alarm(**(given | changed))], file=file).status()
+    assert status.turns == (9 if kept else 0)
+
+
+@pytest.mark.parametrize(
+    "bar",
+    [
+        *({name: end} for name in ("below", "above") for end in (0.0, 1.0, -0.1, 1.1)),
+        *({"below": end, "range": (1.0, 5.0)} for end in (1.0, 5.0)),
+        *({"falls_by": fall} for fall in (0.0, 1.0)),
+        *({"below": 0.5, "alpha": alpha} for alpha in (0, 1)),
+    ],
+)
+def test_a_bar_that_could_never_or_always_go_off_is_refused(bar: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="must be between"):
+        Alarm(metric="faithfulness", **bar)

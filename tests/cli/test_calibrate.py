@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Steelyard
+from report.parts import results, turn
 from steelyard.calibration import Calibration
 from steelyard.record import Context, Record, TraceRef
 from steelyard.results import open_labels
@@ -225,3 +226,15 @@ def test_a_file_that_holds_no_labels_is_named(
     (tmp_path / name).write_text(text)
     failed = steelyard("calibrate", tmp_path / name, "--db", db)
     assert failed.status == 2 and name in failed.err
+
+
+def test_labels_go_from_one_results_file_to_another(steelyard: Steelyard, tmp_path: Path) -> None:
+    here, there = (str(results(tmp_path / name, [turn(1, 0.5)])) for name in ("a.db", "b.db"))
+    open_labels(here).put([Label(record_id="r1", value="bad", who="Ann", labelled_at=5.0, note="=1+1")])
+    file = tmp_path / "labels.csv"
+    assert steelyard("labels", "export", str(file), "--db", here).status == 0
+    with file.open("a") as opened:
+        opened.write("nonsense\n")
+    done = steelyard("labels", "import", str(file), "--db", there)
+    assert (done.status, "stored 1 of 1" in done.out) == (1, True)
+    assert list(open_labels(there)) == list(open_labels(here))

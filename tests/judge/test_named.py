@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from judge_server import JudgeServer
 from steelyard.errors import ConfigurationError
 from steelyard.judge import judge_from
 from steelyard.judge.chat._adapter import model_name
+from steelyard.metrics import Faithfulness
+from steelyard.online import Monitor
+from steelyard.record import Context, Record
 from steelyard.testing import ScriptedJudge
 
 URL = "http://127.0.0.1:9/v1"
@@ -74,3 +78,21 @@ def test_importing_costs_nothing() -> None:
     code = "import sys, steelyard.judge; print({'openai', 'aiohttp', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("by_code", [False, True])
+def test_an_address_in_settings_is_that_of_the_judge_in_settings_alone(
+    by_code: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with JudgeServer() as named, JudgeServer() as other:
+        settings = {"STEELYARD_JUDGE": "openai:m", "STEELYARD_BASE_URL": named.url}
+        for variable, value in {**settings, "OPENAI_BASE_URL": other.url, "OPENAI_API_KEY": "k"}.items():
+            monkeypatch.setenv(variable, value)
+        given: dict[str, Any] = {"judge": "openai:n"} if by_code else {}
+        monitor = Monitor(metrics=[Faithfulness(claims="whole")], sinks=[], **given)
+        passages = (Context(text="It lies in Rome."),)
+        monitor.submit(Record(question="Where?", answer="In Rome.", contexts=passages))
+        assert monitor.flush(60) == 0
+        monitor.close()
+    asked = [{request.body["model"] for request in server.received} for server in (named, other)]
+    assert asked == ([set(), {"n"}] if by_code else [{"m"}, set()])

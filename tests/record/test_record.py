@@ -119,12 +119,13 @@ def test_a_ragas_sample() -> None:
         response="r",
         reference="g",
         retrieved_context_ids=[1, "x"],
-        reference_contexts=None,
+        reference_contexts=["c", "d"],
+        reference_context_ids=["y", 2],
     )
     record = Record.from_ragas(sample)
     assert (record.question, record.answer, record.reference) == ("q", "r", "g")
     assert record.contexts == (Context(text="a", id="1", rank=0), Context(text="b", id="x", rank=1))
-    assert record.reference_contexts == ()
+    assert [(one.text, one.id) for one in record.reference_contexts] == [("c", "y"), ("d", "2")]
     short = Record.from_ragas(SimpleNamespace(retrieved_contexts=["a", "b"], retrieved_context_ids=["1"]))
     assert [context.id for context in short.contexts] == [None, None]
 
@@ -225,3 +226,11 @@ def test_keys_that_can_be_guessed_are_refused(key: Any) -> None:
     with pytest.raises(ConfigurationError, match="user_key must be a text of at least 16") as refused:
         Monitor(sinks=[], metrics=[], user_key=key)
     assert str(key) not in str(refused.value).replace("16", "")
+
+
+@pytest.mark.parametrize(("name", "digits"), [("trace_id", 32), ("span_id", 16)])
+def test_numbers_that_are_no_ids_of_w3c_are_none(name: str, digits: int) -> None:
+    for number in (0, -1, 16**digits):
+        assert getattr(TraceRef(**{name: number}), name) is None  # type: ignore[arg-type]
+    for number in (1, 16**digits - 1):
+        assert getattr(TraceRef(**{name: number}), name) == f"{number:0{digits}x}"  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import io
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from rich.console import Console
@@ -133,3 +134,14 @@ def test_turns_that_are_judged_later_take_the_place_of_those_that_were_not(tmp_p
     (one,) = report(target).figures.metrics
     assert one.screen is None or one.screen.cheap.n == 100
     assert one.estimate.n == sum(bool(evaluation.scores) for evaluation in turns)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_screen_that_tells_nothing_is_worth_no_less_than_none(seed: int, tmp_path: Path) -> None:
+    draw = Random(seed)
+    turns = [
+        one.replace(screen=tuple(replace(score, value=draw.random()) for score in one.screen))
+        for one in traffic(judged=0.05, seed=seed)
+    ]
+    (figure,) = report(results(tmp_path / "s.db", turns)).figures.metrics
+    assert figure.screen is not None and figure.screen.worth >= sum(bool(one.scores) for one in turns)

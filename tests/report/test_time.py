@@ -30,7 +30,7 @@ from steelyard.report.lights import deploy_words, what_words
 from steelyard.results.queries import Scope
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import PostgresSink, Retention, SQLiteSink, prune, read_evaluations
-from steelyard.stats import Difference
+from steelyard.stats import Difference, unpaired_difference
 
 Judged = Callable[[Sequence[Record], random.Random], list[Evaluation]]
 
@@ -320,7 +320,12 @@ def test_a_change_is_by_the_mix_of_questions_if_the_mix_explains_most_of_it(
         metric="faithfulness",
         direction="higher",
         names=(),
-        **{"since": 0.0, "earliest": 0.0, "latest": 0.0, "share": 1.0, "turns": 1.0, "harm": 1.0},
+        since=0.0,
+        earliest=0.0,
+        latest=0.0,
+        share=1.0,
+        turns=1.0,
+        harm=1.0,
         difference=difference(moved),
         within=None if within is None else difference(within),
     )
@@ -335,3 +340,9 @@ def test_the_largest_change_is_the_one_that_is_told_whichever_way_it_went(
     changes = tuple(ChangeFigure(since=1.0, difference=difference(one), worse=one < 0) for one in moves)
     told = replace(metric, changes=changes).change
     assert told is not None and abs(told.difference.value) == 0.3
+
+
+@pytest.mark.parametrize(("first", "second", "few"), [(30, 300, False), (29, 300, True), (300, 29, True)])
+def test_a_difference_is_of_few_turns_if_one_of_its_groups_is(first: int, second: int, few: bool) -> None:
+    found = unpaired_difference([0.0, 1.0] * (first // 2) + [0.5] * (first % 2), [0.5] * second)
+    assert found is not None and (found.few, found.n) == (few, min(first, second))

@@ -9,15 +9,17 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from html import unescape
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
+import anyio
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from report.parts import results, turn
-from steelyard.cli._app import build
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
 
@@ -28,10 +30,13 @@ from steelyard.alarms import AlarmWatcher, alarms_from
 from steelyard.online import Settings
 from steelyard.probing import acheck_judge, baselines, load_probes
 from steelyard.report import _build, open_results
-from steelyard.report.compare import Side, compare
+from steelyard.report.compare import Compared, Side, compare
 from steelyard.results.queries import Scope
 from steelyard.scores import Diagnosis, Evaluation, Trial, Usage
+from steelyard.stats import Difference
 from steelyard.view import app
+from steelyard.view._compare import headline
+from steelyard.view._session import turning_point
 from steelyard.view.labelling import LabelledResults
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
@@ -363,14 +368,33 @@ async def test_what_canaries_of_another_process_say_is_shown(tried: Path) -> Non
     assert "30 of 50" in page and "<img" not in page
 
 
-def test_labels_go_from_one_results_file_to_another(tmp_path: Path) -> None:
-    here, there = (str(results(tmp_path / name, [turn(1, 0.5)])) for name in ("a.db", "b.db"))
-    open_labels(here).put([Label(record_id="r1", value="bad", who="Ann", labelled_at=5.0, note="=1+1")])
-    file = str(tmp_path / "labels.csv")
-    run = CliRunner()
-    assert run.invoke(build(), ["labels", "export", file, "--db", here]).exit_code == 0
-    with Path(file).open("a") as opened:
-        opened.write("nonsense\n")
-    done = run.invoke(build(), ["labels", "import", file, "--db", there])
-    assert done.exit_code == 1 and "stored 1 of 1" in done.stdout
-    assert list(open_labels(there)) == list(open_labels(here))
+@pytest.mark.parametrize("passed", [[True, False, True], [True, True, False, True, False, True]])
+def test_a_conversation_of_which_half_passes_has_not_turned_bad(passed: list[bool]) -> None:
+    assert turning_point(passed) is None
+
+
+async def test_what_the_first_page_tells_leads_to_turns_since_then(db: Path) -> None:
+    async with client(db) as http:
+        links = list[str]()
+        with anyio.fail_after(120):
+            while not links:
+                links = re.findall('href="(/turns[?][^"]*since=[^"]*)"', (await http.get("/")).text)
+                await anyio.sleep(0.1)
+        for link in map(unescape, links):
+            since = parse_qs(urlsplit(link).query)["since"]
+            shown = re.findall('href="/turn[?]id=r([0-9]+)', (await http.get(link)).text)
+            # The version that is worse came with the sixtieth turn, a tenth of a day each.
+            assert len(since) == 1 and since[0][:10] in ("2025-10-14", "2025-10-15", "2025-10-16")
+            assert shown and all(int(number) >= 50 for number in shown)
+
+
+@pytest.mark.parametrize("count", range(1, 6))
+def test_the_headline_of_a_comparison_counts_what_it_does_not_name(count: int) -> None:
+    made = Difference(first=0.5, second=0.25, value=-0.25, low=-0.3, high=-0.2, n=90)
+    unclear = replace(made, low=-0.6, high=0.1)
+    compared = partial(Compared, direction="higher", counts=(90, 90), same_turns=False)
+    metrics = [compared(metric=f"m{n}", difference=made) for n in range(count)]
+    said = headline([*metrics, compared(metric="other", difference=unclear)])
+    assert said.count("0.25 lower (worse)") == min(count, 3)
+    assert (f"{count - 3} more differ" in said) == ("more differ" in said) == (count > 3)
+    assert said.endswith("; 1 cannot be told apart.")

@@ -15,8 +15,9 @@ from judge.middleware.busy import ONE, Busy, ask, down
 from judge_server import JudgeServer
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge import ChatJudge
-from steelyard.judge.middleware import Cache
+from steelyard.judge.middleware import Cache, CircuitBreaker
 from steelyard.metrics import Faithfulness, score_record
+from steelyard.online import Monitor
 from steelyard.questions import (
     Answer,
     Choose,
@@ -210,3 +211,20 @@ async def test_tenants_share_nothing_that_was_kept() -> None:
                 await score_record(record.replace(tenant=tenant), [Faithfulness()], judge=judge)
                 asked.append(len(server.received))
     assert asked == [2, 4, 6, 6]
+
+
+def test_the_judges_of_a_monitor_are_all_counted_whatever_they_are_for() -> None:
+    def made(name: str) -> CircuitBreaker:
+        return CircuitBreaker(Cache(ScriptedJudge(lambda question, request: YesNo(value=True), name=name)))
+
+    judge, screen, own = (made(name) for name in ("judge", "screen", "own"))
+    metrics = [Faithfulness(claims="whole"), Faithfulness(name="mine", claims="whole", judge=own)]
+    monitor = Monitor(metrics=metrics, judge=judge, screen=screen, sinks=[])
+    for number in range(2):
+        passages = (Context(text="It lies in Rome."),)
+        monitor.submit(Record(id=f"{number}", question="Where?", answer="In Rome.", contexts=passages))
+    assert monitor.flush(60) == 0
+    hits = [breaker.judge.hits for breaker in (judge, screen, own) if isinstance(breaker.judge, Cache)]
+    assert hits == [1, 1, 1] and monitor.stats().cache_hits == 3
+    assert monitor.stats().breakers == dict.fromkeys(("judge", "screen", "own"), "closed")
+    monitor.close()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -234,3 +237,28 @@ def test_what_a_sink_that_blocks_its_thread_has_at_the_end_is_counted_as_lost() 
     counts = monitor.stats().sinks["blocks"]
     release.set()
     assert (counts.waiting, counts.written, counts.lost_by) == (0, 0, {"closed": 2})
+
+
+def test_a_sink_that_stays_away_is_asked_every_thirty_seconds_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a clock that runs a hundred times as fast."""
+    asked, clock = list[float](), SimpleNamespace(monotonic=lambda: 100 * time.monotonic())
+
+    class Gone(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            asked.append(clock.monotonic())
+            raise SinkError("gone", cause="unreachable")
+
+    monkeypatch.setattr("steelyard.online._sink_writer.time", clock)
+    monkeypatch.setattr("steelyard.online._sink_writer._PAUSE", 0)
+    monkeypatch.setattr("steelyard.online._sink_writer._FIRST_REST", 1.0)
+    monitor = Monitor(metrics=[], sinks=[Gone()])
+
+    def rests() -> list[float]:
+        monitor.submit(turn())
+        found = [later - earlier for earlier, later in pairwise(asked)]
+        return [rest for rest in found if rest > 0.9]
+
+    until(lambda: len(rests()) >= 14, seconds=20)
+    assert min(rests()[6:14]) >= 29.9

@@ -200,3 +200,38 @@ print(left, len(heard), [counts.written for counts in monitor.stats().sinks.valu
 def test_where_threads_are_greenlets_turns_are_judged_in_threads_all_the_same(tmp_path: Path) -> None:
     done = programs.run(["-c", _GREEN], cwd=tmp_path, timeout=100)
     assert (done.stdout, done.stderr) == ("0 20 [20, 20] 0\n", "")
+
+
+_CALLBACKS = """
+import os, threading, warnings
+from steelyard import Monitor, Record
+warnings.simplefilter("ignore")
+parent, begun, released = os.getpid(), threading.Event(), threading.Event()
+
+def listen(evaluation):
+    if os.getpid() == parent:
+        begun.set()
+        released.wait(60)
+    else:
+        print("told", evaluation.record_id, flush=True)
+
+monitor = Monitor(metrics=[], sinks=[])
+monitor.on_evaluation(listen)
+monitor.submit(Record(id="parent's", question="Why?", answer="Because."))
+begun.wait(60)
+child = os.fork()
+if child == 0:
+    monitor.submit(Record(id="child's", question="Why?", answer="Because."))
+    print("left", monitor.flush(60), monitor.stats().callbacks_missed, monitor.close(60), flush=True)
+    os._exit(0)
+began = __import__("time").monotonic()
+os.waitpid(child, 0)
+print("soon" if __import__("time").monotonic() - began < 50 else "late", flush=True)
+released.set()
+monitor.close()
+"""
+
+
+def test_a_child_waits_for_no_callback_that_its_parent_was_in() -> None:
+    done = programs.run(["-c", _CALLBACKS], ours=True, timeout=250)
+    assert (done.stdout.split("\n"), done.stderr) == (["told child's", "left 0 0 0", "soon", ""], "")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -249,3 +250,9 @@ def test_a_variable_names_the_file_and_a_worker_does_without(
 def test_a_file_that_cannot_be_meant_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
         made(tmp_path)
+
+
+def test_the_file_beside_a_broker_has_the_bounds_of_the_spool(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"max_bytes": 5_000_000, "lease_seconds": 77.0}
+    spool = SpoolSettings(path="nats://127.0.0.1:4222", fallback=tmp_path / "f.db", **options)
+    assert spool.beside == SpoolSettings(path=tmp_path / "f.db", evaluate=False, **options)

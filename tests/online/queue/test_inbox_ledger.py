@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online.helpers import turn
+from online.helpers import FAITHFUL, SlowJudge, turn, yes
+from steelyard.online import Monitor
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._turns import Counts, Feedback, Ledger, Queued
 from steelyard.record import Record
+from waiting import until
 
 
 def balanced(counts: Counts) -> bool:
@@ -343,3 +345,36 @@ def test_it_balances_wherever_a_handler_raises() -> None:
         finally:
             sys.setprofile(None)
     assert 50 < struck < 999
+
+
+def test_a_monitor_that_is_being_closed_says_so_also_while_its_queue_is_full() -> None:
+    judge = SlowJudge(yes, seconds=3600)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], max_queue=1, concurrency=1)
+    monitor.submit(turn())
+    until(lambda: judge.running)
+    while not monitor.stats().skipped:
+        monitor.submit(turn())
+    full = monitor.stats().skipped
+    assert set(full) == {"queue_full"}
+    closing = threading.Thread(target=monitor.close, args=(20,))
+    closing.start()
+
+    def says_closed() -> bool:
+        monitor.submit(turn())
+        return "closed" in monitor.stats().skipped
+
+    until(says_closed, seconds=15)
+    monitor.close(0)
+    closing.join(60)
+
+
+@pytest.mark.faults
+def test_close_without_time_waits_for_no_turn() -> None:
+    judge = SlowJudge(yes, seconds=3600)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], exit_timeout=3600)
+    monitor.submit(turn())
+    until(lambda: judge.running)
+    closing = threading.Thread(target=monitor.close, args=(0,), daemon=True)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive() and monitor.stats().abandoned == 1

@@ -178,8 +178,7 @@ def _show_plan(console: Terminal, estimate: CostEstimate, what: str, sampled: in
 
 def _price(judge: JudgeChoice, tally: Tally) -> str:
     """What the run cost, where tokens of one model were counted and its price is known."""
-    several = judge.extractor or judge.embedder
-    return "" if several or tally.sums.usage.cost is not None else price_words(judge, tally.sums.usage)
+    return "" if judge.extractor or judge.embedder else price_words(judge, tally.sums.usage)
 
 
 async def _evaluate(
