@@ -363,6 +363,8 @@ def team(*, approves: str, by: str) -> Any:
         ("APPROVE", "Reply APPROVE if it is fine, else say what to mend.", "Paris is the capital."),
         ("fine", "Is it 'fine' or 'poor'?", "Paris is the capital."),
         ("Paris.", "Answer in one word, for example Rome.", "Paris."),
+        ("Good - it names it.", "Say 'Good' or 'Not good', and why.", "Paris is the capital."),
+        ("Answer: it is Paris.", "Begin with 'Answer'.", "Answer: it is Paris."),
     ],
 )
 def test_a_teams_last_word_on_an_answer_is_not_the_answer(

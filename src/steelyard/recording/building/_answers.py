@@ -26,6 +26,8 @@ from steelyard.recording.reading import ANSWERS, is_question, strings_in
 
 _MUCH_SHORTER = 0.5
 _LABEL = 3  # verdicts have no more words
+_LABEL_ENDS = re.compile(r"[.:;!,\n]|\s[-\u2013\u2014]\s")
+_QUOTE = r"['\"`*]{1,2}"
 
 
 def named_in_form(answer: str) -> str:
@@ -165,25 +167,34 @@ def _says_if_so(turn: Steps, said: Iterable[str]) -> bool:
 def before_verdict(replies: Sequence[str], calls: Sequence[ModelCall]) -> str:
     """Of the replies that a conversation ended with the last one, or what it is a verdict on.
 
-    A team ends with "APPROVE": a label that the last speaker's own instructions offer. Who wrote the reply
-    before it has other instructions, and the last speaker was shown that reply.
+    A team ends with "APPROVE", perhaps with reasons: a label that the last speaker's own instructions offer.
+    Who wrote the reply before it has other instructions, and the last speaker was shown that reply.
     """
-    last = replies[-1] if replies else ""
-    if not 0 < len(last.split()) <= _LABEL:
-        return last
-    by = next((call for call in reversed(calls) if call.reply.strip() == last.strip()), None)
-    if by is None or not by.prompts or not _is_offered(last.strip(), by.prompts[0]):
-        return last
+    last = replies[-1].strip() if replies else ""
+    label, *reasons = _LABEL_ENDS.split(last, maxsplit=1)
+    by = next((call for call in reversed(calls) if call.reply.strip() == last), None)
+    if not 0 < len(label.split()) <= _LABEL or by is None or not by.prompts:
+        return replies[-1] if replies else ""
+    is_label = _is_one_of_two if any(map(str.strip, reasons)) else _is_offered
+    if not is_label(label, by.prompts[0]):
+        return replies[-1]
     makers = {call.reply.strip(): call for call in calls if call.prompts[:1] != by.prompts[:1]}
-    about = (text for text in reversed(replies[:-1]) if text.strip() in makers and len(text) > len(last))
-    return next((text for text in about if _is_shown(text, by)), last)
+    about = (text for text in reversed(replies[:-1]) if text.strip() in makers and len(text) > len(label))
+    return next((text for text in about if _is_shown(text, by)), replies[-1])
 
 
 def _is_offered(label: str, instructions: str) -> bool:
     """Whether instructions offer a label: in capitals, in quotes, or before a comma or a colon."""
-    told = re.escape(label.rstrip("."))
+    told = re.escape(label)
     set_off = rf"['\"`*]{told}['\"`*.,:]|(?<!\w){told}[,:]"
     return re.search(rf"(?<!\w){told}(?!\w)" if label.isupper() else set_off, instructions) is not None
+
+
+def _is_one_of_two(label: str, instructions: str) -> bool:
+    """Whether instructions offer a label beside another one, each in quotes: one alone may head answers."""
+    told, other = rf"{_QUOTE}{re.escape(label)}{_QUOTE}", rf"{_QUOTE}[^'\"`*\n]{{1,40}}{_QUOTE}"
+    between = r"\s?[,;/|]?\s?\w{0,4}\s?"
+    return re.search(rf"{told}{between}{other}|{other}{between}{told}", instructions) is not None
 
 
 def revised(answer: str, texts: Sequence[str], calls: Sequence[ModelCall]) -> str:
