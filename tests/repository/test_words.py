@@ -24,7 +24,7 @@ FORMS = {
         "_evidence:_PIECE",
     ),
     "_provenance:_SCORES",
-    "_beside:_ENDS",
+    *("_beside:_ENDS", "_answers:_LABEL_ENDS"),
     *("_sections:_SPEAKER", "_sections:_BUFFER", "_sections:_TAG", "_sections:_HEADING", "_find:_PRINTED"),
     *("_sections:_NUMBER", "_guesses:_GAP", "_sections:_BELOW", "_sections:_RULE", "_guesses:_BRACKETED"),
     *("_words:_ESCAPE", "_words:_ENTITY", "_words:_TAG", "_words:_SURROGATE", "_words:_BEYOND_ASCII"),

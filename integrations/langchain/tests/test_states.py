@@ -292,3 +292,31 @@ def test_a_tool_that_answers_as_it_did_before(receiver: Receiver, config: Any) -
     for _ in range(2):
         made.invoke({"messages": [("user", "When does it open?")]}, thread)
     assert [one.answer for one in receiver.records] == ["It opens at ten on every day but Monday."] * 2
+
+
+class Reported(MessagesState, total=False):
+    """A conversation, with a report beside it."""
+
+    brief: str
+    final_report: str
+
+
+@pytest.mark.parametrize("lead", ["Here is the report: ", ""])
+def test_what_code_says_in_the_users_place_may_be_what_a_model_said(
+    receiver: Receiver, config: Any, lead: str
+) -> None:
+    def begin(state: Reported) -> Any:
+        return {
+            "messages": [AIMessage("I will look into it.")],
+            "brief": says("Which capital?").invoke("x").text,
+        }
+
+    def report(state: Reported) -> Any:
+        found = joined(Shelf(documents=[PARIS]).invoke("France"))
+        text = says("The capital of France is Paris.").invoke(f"Report on {state['brief']}\n{found}").text
+        return {"final_report": text, "messages": [lead + text] if lead else [HumanMessage("That is all.")]}
+
+    builder: Any = StateGraph(Reported).add_sequence([begin, report])
+    builder.add_edge(START, "begin").compile().invoke({"messages": [("user", QUESTION)]}, config)
+    assert receiver.record.answer == f"{lead}The capital of France is Paris."
+    assert texts(receiver.record.contexts) == [PARIS.page_content]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from recording.provenance.passages import KILN, PRESS, TIDE, found
@@ -202,3 +204,16 @@ def test_a_window_is_not_shown_by_those_beside_it() -> None:
     windows = [". ".join(said[at : at + 3]) for at in range(3)]
     assert found(windows, f"{windows[0]}.\n\n{windows[2]}.") == [True, False, True]
     assert found(windows, f"{windows[1]}.\n\n{windows[2]}.") == [False, True, True]
+
+
+def test_a_result_that_holds_a_summary_out_of_a_form_is_no_passage() -> None:
+    page = "Grid batteries fell in price by a third in two years, above all for cheaper cells."
+    form = {
+        "summary": "Batteries of four hours cost far less than in 2023.",
+        "excerpts": "above all for cells",
+    }
+    summary = ModelCall(prompts=(f"Sum up: {page}",), reply=json.dumps(form))
+    found = f"SOURCE 1: https://s.example\n{form['summary']}\n{form['excerpts']}"
+    write = ModelCall(prompts=(f"Findings: {found}",), reply="They cost less.", started=1)
+    made = trace_provenance([Context(text=found), Context(text=page)], [summary, write], answer=write.reply)
+    assert [one.text for one in made.contexts] == [page]

@@ -75,9 +75,9 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
     messages = messages_in(outputs)
     if state is None:
         return _replied(messages, calls) if messages else text_in(outputs)
-    # Messages of the user alone only note what was asked, unless a model said the last one.
+    # A message of the user's, or in the user's place, only notes what was asked, unless a model said it.
     text = _replied(messages, calls)
-    is_told = bool(text) or not {"human"}.issuperset(map(role_of, messages))
+    is_told = bool(text) or (bool(messages) and role_of(messages[-1]) != "human")
     return text if is_told else _unnamed_answer(state, inputs, calls)
 
 
@@ -158,7 +158,9 @@ def _said(value: Any) -> str:
 def _is_reply(message: Any, calls: Sequence[ModelCall]) -> bool:
     """Whether a model said what stands among the messages as the user's."""
     text = message_text(message).strip() if role_of(message) == "human" else ""
-    return bool(text) and any(call.reply.strip() == text for call in calls)
+    said = [call.reply.strip() for call in calls] if text else []
+    # Code may have put a few words before it.
+    return text in said or any(is_telling(reply) and text.endswith(reply) for reply in said)
 
 
 def _replied(messages: list[Any], calls: Sequence[ModelCall] = ()) -> str:

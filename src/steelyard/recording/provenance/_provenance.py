@@ -14,6 +14,7 @@ from steelyard.recording.provenance._calls import (
     form_of,
     is_intermediate_output,
     is_score,
+    json_strings,
     strip_code_fence,
 )
 from steelyard.recording.provenance._evidence import MOST_PASSAGES, MOST_PROMPT, UNDECIDED, PassageMatch
@@ -124,7 +125,7 @@ def _not_replied(
     said = [
         reply.strip()
         for at in found.fed
-        for reply in calls[at].replies
+        for reply in (text for one in calls[at].replies for text in json_strings(one))
         if word_count(reply) >= _TELLING
         and calls[at].prompts  # of a call whose prompt was not seen, nobody knows what it copied
         and not any(reply.strip() in text for text in calls[at].prompts)
@@ -363,8 +364,7 @@ def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str])
     """Whether all replies are questions or known queries, and the prompt asked for such."""
     if not replies:
         return False
-    known = {tuple(words(query)) for query in queries}
-    has_terms = False
+    known, has_terms = {tuple(words(query)) for query in queries}, False
     for reply in replies:
         row = words(reply)
         lines = [line.rstrip(' "*') for line in reply.split("\n") if line.strip()]
