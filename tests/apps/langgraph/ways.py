@@ -249,3 +249,45 @@ def thread_that_keeps_its_last_answer(config: Any) -> list[str]:
     graph = builder.compile(checkpointer=InMemorySaver())
     thread: Any = {**config, "configurable": {"thread_id": "11"}}
     return [graph.invoke({"asked": question}, thread)["final_answer"] for question in (SUNDAY, PRICE)]
+
+
+class Split(TypedDict, total=False):
+    """A state with a question, its parts and what was found for each."""
+
+    question: str
+    catalogue: str
+    parts: list[str]
+    passages: list[str]
+    generation: str
+
+
+TRIP = "What does a Sunday trip with a dog take?"
+
+
+@chain(Truth(question=TRIP, contexts=(FERRY, FARES), answer=DOG), given=asking, ways=WAYS)
+def graph_that_splits_its_question() -> Any:
+    """A model splits the question by a catalogue into a list; code finds something for each part.
+
+    The parts stand beside what was found, and the catalogue stands only where they were written.
+    """
+    found = {SUNDAY: FERRY, PRICE: FARES}
+
+    def describe(state: Split) -> Split:
+        return {"catalogue": MUSEUM}
+
+    def split(state: Split) -> Split:
+        asked = (
+            f"Catalogue: {state['catalogue']}\nSplit this into a JSON list of questions: {state['question']}"
+        )
+        return {"parts": json.loads(str(model(otherwise=json.dumps([*found])).invoke(asked).content))}
+
+    def look(state: Split) -> Split:
+        return {"passages": [found[part] for part in state["parts"]]}
+
+    def answer(state: Split) -> Split:
+        pairs = zip(state["parts"], state["passages"], strict=True)
+        known = "\n\n".join(f"Part: {part}\nResult: {passage}" for part, passage in pairs)
+        told = f"{known}\n\nOriginal question: {state['question']}"
+        return {"generation": str(model(otherwise=DOG).invoke(told).content)}
+
+    return line(describe, split, look, answer, state=Split)
