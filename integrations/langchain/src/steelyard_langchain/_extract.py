@@ -77,7 +77,7 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, calls: Sequence[Mod
         return _replied(messages, calls) if messages else text_in(outputs)
     # A message of the user's, or in the user's place, only notes what was asked, unless a model said it.
     text = _replied(messages, calls)
-    is_told = bool(text) or (bool(messages) and role_of(messages[-1]) != "human")
+    is_told = bool(text) or not {"human"}.issuperset(map(role_of, messages[-1:]))
     return text if is_told else _unnamed_answer(state, inputs, calls)
 
 
