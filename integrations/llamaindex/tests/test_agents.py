@@ -126,6 +126,27 @@ def test_a_call_that_a_model_wrote_in_codes_is_no_passage(receiver: Receiver) ->
     assert (texts(receiver.record), receiver.record.notes) == ([RATES], ())
 
 
+@pytest.mark.parametrize("is_message", [False, True])
+def test_a_model_that_is_given_tools_is_an_agent_of_one_call(receiver: Receiver, is_message: bool) -> None:
+    """The answer is what the tool returned; the question is the user's, not what the model asked the tool."""
+    llm = Caller(script=[("docs", {"input": "its capital"}), ANSWER])
+    asked: Any = ChatMessage(role=MessageRole.USER, content=QUESTION) if is_message else QUESTION
+    assert str(llm.predict_and_call([query_tool("docs", "d1")], user_msg=asked)) == ANSWER
+    record = receiver.record
+    assert (record.question, record.answer, texts(record), record.notes) == (QUESTION, ANSWER, [PARIS], ())
+
+
+def test_a_model_that_is_given_a_form_as_a_tool_is_asked_nothing(receiver: Receiver) -> None:
+    async def grade(relevant: str) -> str:
+        """Whether a text is relevant."""
+        return relevant
+
+    asked = [ChatMessage(role=MessageRole.USER, content=f"Is this relevant, yes or no? {PARIS}")]
+    llm = Caller(script=[("grade", {"relevant": "yes"})])
+    asyncio.run(llm.apredict_and_call([FunctionTool.from_defaults(async_fn=grade)], chat_history=asked))
+    assert receiver.records == []
+
+
 class Part(BaseModel):
     """A block of what a tool server returned."""
 

@@ -301,6 +301,21 @@ def test_what_a_router_is_told_was_said_before_was_no_step_to_an_answer(receiver
     assert _noted(receiver) == [False, False]
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_question_that_a_model_wrote_is_not_what_an_answer_is_about(
+    receiver: Receiver, is_named: bool
+) -> None:
+    """A service was searched for it, unseen; the prompt may name the user's own words, too."""
+    own = "Quelle est la capitale de la France ?"
+    Scripted(say=lambda _: QUESTION).complete(f"Translate this. Return only the translation.\n{own}")
+    named = f"Question (FR): {own}\n" * is_named + f"Question (EN): {QUESTION}"
+    Scripted().complete(f"{named}\n\nSources:\n[1] {PARIS}\n\n[2] {FRANCE}")
+    turn = receiver.record
+    assert (turn.question, turn.standalone_question) == ((own, QUESTION) if is_named else (QUESTION, None))
+    assert (turn.answer, len(turn.contexts), turn.evidence) == (ANSWER, 2, "guessed")
+    assert any(n.startswith("question_rewritten_only") for n in turn.notes) is not is_named
+
+
 def test_what_an_evaluator_is_sent_was_no_step_to_an_answer(receiver: Receiver) -> None:
     judge = Scripted(say=lambda _: "4.0\nIt is right.")
     CorrectnessEvaluator(llm=judge).evaluate(query=QUESTION, response=_query(), reference=REPLY)

@@ -69,6 +69,8 @@ _BY_METHOD: dict[str, tuple[tuple[str, Kind], ...]] = {
     "synthesize": (("BaseSynthesizer", "synthesis"),),
     "asynthesize": (("BaseSynthesizer", "synthesis"),),
     "run": (("BaseWorkflowAgent", "agent"), ("AgentWorkflow", "agent"), ("Workflow", "workflow")),
+    "predict_and_call": (("BaseLLM", "agent"),),
+    "apredict_and_call": (("BaseLLM", "agent"),),
     "write_response_to_history": (("StreamingAgentChatResponse", "writer"),),
     "awrite_response_to_history": (("StreamingAgentChatResponse", "writer"),),
     **dict.fromkeys(("call", "acall", "__call__"), (("BaseTool", "tool"),)),

@@ -50,7 +50,8 @@ class Spans(BaseSpanHandler[BaseSpan]):
             # By the class, since looking at the object could run code of the application's.
             cls: Any = type(instance)
             kind = kind_of(id_, cls)
-            if kind is None or (kind == "retrieve" and finds_no_passages()):
+            is_none = kind == "agent" and self._fills_a_form(bound_args.arguments, parent_id)
+            if kind is None or is_none or (kind == "retrieve" and finds_no_passages()):
                 self.turns.follow(id_, parent_id)
                 return
             asked = _asked(kind, instance, bound_args.arguments)
@@ -63,6 +64,11 @@ class Spans(BaseSpanHandler[BaseSpan]):
                 place[0].headers.update(_headers(instance))
         except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it unheard
             self.turns.complain("span_enter", error)
+
+    def _fills_a_form(self, arguments: dict[str, Any], parent_id: str | None) -> bool:
+        """Whether a model that is given tools is a part of a run, or only has a form to fill in."""
+        is_asked = arguments.get("user_msg") is not None
+        return "tools" in arguments and (parent_id in self.turns.places or not is_asked)
 
     def span_exit(
         self,
@@ -126,7 +132,7 @@ def _headers(agent: Any) -> Iterator[str]:
 def _asked(kind: str, instance: Any, arguments: dict[str, Any]) -> Any:
     """What a call is about: its first argument, with the exceptions that frameworks grow."""
     if kind in ("agent", "workflow"):
-        event = arguments.get("start_event")
+        event = arguments.get("start_event", arguments.get("user_msg"))
         # A workflow may be made anew for each message, and be started with nothing.
         is_empty = kind == "workflow" and event is not None and not fields_of(event)
         return _texts_kept(instance) if is_empty else event

@@ -13,14 +13,14 @@ from steelyard.recording.building._answers import revised as revised
 from steelyard.recording.building._answers import said_last as said_last
 from steelyard.recording.building._asked import Asked as Asked
 from steelyard.recording.building._asked import asked_of as asked_of
-from steelyard.recording.building._asked import is_conversation as is_conversation
-from steelyard.recording.building._asked import shared_end as shared_end
 from steelyard.recording.building._asked import without_template as without_template
 from steelyard.recording.building._decide import decide as decide
 from steelyard.recording.building._decide import guess as guess
 from steelyard.recording.building._decide import only_searches as only_searches
 from steelyard.recording.building._decide import shows_nothing as shows_nothing
 from steelyard.recording.building._decide import told as told
+from steelyard.recording.building._rewritten import is_conversation as is_conversation
+from steelyard.recording.building._rewritten import shared_end as shared_end
 from steelyard.recording.building._sources import Sources as Sources
 from steelyard.recording.building._sources import reaches as reaches
 from steelyard.recording.building._sources import sources_of as sources_of

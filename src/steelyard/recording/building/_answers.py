@@ -152,7 +152,7 @@ def asks_of_reply(asked: Asked, turn: Steps) -> bool:
     if said and _says_if_so(turn, [one for one, _ in said]):
         return True
     question = plain(asked.question) if "question_guessed" in asked.notes else ""
-    about = (call for one, call in said if one in question)
+    about = (call for one, call in said if one in question and not is_question(asked.question))
     # A rewriter that was asked to return what it need not rewrite says what the user said.
     return any(not any(question in plain(text) for text in call.prompts) for call in about)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
+from steelyard.recording.building._rewritten import MOST_LINES, said_before_rewriting, standalone_of
 from steelyard.recording.building._sources import Sources
-from steelyard.recording.building._steps import Step, Steps, is_telling, is_written
+from steelyard.recording.building._steps import Steps, is_telling, is_written
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import is_filled_in
 from steelyard.recording.provenance import (
@@ -19,7 +20,6 @@ from steelyard.recording.provenance import (
     guessed_question,
     has_empty_place,
     holds_passages,
-    is_intermediate_output,
     json_strings,
     labelled_question,
     names_both,
@@ -33,7 +33,6 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import (
     asked_in,
     earlier_messages,
-    has_history,
     is_question,
     leaves_in,
     messages_in,
@@ -45,7 +44,6 @@ from steelyard.recording.reading import (
 _WHOLLY = 0.9
 _SIGNS = " \t.?!\"'"
 _MOST = 60  # words; a longer text is not one question
-_MOST_LINES = 60  # of a question and what follows it: each end is looked for in every earlier prompt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +61,9 @@ class Asked:
 def asked_of(turn: Steps, sources: Sources, *, told: Any = None) -> Asked:
     """What was asked, out of what the root was given; out of a prompt only if the root was given one.
 
+    What a prompt names may be a model's form of it. The user's is what that model was sent, if the prompt
+    holds this, too.
+
     Args:
         turn: The turn.
         sources: What came into it: a text that was looked up under is what was asked.
@@ -70,10 +71,20 @@ def asked_of(turn: Steps, sources: Sources, *, told: Any = None) -> Asked:
     """
     if told is not None:
         own = asked_in(told)
-        return Asked(question=own, standalone=_standalone(turn, own) if own else None)
+        return Asked(question=own, standalone=standalone_of(turn, own) if own else None)
+    asked = _asked_of(turn, sources)
+    said = said_before_rewriting(asked.question, turn) if "question_guessed" in asked.notes else None
+    if said is None:
+        return asked
+    if not said:
+        return replace(asked, notes=(*asked.notes, "question_rewritten_only"))
+    return replace(asked, question=said, standalone=asked.question)
+
+
+def _asked_of(turn: Steps, sources: Sources) -> Asked:
     own = _own_words(turn) or _only_text(turn) or _queried(turn.given, sources) or _remembered(turn)
     if not own and (own := _only_words(turn, sources)):
-        return Asked(question=own, standalone=_standalone(turn, own), notes=("question_guessed",))
+        return Asked(question=own, standalone=standalone_of(turn, own), notes=("question_guessed",))
     if not own:
         guessed = "" if turn.given else _guessed(turn)
         return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
@@ -100,7 +111,7 @@ def _told_by_root(turn: Steps, sources: Sources, own: str) -> Asked:
         cut = _cut_out(turn, sources, own)
         return _as_before(cut, turn) if cut else Asked(question=own, notes=("question_whole_prompt",))
     asked = _beside_template(own, turn)
-    asked = replace(asked, standalone=_standalone(turn, asked.question))
+    asked = replace(asked, standalone=standalone_of(turn, asked.question))
     if turn.retrievals or turn.tools or _is_beside_passages(turn, own):
         return asked
     if not asked.notes and "\n" in own and _looks_filled("\n".join(split_chat_template(own))):
@@ -150,7 +161,7 @@ def _as_before(cut: Asked, turn: Steps) -> Asked:
     heads = ("\n".join(lines[:count]).rstrip() for count in range(len(lines) - 1, 0, -1))
     shown = [text for call in turn.earlier for text in call.prompts]
     # What was looked up is the question as it is, whatever the words that it begins with.
-    if not cut.notes or len(lines) > _MOST_LINES or any(cut.question in text for text in shown):
+    if not cut.notes or len(lines) > MOST_LINES or any(cut.question in text for text in shown):
         return cut
     first = next((one for one in heads if any(one in text for text in shown)), cut.question)
     return replace(cut, question=first)
@@ -330,46 +341,6 @@ def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked | N
         return Asked(question=named, notes=("question_guessed",))
     queries = [*sources.queries_before, *reversed(sources.queries)]
     return Asked(question=queries[0], notes=("question_rewritten_only",)) if queries else None
-
-
-def _standalone(turn: Steps, question: str) -> str | None:
-    """The question as a model rewrote it for a retriever, in a conversation."""
-    first = next((step for step in turn.retrievals if isinstance(step.given, str)), None)
-    if first is None or first.is_within("tool"):
-        return None
-    writers = [step for step in turn.models if step.at < first.at]
-    query = str(first.given).strip()
-    if not query or plain(query) == plain(question) or not (writers or turn.in_conversation):
-        return None
-    if not is_conversation(turn, writers):
-        return None
-    row, own = query.split(), question.split()
-    is_passage = len(row) > max(40, 4 * len(own)) and not is_question(query)
-    return None if is_passage or is_intermediate_output([query]) else query
-
-
-def is_conversation(turn: Steps, writers: Sequence[Step]) -> bool:
-    """Whether there was an earlier exchange, by the input or by what these calls were sent."""
-    is_later = turn.in_conversation or has_history(turn.given)
-    return is_later or any(message.role == "assistant" for step in writers for message in step.messages)
-
-
-def shared_end(text: str, model: Step, turn: Steps) -> str:
-    """The end of what a model was sent, from a line or a label on, that other prompts hold; all if none does.
-
-    The words before it are the template's: "Rewrite the user's message: ...".
-    """
-    calls = (one.call for one in turn.models if one is not model and not one.is_within("tool"))
-    others = [plain(prompt) for call in calls if call for prompt in call.prompts]
-    lines = text.split("\n")[-_MOST_LINES:]
-    ends = (part for at in range(len(lines)) for part in _from_line("\n".join(lines[at:])))
-    able = (end for end in ends if is_telling(end) or is_question(end))
-    return next((end for end in able if any(plain(end) in one for one in others)), text)
-
-
-def _from_line(text: str) -> tuple[str, str]:
-    """A text, and what stands behind a label that it begins with."""
-    return text.strip(), text.partition(": ")[2].strip()
 
 
 def without_template(asked: Asked, turn: Steps, sources: Sources) -> Asked:
