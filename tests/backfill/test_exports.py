@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +14,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+from opentelemetry.trace import use_span
 
 from cli.running import Steelyard
 from steelyard.backfill import Columns, _exports, open_sources
@@ -178,6 +183,43 @@ def test_documents_are_found_in_what_langchain_writes_of_its_objects() -> None:
         assert [found[f"retrieval.documents.{at}.document.content"] for at in range(2)] == list(TEXTS)
 
 
+def printed_spans() -> str:
+    """The same, as the exporter of the Python SDK prints it, and the program beside it."""
+    out = io.StringIO()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+    tracer, begin = provider.get_tracer("shop"), 1_793_527_200_000_000_000
+    kind, given, made = "openinference.span.kind", "input.value", "output.value"
+    documents = {f"retrieval.documents.{at}.document.content": text for at, text in enumerate(TEXTS)}
+    chain = {kind: "CHAIN", given: QUESTION, made: ANSWER}
+    root = tracer.start_span("chain", start_time=begin, attributes=chain)
+    with use_span(root):
+        for at, attributes in enumerate(
+            ({kind: "RETRIEVER", given: QUESTION, **documents}, {kind: "LLM", given: PROMPT, made: ANSWER}),
+            start=1,
+        ):
+            tracer.start_span("step", start_time=begin + at, attributes=attributes).end(begin + at)
+            out.write(f"step {at} is done\n")
+    root.end(begin + 9)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("form", ["as it is", "lines", "list"])
+def test_spans_that_the_sdk_printed_become_turns(steelyard: Steelyard, tmp_path: Path, form: str) -> None:
+    text = printed_spans()
+    path = tmp_path / ("spans.log" if form == "as it is" else "spans.jsonl")
+    if form != "as it is":
+        spans = [json.loads(one) for one in re.findall(r"^\{$.*?^\}$", text, re.DOTALL | re.MULTILINE)]
+        text = json.dumps(spans) if form == "list" else "\n".join(map(json.dumps, spans))
+    path.write_text(text)
+    done = steelyard("backfill", path, "--db", tmp_path / "s.db", "--metrics", "faithfulness")
+    assert done.status == 0, done.err
+    turn = the_turn(tmp_path / "s.db")
+    assert turn.trace is not None and turn.trace.span_id is not None
+    (line,) = steelyard("records", path).out.splitlines()
+    assert json.loads(line)["question"] == QUESTION
+
+
 @contextmanager
 def phoenix() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
     """A server that answers as Phoenix does, two spans a page; its address and what it was asked."""
@@ -272,13 +314,7 @@ def langsmith_run(trace: str, own: str, said: str) -> bytes:
     return _exports.span_of_run(row, _exports.Tracing())
 
 
-def phoenix_span(trace: str, own: str, said: str) -> bytes:
-    status = {"status_code": "ERROR", "status_message": said} if said else {"status_code": "OK"}
-    row = {"name": "a", "context": {"trace_id": trace, "span_id": own}, **status}
-    return _exports._line(_exports.Tracing(), row)
-
-
-@pytest.mark.parametrize("written", [observation, langsmith_run, phoenix_span])
+@pytest.mark.parametrize("written", [observation, langsmith_run])
 def test_a_failed_step_keeps_its_words_and_an_id_of_zeros_joins_nothing(
     written: Callable[[str, str, str], bytes],
 ) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steelyard.backfill import read_record, read_records
+from steelyard.backfill import Columns, Unread, read_record, read_records
+from steelyard.backfill._rows import seeming
 from steelyard.errors import InvalidRecord
 from steelyard.record import Context, Record, clean, record_to_dict
 
@@ -59,6 +61,56 @@ def test_own_names() -> None:
 def test_names_of_ragas_and_of_files_written_by_hand(line: dict[str, Any]) -> None:
     record = read_record(line, number=3)
     assert record == Record(id="3", question="Q", contexts=(Context(text="C"),), answer="A", reference="R")
+
+
+LOGGED: dict[str, Any] = {
+    "trace_id": "tr_1",
+    "user_query": "What does ERR-1 mean?",
+    "filters": ["billing", "cards"],
+    "source_files": ["a.pdf", "b.pdf"],
+    "retrieved_chunks": [{"chunk_id": "B1", "score": 0.7, "chunk": "ERR-1 means that the card expired."}],
+    "system_prompt": "You are an assistant.",
+    "raw_output": "The card expired.",
+}
+
+
+def test_fields_under_names_of_ones_own_are_named_by_the_user() -> None:
+    columns = Columns.parse("question=user_query,contexts=retrieved_chunks,answer=raw_output")
+    lines = b"".join(json.dumps(one).encode() + b"\n" for one in (LOGGED, {"question": "Who?"}))
+    faults: list[str] = []
+    (record,) = read_records(io.BytesIO(lines), bad=lambda _, why: faults.append(why), columns=columns)
+    assert (record.question, record.answer) == (LOGGED["user_query"], LOGGED["raw_output"])
+    assert [(one.text, one.score) for one in record.contexts] == [("ERR-1 means that the card expired.", 0.7)]
+    assert faults == ["it has no field 'user_query'; it has 'question'"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, {"question": "user_query", "answer": "raw_output", "contexts": "retrieved_chunks"}),
+        ({"retrieved_chunks": '["The card expired last week."]'}, {"contexts": "retrieved_chunks"}),
+        ({"retrieved_chunks": ["The card expired last week."]}, {"contexts": "retrieved_chunks"}),
+        # What two columns may hold, or none does, is not said.
+        ({"other_chunks": ["The card expired last week."]}, {"contexts": None}),
+        ({"model_output": "The card is old."}, {"answer": None}),
+        ({"retrieved_chunks": ["B1", "B2"]}, {"contexts": None}),
+        ({"retrieved_chunks": "[1: the card expired"}, {"contexts": None}),
+        ({"user_query": None, "text": "What does it mean?"}, {"question": None}),
+    ],
+)
+def test_what_seems_to_be_there_is_said_and_never_taken(
+    changes: dict[str, Any], found: dict[str, str | None]
+) -> None:
+    line = {name: value for name, value in (LOGGED | changes).items() if value is not None}
+    seen = seeming(line, Record())
+    assert {part: seen.get(part) for part in found} == found
+    unread: Unread = Counter()
+    lines = io.BytesIO(json.dumps(line | {"reference": "R"}).encode())
+    assert list(read_records(lines, bad=lambda _, why: pytest.fail(why), unread=unread))
+    assert dict(unread) == dict.fromkeys(seen.items(), 1)
+    with pytest.raises(InvalidRecord) as error:
+        read_record(line, number=1)
+    assert all(f"{part}={name}" in str(error.value) for part, name in seen.items())
 
 
 def test_lists_of_context_ids() -> None:

@@ -90,6 +90,16 @@ def test_the_names_of_ragas(steelyard: Steelyard, tmp_path: Path) -> None:
     assert scores(scored)["faithfulness"] == 1
 
 
+def test_fields_of_ones_own_are_asked_about_and_can_be_named(steelyard: Steelyard, tmp_path: Path) -> None:
+    line = {"query": GOOD["question"], "fetched": [{"page": 3, "text": PARIS}], "answer": PARIS[:31]}
+    path = write_lines(tmp_path / "in.jsonl", line)
+    for told in (steelyard("score", path).err, steelyard("backfill", path, "--plan").err):
+        assert "1 turn without contexts; is that in 'fetched'? --map contexts=fetched" in told
+    outcome = steelyard("score", path, "--map", "contexts=fetched", "-o", "-")
+    assert scores(outcome.lines[0])["faithfulness"] == 1
+    assert "--map" not in outcome.err
+
+
 @pytest.mark.parametrize(
     ("bar", "status", "said"),
     [

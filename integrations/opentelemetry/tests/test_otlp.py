@@ -195,3 +195,74 @@ def test_any_json_is_read_or_told(data: Any) -> None:
 def test_texts_are_kept_as_they_are() -> None:
     (span,) = read_otlp([line(item("a", attributes=attributes({"text": TEXTS[0] + " \N{SNOWMAN}"})))]).spans
     assert span.attributes["text"] == TEXTS[0] + " \N{SNOWMAN}"
+
+
+def printed(name: str, span_id: str, **more: Any) -> dict[str, Any]:
+    context = {"trace_id": f"0x{TRACE}", "span_id": f"0x{span_id}", "trace_state": "[]"}
+    times = {"start_time": "2026-03-01T20:47:18.711501Z", "end_time": "2026-03-01T20:47:19.711501Z"}
+    return {"name": name, "context": context, "parent_id": None, **times, "attributes": {}, **more}
+
+
+@given(st.lists(st.sampled_from(["indented", "line", "otlp", "words", "blank", "list", "cut"]), max_size=12))
+def test_whatever_stands_in_a_file_of_spans_each_span_is_read(forms: list[str]) -> None:
+    """A program prints beside the SDK, and one that was killed leaves a span cut off."""
+    text, expected = "", []
+    for at, form in enumerate(forms):
+        one, own = printed(f"step {at}", own_id := f"{at + 1:016x}"), f"{at + 1:016x}"
+        written = {
+            "indented": json.dumps(one, indent=4),
+            "line": json.dumps(one),
+            "list": json.dumps([one]),
+            "otlp": line(item(f"step {at}", own_id)),
+            "words": "loading the index {",
+            "blank": "",
+            "cut": json.dumps(one, indent=4)[:60],
+        }[form]
+        expected += [own] if form in ("indented", "line", "list", "otlp") else []
+        text += written + "\n"
+    found = read_otlp(text.splitlines())
+    assert [span.span_id for span in found.spans] == expected or "cut" in forms
+    # The words are the program's own if the SDK printed a span beside them.
+    words = 0 if "indented" in forms else forms.count("words")
+    assert len(found.problems) == words or "cut" in forms
+    # What was cut off costs no more than what is indented like it right behind.
+    assert len(found.spans) >= len(expected) - 2 * forms.count("cut")
+
+
+def test_every_part_of_a_printed_span_is_read() -> None:
+    below = printed(
+        "ask",
+        "00f067aa0ba902b7",
+        parent_id=f"0x{ROOT}",
+        status={"status_code": "ERROR", "description": "broken"},
+        attributes={"a": 1, "d": ["x", 2]},
+        events=[{"name": "exception", "timestamp": "", "attributes": {"exception.type": "ValueError"}}],
+        links=[{"context": printed("other", ROOT)["context"], "attributes": {}}],
+        resource={"attributes": {"service.name": "shop", "service.version": "7"}, "schema_url": ""},
+    )
+    (span,) = read_otlp([json.dumps(below)]).spans
+    assert (span.trace_id, span.span_id, span.parent_id) == (TRACE, "00f067aa0ba902b7", ROOT)
+    assert (span.failed, span.error, span.service, span.version) == (True, "broken", "shop", "7")
+    assert (span.attributes, span.links) == ({"a": 1, "d": ["x", 2]}, ((TRACE, ROOT),))
+    assert span.events[0].attributes == {"exception.type": "ValueError"}
+    assert (span.start, span.end - span.start) == (1_772_398_038_711_501_000, 1_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("written", "start"),
+    [
+        (1_774_454_069_561_232_700, 1_774_454_069_561_232_700),
+        ("2026-03-01T21:47:18+01:00", 1_772_398_038_000_000_000),
+        ("2026-03-01T20:47:18", 1_772_398_038_000_000_000),
+        (None, 0),
+        ("soon", 0),
+    ],
+)
+def test_a_printed_time_is_iso_8601_or_nanoseconds(written: object, start: int) -> None:
+    (span,) = read_otlp([json.dumps(printed("ask", ROOT, start_time=written, end_time=None))]).spans
+    assert (span.start, span.end) == (start, start)
+
+
+def test_a_printed_span_whose_ids_are_zeros_is_left_out_with_a_word() -> None:
+    found = read_otlp([json.dumps(printed("ask", "0" * 16))])
+    assert (found.spans, len(found.problems)) == ([], 1)

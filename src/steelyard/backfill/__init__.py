@@ -6,6 +6,7 @@ Nothing is paid for twice: what the results file has, from live traffic or an ea
 # `import x as x`: for the other rooms of the project, and not public.
 from steelyard.backfill._exports import TracesFound
 from steelyard.backfill._rows import Columns, read_record, read_records, record_of
+from steelyard.backfill._rows import Unread as Unread
 from steelyard.backfill._run import Backfill, BackfillCounts
 from steelyard.backfill._run import Task as Task
 from steelyard.backfill._source import Source as Source

@@ -54,7 +54,7 @@ class TracesFound:
 
 
 TraceReader = Callable[[Iterable[bytes]], TracesFound]
-"""Reads OTLP/JSON, one export a line; `steelyard_opentelemetry` has one."""
+"""Reads lines of OTLP/JSON or of printed spans; `steelyard_opentelemetry` has one."""
 
 
 class Tracing:
@@ -270,15 +270,14 @@ class PhoenixServer:
         self._headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
 
     def lines(self) -> Iterator[bytes]:
-        """Every span as OTLP/JSON."""
+        """Every span, one a line."""
         cursor: str | None = None
-        tracing = Tracing()
         # Without redirects, which would send the key to another server.
         with urllib3.PoolManager(timeout=_SECONDS, retries=urllib3.Retry(3, redirect=0)) as pool:
             while True:
                 page = self._page(pool, cursor)
                 spans = page.get("data")
-                yield from (_line(tracing, span) for span in spans or () if isinstance(span, dict))
+                yield from (line_of_span(span) for span in spans or () if isinstance(span, dict))
                 before, cursor = cursor, page.get("next_cursor")
                 # A server that gives the same cursor again would be asked for ever.
                 if not cursor or cursor == before:
@@ -308,19 +307,14 @@ class PhoenixServer:
         return page
 
 
-def _line(tracing: Tracing, span: Mapping[str, Any]) -> bytes:
-    context = span.get("context")
-    context = context if isinstance(context, dict) else {}
-    attributes = dict(span["attributes"]) if isinstance(span.get("attributes"), dict) else {}
-    attributes.setdefault("openinference.span.kind", span.get("span_kind"))
-    failed = span.get("status_code") == "ERROR"
-    return tracing.line(
-        trace_id=str(context.get("trace_id") or ""),
-        span_id=str(context.get("span_id") or ""),
-        parent_id=span.get("parent_id") or None,
-        name=str(span.get("name") or ""),
-        start=span.get("start_time"),
-        end=span.get("end_time"),
-        attributes=attributes,
-        error=str(span.get("status_message") or "Error") if failed else "",
-    )
+def is_printed_span(keys: Collection[str]) -> bool:
+    """Whether objects with these keys are spans as the Python SDK prints them, and Phoenix returns them."""
+    return {"context", "attributes", "start_time"} <= set(keys)
+
+
+def line_of_span(span: Mapping[str, Any]) -> bytes:
+    """Such a span as a line; its kind is an attribute if Phoenix tells it beside them."""
+    if span.get("span_kind"):
+        attributes = span["attributes"] if isinstance(span.get("attributes"), dict) else {}
+        span = {**span, "attributes": {"openinference.span.kind": span["span_kind"], **attributes}}
+    return json.dumps(span).encode()

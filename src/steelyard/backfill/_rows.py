@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import Record, clean, record_from_dict
+from steelyard.recording.provenance import word_count
 from steelyard.recording.reading import PASSAGE_TEXTS, text_under
 
 Bad = Callable[[str, str], None]
 """Told where something bad is, and what is wrong with it."""
 BadLine = Callable[[int, str], None]
 """Told the number of a bad line, from 1, and what is wrong with it."""
+Unread = Counter[tuple[str, str]]
+"""How many turns lack a part that a column seems to hold which nothing reads: by part and column."""
 _LONGEST = 256 * 1024 * 1024
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("user_input", "input", "query"),
@@ -47,22 +51,32 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 """The parts of a turn, and the names under which each is found where none was given."""
 NEEDED = ("question", "answer")
 _LISTS = ("contexts", "reference_contexts", "tags")
+_FEWEST_WORDS = 3  # of a passage; tags and names of files have fewer
 _MILLIS = 1e11  # as seconds this is the year 5138, as milliseconds 1973
 
 
-def read_records(lines: BinaryIO, *, bad: BadLine) -> Iterator[Record]:
+def read_records(
+    lines: BinaryIO, *, bad: BadLine, columns: Columns | None = None, unread: Unread | None = None
+) -> Iterator[Record]:
     """Read records as they are needed, in bounded memory.
 
     Args:
         lines: One JSON object a line; empty lines are passed over. A record without an id gets its line's
             number, so that scoring the same file again gives the same results.
         bad: Called for each line that holds no record.
+        columns: The names that a user gave.
+        unread: Counts what seems to be there and is not read.
     """
     for number, data in json_lines(lines, bad=bad):
         try:
-            yield read_record(data, number=number)
+            named = data if columns is None else columns.named(data)
+            record = read_record(named, number=number)
         except InvalidRecord as error:
             bad(number, str(error))
+            continue
+        if unread is not None:
+            unread.update(seeming(data, record).items())
+        yield record
 
 
 def json_lines(lines: BinaryIO, *, bad: BadLine) -> Iterator[tuple[int, Any]]:
@@ -113,7 +127,9 @@ def read_record(data: object, *, number: int) -> Record:
     given = {**data, **{name: _under(data, name, others) for name, others in OTHER_NAMES.items()}}
     if all(given[name] is None for name in _TELLING):
         found = ", ".join(list(data)[:8]) or "nothing"
-        raise InvalidRecord(f"none of question, contexts, answer, reference is given; found: {found}")
+        named = ",".join(f"{part}={name}" for part, name in seeming(data, Record()).items())
+        mend = f"; try --map {named}" if named else ""
+        raise InvalidRecord(f"none of question, contexts, answer, reference is given; found: {found}{mend}")
     given["id"] = str(number) if data.get("id") is None else _id(data["id"])
     if _DEEPEVAL & given.keys():
         given.setdefault("reference_contexts", data.get("context"))
@@ -198,6 +214,20 @@ class Columns:
                 raise ConfigurationError(f"--map wants PART=COLUMN, not {part!r}")
         return cls({part.strip(): column.strip() for part, _, column in pairs})
 
+    def named(self, data: Any) -> Any:
+        """An object with its fields under our names, where the user named them.
+
+        Raises:
+            InvalidRecord: If a field that was named is not there.
+        """
+        if not (self.given and isinstance(data, Mapping)):
+            return data
+        for part, name in self.given.items():
+            if name not in data:
+                raise InvalidRecord(f"it has no field {name!r}; it has {_listed(data)}")
+            data = {**data, part: _items(data[name]) if part in _LISTS else data[name]}
+        return data
+
     def find(self, columns: Collection[str], *, where: str) -> dict[str, str]:
         """The column of each part that a table has.
 
@@ -214,18 +244,52 @@ class Columns:
             if column is not None:
                 # The first that is there: names of one's own come before those of other tools.
                 found[part] = column
-        for part in NEEDED:
-            if part not in found:
-                raise ConfigurationError(
-                    f"{where} has no column {part!r} (nor {', '.join(PARTS[part])}); "
-                    f"it has {_listed(columns)}: name it with --map {part}=COLUMN"
-                )
+        lacking = [part for part in NEEDED if part not in found]
+        if lacking:
+            part = lacking[0]
+            mend = ",".join(f"{part}={_alike(part, columns) or 'COLUMN'}" for part in lacking)
+            raise ConfigurationError(
+                f"{where} has no column {part!r} (nor {', '.join(PARTS[part])}); "
+                f"it has {_listed(columns)}: name it with --map {mend}"
+            )
         return found
 
 
 def _listed(columns: Collection[str]) -> str:
     shown = [repr(str(column)) for column in list(columns)[:20]]
     return ", ".join(shown) + (", ..." if len(columns) > 20 else "") if shown else "none"
+
+
+def seeming(row: Mapping[str, Any], record: Record) -> dict[str, str]:
+    """The columns that seem to hold what a record lacks of its question, passages and answer.
+
+    A question and an answer by the end of a name (`user_query`), passages by what is there: a list of texts,
+    or of objects with a text. Only what a single column does; it is said, and never taken.
+    """
+    found = {part: _alike(part, row) for part in NEEDED if not getattr(record, part)}
+    if not record.contexts:
+        lists = [name for name, value in row.items() if name not in _KNOWN and _are_passages(value)]
+        found["contexts"] = lists[0] if len(lists) == 1 else ""
+    return {part: name for part, name in found.items() if name}
+
+
+_KNOWN = frozenset(name for part, others in PARTS.items() for name in (part, *others))
+
+
+def _alike(part: str, columns: Iterable[str]) -> str:
+    ends = tuple(f"_{name}" for name in (part, *PARTS[part]))
+    found = [name for name in columns if name not in _KNOWN and name.lower().endswith(ends)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _are_passages(value: object) -> bool:
+    """Whether something is a list of which each entry tells a text of some words."""
+    try:
+        items = _items(value) if isinstance(value, list | str) and str(value)[:1] == "[" else []
+    except InvalidRecord:
+        return False
+    texts = [one["text"] if isinstance(one, Mapping) else str(one) for one in items]
+    return bool(texts) and all(word_count(text) >= _FEWEST_WORDS for text in texts)
 
 
 def record_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> Record:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -17,11 +18,13 @@ from steelyard.backfill._exports import (
     TraceReader,
     Tracing,
     is_observation,
+    is_printed_span,
     is_run,
+    line_of_span,
     span_of_observation,
     span_of_run,
 )
-from steelyard.backfill._rows import Bad, Columns, json_lines, record_of
+from steelyard.backfill._rows import Bad, Columns, Unread, json_lines, record_of, seeming
 from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
 from steelyard.record import Record
 from steelyard.results import connect_readonly
@@ -113,7 +116,7 @@ _CONFIG: Final[dict[str, Any]] = {
 _LINE_FILES = (".jsonl", ".json", ".ndjson", ".gz")
 _LARGEST = 256 * 1024 * 1024
 _LOOK = 64
-Kind = Literal["otlp", "langfuse", "langsmith", "records"]
+Kind = Literal["otlp", "printed", "langfuse", "langsmith", "records"]
 
 
 @dataclass
@@ -126,6 +129,8 @@ class Source:
     """Reads the turns; whatever holds none is told."""
     without: Mapping[str, int] = field(default_factory=dict)
     """Traces that gave no turn, by cause; known when the turns have been read."""
+    unread: Unread = field(default_factory=Counter)
+    """What seems to be in a table and is not read, likewise."""
 
     def records(self, bad: Bad) -> Iterator[Record]:
         """The turns; whatever holds none is told."""
@@ -138,9 +143,12 @@ def _table(path: Path, columns: Columns) -> Source:
     def read(source: Source, bad: Bad) -> Iterator[Record]:
         for number, row in enumerate(rows(path), start=1):
             try:
-                yield record_of(row, found)
+                record = record_of(row, found)
             except InvalidRecord as error:
                 bad(f"{source.name} row {number}", str(error))
+                continue
+            source.unread.update(seeming(row, record).items())
+            yield record
 
     return Source(str(path), read)
 
@@ -150,9 +158,12 @@ def _lines(path: Path, columns: Columns) -> Source:
         for number, row in enumerate(_objects(path, bad), start=1):
             try:
                 # Each object may have other keys than the one before.
-                yield record_of(row, columns.find(row.keys(), where="it"))
+                record = record_of(row, columns.find(row.keys(), where="it"))
             except (InvalidRecord, ConfigurationError) as error:
                 bad(f"{source.name} object {number}", str(error))
+                continue
+            source.unread.update(seeming(row, record).items())
+            yield record
 
     return Source(str(path), read)
 
@@ -253,6 +264,8 @@ def _kind(path: Path) -> Kind:
     if path.suffix.lower() in _READERS:
         keys = set(column_names(path))
     else:
+        if _is_indented(path):
+            return "otlp"
         first = next(iter(_objects(path, lambda *_: None)), None)
         if first is None:
             raise ConfigurationError(
@@ -262,6 +275,8 @@ def _kind(path: Path) -> Kind:
         keys = set(first)
     if keys & {"resourceSpans", "resourceLogs"}:
         return "otlp"
+    if is_printed_span(keys):
+        return "printed"
     if is_run(keys):
         return "langsmith"
     return "langfuse" if is_observation(keys) else "records"
@@ -282,6 +297,12 @@ def _opened(path: Path) -> Iterator[Any]:
             raise ConfigurationError(
                 f"{str(path)!r} is cut short or no gzip: {error}; make or fetch it again"
             ) from None
+
+
+def _is_indented(path: Path) -> bool:
+    """Whether a file holds objects spread over lines: one export request, or what the SDK prints."""
+    with _opened(path) as file:
+        return next((line.strip() == b"{" for line in file if line.strip()), False)
 
 
 def _objects(path: Path, bad: Bad) -> Iterator[dict[str, Any]]:
@@ -312,6 +333,9 @@ def _spans(files: Sequence[tuple[Kind, Path]], tracing: Tracing, bad: Bad) -> It
         if kind == "otlp":
             with _opened(path) as file:
                 yield from file
+            continue
+        if kind == "printed":
+            yield from map(line_of_span, _objects(path, bad))
             continue
         given = rows(path) if path.suffix.lower() in _READERS else _objects(path, bad)
         span_of = span_of_observation if kind == "langfuse" else span_of_run

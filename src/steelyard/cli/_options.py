@@ -19,6 +19,12 @@ from steelyard.errors import ConfigurationError
 if TYPE_CHECKING:
     from steelyard.diagnosis import Experiments
 
+COLUMNS = Option(
+    "",
+    "--map",
+    metavar="PART=COLUMN,...",
+    help="Which columns or fields hold question, contexts, answer, ...",
+)
 METRICS = Option(
     "", "--metrics", "-m", metavar="A,B", help="Names, `all`, or none for the judge's default suite."
 )

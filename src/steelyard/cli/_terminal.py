@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
@@ -21,7 +22,10 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from steelyard._internal.text import escaped
+from steelyard._internal.text import counted, escaped, printable
+
+if TYPE_CHECKING:
+    from steelyard.backfill import Unread
 
 
 class Terminal(Console):
@@ -70,6 +74,13 @@ def progress(
     shown = console.is_terminal and not hidden
     with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
         yield partial(bar.update, bar.add_task(what, total=total))
+
+
+def say_unread(console: Terminal, unread: Unread) -> None:
+    """Say which columns nothing read, though they seem to hold what turns lack."""
+    for (part, column), count in unread.items():
+        said = f"{counted(count, 'turn')} without {part}; is that in {column!r}? --map {part}={column}"
+        console.say(printable(said), "yellow")
 
 
 def figures_table(*headings: str, names: int = 1, pad: int = 0) -> Table:

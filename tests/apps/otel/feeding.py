@@ -1,4 +1,4 @@
-"""Ways into the recorder: the same spans as OTLP/JSON, and ended by a real SDK."""
+"""Ways into the recorder: the same spans as OTLP/JSON, as the SDK prints them, and ended by it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 from opentelemetry.trace import Span as LiveSpan
-from opentelemetry.trace import set_span_in_context
+from opentelemetry.trace import SpanContext, set_span_in_context
 
 from fakes.receiver import Receiver
 from steelyard.record import Record
@@ -55,6 +56,28 @@ def _value(value: object) -> dict[str, Any]:
     if isinstance(value, int):
         return {"intValue": str(value)}
     return {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}
+
+
+def as_printed(spans: Sequence[Span], *, indent: int | None = 4) -> str:
+    """What a `ConsoleSpanExporter` writes, which does not tell the scopes."""
+    return "\n".join(_printed(span).to_json(indent=indent) for span in spans)
+
+
+def _printed(span: Span) -> ReadableSpan:
+    return ReadableSpan(
+        span.name,
+        context=_context(span.trace_id, span.span_id),
+        parent=_context(span.trace_id, span.parent_id) if span.parent_id else None,
+        resource=Resource({"service.name": span.service}),
+        attributes=span.attributes,
+        events=[Event(event.name, event.attributes, span.start) for event in span.events],
+        start_time=span.start,
+        end_time=span.end,
+    )
+
+
+def _context(trace_id: str, span_id: str) -> SpanContext:
+    return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False)
 
 
 def through_processor(spans: Sequence[Span]) -> Told:

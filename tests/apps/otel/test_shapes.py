@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from apps.otel.attributes import oi, oi_model, oi_retriever
-from apps.otel.feeding import Told, as_otlp, through_processor
+from apps.otel.feeding import Told, as_otlp, as_printed, through_processor
 from apps.otel.general import besides, conventions, forms, own, several, vendors
 from apps.otel.general.conventions import chat, retrieval
 from apps.otel.general.several import planned_parts_with_a_span_each
@@ -83,6 +84,21 @@ def test_a_shape_gives_its_turns_or_names_the_switch(found: Shape, way: str) -> 
         assert turn.note in " ".join(record.notes)
         assert not turn.without or turn.without not in " ".join(record.notes)
     assert all(record.standalone_question in (None, record.question) for record in told.records)
+
+
+@pytest.mark.parametrize("indent", [4, None])
+@pytest.mark.parametrize("found", SHAPES, ids=lambda found: found.name)
+def test_what_the_sdk_prints_tells_all_but_the_scope(found: Shape, indent: int | None) -> None:
+    spans = found.spans()
+    printed = read_otlp(as_printed(spans, indent=indent).splitlines())
+    assert printed.problems == []
+    told, same = (read_spans(each) for each in (printed.spans, [replace(span, scope="") for span in spans]))
+    parts = [
+        [(one.question, [context.text for context in one.contexts], one.answer, one.notes) for one in records]
+        for records in (told.records, same.records)
+    ]
+    assert parts[0] == parts[1]
+    assert [one.cause for one in told.diagnoses] == [one.cause for one in same.diagnoses]
 
 
 def test_a_process_that_read_every_shape_before_reads_each_as_well() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard_opentelemetry._payload import decode, mappings_in, opened
+from steelyard_opentelemetry._printed import is_printed, pieces, read_id, span_printed
 from steelyard_opentelemetry._span import Event, Span, is_own, is_remote, service_of, version_of
 
 _INPUT = "gen_ai.input.messages"
@@ -117,11 +116,12 @@ def with_content(span: Span, told: Iterable[Mapping[str, Any]]) -> Span:
 
 
 _DEPTH = 40
+_REQUEST = frozenset(("resourceSpans", "resourceLogs", "resourceMetrics"))
 
 
 @dataclass(frozen=True, slots=True)
 class Otlp:
-    """What some OTLP/JSON holds."""
+    """What some files of traces hold."""
 
     spans: list[Span] = field(default_factory=list)
     """Every span once, without Steelyard's own."""
@@ -132,64 +132,69 @@ class Otlp:
 
 
 def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
-    """Read OTLP/JSON, one export request a line, or a single one that is spread over many.
+    """Read OTLP/JSON, or spans as the Python SDK prints them: one a line, indented, or in a list.
 
     Log events that carry the content of a model call (`gen_ai.client.inference.operation.details` and the
-    older `gen_ai.*.message`) are put on the span they belong to.
+    older `gen_ai.*.message`) are put on the span they belong to. What a program printed between
+    indented spans is passed over.
     """
     found: dict[tuple[str, str], Span] = {}
     logs: dict[tuple[str, str], list[ContentEvent]] = {}
-    problems: list[str] = []
-    repeated = 0
-    for number, line in _requests(lines):
-        data = _loaded(line, number, problems)
-        for span in spans_in(data):
-            if span is None:
-                problems.append(f"line {number}: a span without a trace id and a span id was left out")
-                continue
-            key = (span.trace_id, span.span_id)
-            repeated += key in found
-            found.setdefault(key, span)
-        for told in logs_in(data):
-            logs.setdefault((told.trace_id, told.span_id), []).append(told)
-    for key in logs.keys() & found.keys():
+    problems: list[_Problem] = []
+    repeated, is_console = 0, False
+    for number, piece, is_indented in pieces(lines):
+        for data in _loaded(piece, number, problems, is_indented=is_indented):
+            is_console = is_console or (is_indented and is_printed(data))
+            for span in _spans_of(data):
+                if span is None:
+                    problems.append(_Problem(number, "a span without a trace id and a span id was left out"))
+                    continue
+                key = (span.trace_id, span.span_id)
+                repeated += key in found
+                found.setdefault(key, span)
+            for told in logs_in(data):
+                logs.setdefault((told.trace_id, told.span_id), []).append(told)
+    spans = [span for span in _with_logs(found, logs) if not is_own(span.scope, span.trace_id)]
+    said = [f"line {one.line}: {one.why}" for one in problems if not (one.is_lone and is_console)]
+    return Otlp(spans, said, repeated)
+
+
+def _spans_of(data: Mapping[str, Any]) -> Iterable[Span | None]:
+    return (span_printed(data),) if is_printed(data) else spans_in(data)
+
+
+def _with_logs(
+    found: Mapping[tuple[str, str], Span], logs: Mapping[tuple[str, str], Iterable[ContentEvent]]
+) -> Iterator[Span]:
+    for key, span in found.items():
         # A Collector may write what an application sent later first.
-        in_order = sorted(logs[key], key=lambda told: told.at)
-        found[key] = with_content(found[key], (told.content for told in in_order))
-    spans = list(found.values())
-    return Otlp([span for span in spans if not is_own(span.scope, span.trace_id)], problems, repeated)
+        in_order = sorted(logs.get(key, ()), key=lambda told: told.at)
+        yield with_content(span, (told.content for told in in_order))
 
 
-def _requests(lines: Iterable[str | bytes]) -> Iterator[tuple[int, str | bytes]]:
-    """Each line that has something on it, with its number; one indented object is one piece."""
-    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-    first = next(numbered, None)
-    if first is None:
-        return
-    if first[1].strip() not in ("{", b"{"):
-        yield first
-        yield from numbered
-        return
-    rest = [first, *numbered]
-    if rest[-1][1].strip() in ("}", b"}"):
-        pieces = (
-            line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for _, line in rest
-        )
-        yield first[0], b"".join(pieces)
-    else:
-        yield from rest
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    line: int
+    why: str
+    is_lone: bool = False
+    """Whether it is of a line that is no span, so that on a console the program may have printed it."""
 
 
-def _loaded(line: str | bytes, number: int, problems: list[str]) -> dict[str, Any]:
+def _loaded(
+    piece: bytes, number: int, problems: list[_Problem], *, is_indented: bool
+) -> Iterator[dict[str, Any]]:
     try:
-        data = json.loads(line)
+        data = json.loads(piece)
     except (ValueError, RecursionError) as error:
-        problems.append(f"line {number}: not JSON ({type(error).__name__}: {error})")
-        return {}
-    if not isinstance(data, dict) or not ({"resourceSpans", "resourceLogs", "resourceMetrics"} & data.keys()):
-        problems.append(f"line {number}: no OTLP export request (no 'resourceSpans')")
-        return {}
-    return data
+        why = f"not JSON ({type(error).__name__}: {error})"
+        problems.append(_Problem(number, why, is_lone=not is_indented))
+        return
+    told = [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, dict)]
+    spans = [one for one in told if _REQUEST & one.keys() or is_printed(one)]
+    if not spans:
+        why = "neither an OTLP export request (no 'resourceSpans') nor a span"
+        problems.append(_Problem(number, why, is_lone=not is_indented))
+    yield from spans
 
 
 def spans_in(data: Mapping[str, Any]) -> Iterator[Span | None]:
@@ -207,7 +212,7 @@ def spans_in(data: Mapping[str, Any]) -> Iterator[Span | None]:
 
 
 def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -> Span | None:
-    trace_id, span_id = _read_id(item.get("traceId"), 16), _read_id(item.get("spanId"), 8)
+    trace_id, span_id = read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)
     if not trace_id or not span_id:
         return None
     status = item.get("status")
@@ -216,7 +221,7 @@ def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -
     return Span(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=_read_id(item.get("parentSpanId"), 8) or None,
+        parent_id=read_id(item.get("parentSpanId"), 8) or None,
         name=str(item.get("name") or ""),
         scope=scope,
         service=service_of(resource),
@@ -231,7 +236,7 @@ def _span(item: Mapping[str, Any], *, scope: str, resource: Mapping[str, Any]) -
             for event in mappings_in(item.get("events"))
         ),
         links=tuple(
-            (_read_id(link.get("traceId"), 16), _read_id(link.get("spanId"), 8))
+            (read_id(link.get("traceId"), 16), read_id(link.get("spanId"), 8))
             for link in mappings_in(item.get("links"))
         ),
         dropped=_integer(item.get("droppedAttributesCount")) + _integer(item.get("droppedEventsCount")),
@@ -249,7 +254,7 @@ def logs_in(data: Mapping[str, Any]) -> Iterator[ContentEvent]:
                 body = _value(item.get("body"), _DEPTH)
                 content = content_of_log(_log_name(item), _attributes(item.get("attributes")), body)
                 if content:
-                    trace_id, span_id = _read_id(item.get("traceId"), 16), _read_id(item.get("spanId"), 8)
+                    trace_id, span_id = read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)
                     at = _integer(item.get("timeUnixNano")) or _integer(item.get("observedTimeUnixNano"))
                     yield ContentEvent(trace_id, span_id, at, content)
 
@@ -294,14 +299,3 @@ def _integer(value: object) -> int:
         return int(value) if isinstance(value, (int, str)) else 0
     except ValueError:
         return 0
-
-
-def _read_id(value: object, size: int) -> str:
-    """An id as lower-case hex; OTLP/JSON says hex, some writers use the base64 of plain protobuf JSON."""
-    if not isinstance(value, str) or not value:
-        return ""
-    try:
-        raw = bytes.fromhex(value) if len(value) == 2 * size else base64.b64decode(value, validate=True)
-    except (ValueError, binascii.Error):
-        return ""
-    return raw.hex() if len(raw) == size and any(raw) else ""

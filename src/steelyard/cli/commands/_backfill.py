@@ -21,11 +21,22 @@ from steelyard.backfill import (
     StoredTurnFilter,
     Task,
     TracesFound,
+    Unread,
     open_sources,
 )
 from steelyard.cli._judges import FREE, CostEstimate, JudgeChoice, suite_of
-from steelyard.cli._options import BASE_URL, CONFIGURED_JUDGE, KEY_VARIABLE, SINCE, UNTIL, YES, listed, takes
-from steelyard.cli._terminal import Terminal, progress
+from steelyard.cli._options import (
+    BASE_URL,
+    COLUMNS,
+    CONFIGURED_JUDGE,
+    KEY_VARIABLE,
+    SINCE,
+    UNTIL,
+    YES,
+    listed,
+    takes,
+)
+from steelyard.cli._terminal import Terminal, progress, say_unread
 from steelyard.engine import evaluate
 from steelyard.online import Monitor, MonitorOptions, Price, load_settings
 from steelyard.report.period import moment
@@ -39,8 +50,8 @@ class BackfillOptions:
     sources: list[str] = Argument(
         ...,
         metavar="SOURCE...",
-        help="Files or folders (OTLP/JSON, Parquet, CSV, JSON lines, exports of Langfuse and LangSmith), "
-        "or the address of a Phoenix server.",
+        help="Files or folders (OTLP/JSON, printed spans, Parquet, CSV, JSON lines, exports of Langfuse and "
+        "LangSmith), or the address of a Phoenix server.",
     )
     since: str = SINCE
     until: str = UNTIL
@@ -55,9 +66,7 @@ class BackfillOptions:
     judge: str = CONFIGURED_JUDGE
     base_url: str = BASE_URL
     api_key_env: str = KEY_VARIABLE
-    columns: str = Option(
-        "", "--map", metavar="PART=COLUMN,...", help="Which columns of a table hold question, answer, ..."
-    )
+    columns: str = COLUMNS
     project: str = Option("default", metavar="NAME", help="The project on a Phoenix server.")
     db: str = Option("", "--db", metavar="FILE", help="The results file.")
     concurrency: int = Option(16, min=1, help="Turns judged at the same time.")
@@ -90,11 +99,11 @@ def backfill(job: BackfillOptions) -> int:
         if next(named) < _MOST_NAMED:
             console.say(printable(f"{where}: {why}"), "red")
 
+    columns = Columns.parse(job.columns)
+    sources = open_sources(job.sources, columns=columns, read_traces=_read_traces, project=job.project)
     make = partial(
         Backfill,
-        open_sources(
-            job.sources, columns=Columns.parse(job.columns), read_traces=_read_traces, project=job.project
-        ),
+        sources,
         options=options,
         results=next((sink.path for sink in options.sinks if isinstance(sink, SQLiteSink)), None),
         meant=StoredTurnFilter(
@@ -111,6 +120,7 @@ def backfill(job: BackfillOptions) -> int:
     first = list(islice(rest, _PRICED))
     tasks, counts = len(first) + sum(1 for _ in rest), planned.counts
     _show_plan(console, counts, tasks, options)
+    say_unread(console, sum((source.unread for source in sources), Unread()))
     if first:
         _show_price(console, first, tasks, choice, options)
     # Nothing read at all is a finding too: the path may be wrong.

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 def records(
     files: list[str] = Argument(
-        ..., metavar="FILE.jsonl...", help="OTLP/JSON, one export a line; `-` for standard input."
+        ...,
+        metavar="FILE.jsonl...",
+        help="OTLP/JSON, or spans as the Python SDK prints them; `-` for standard input.",
     ),
 ) -> None:
     """Print one JSON record for every RAG turn in OpenTelemetry traces.
 
-    The files are what a Collector's file exporter writes. They are read together, so that a trace may
-    continue in the next one. What gives no record is counted on standard error; `steelyard doctor` says why.
+    The files are what a Collector's file exporter or a `ConsoleSpanExporter` writes. They are read together,
+    so that a trace may continue in the next one. What gives no record is counted on standard error;
+    `steelyard doctor` says why.
 
     **Examples**
 
@@ -67,7 +70,7 @@ class TracesRead:
 
 
 def read_files(paths: list[str]) -> TracesRead:
-    """Read files of OTLP/JSON together."""
+    """Read files of traces together."""
     from steelyard_opentelemetry import read_otlp, read_spans
 
     spans: list[Span] = []
@@ -81,7 +84,9 @@ def read_files(paths: list[str]) -> TracesRead:
         repeated += found.repeated
         problems.extend(f"{path}: {problem}" for problem in found.problems)
         if not found.spans and not found.problems:
-            problems.append(f"{path}: no spans in it; traces are read as OTLP/JSON, one export a line")
+            problems.append(
+                f"{path}: no spans in it; it should hold OTLP/JSON, or spans as the Python SDK prints them"
+            )
         for span in found.spans:
             where.setdefault(span.trace_id, path)
     reading = read_spans(spans)

@@ -16,16 +16,17 @@ from typer import Argument, Option
 
 from steelyard._internal.files import owners_alone
 from steelyard._internal.text import counted, escaped, printable
-from steelyard.backfill import read_records
+from steelyard.backfill import Columns, Unread, read_records
 from steelyard.cli._judges import FREE, CostEstimate, JudgeChoice, JudgeOptions, price_words, suite_of
-from steelyard.cli._options import METRICS, listed, numbers_by_name, open_input, takes
+from steelyard.cli._options import COLUMNS, METRICS, listed, numbers_by_name, open_input, takes
 from steelyard.cli._summary import Tally, show
-from steelyard.cli._terminal import Terminal, progress
+from steelyard.cli._terminal import Terminal, progress, say_unread
 from steelyard.engine import evaluate, evaluate_each
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.judge.dry_run import ASSUMED
 from steelyard.metrics import Metric
 from steelyard.questions import Embedder, Fuse, Judge
+from steelyard.record import Record
 from steelyard.scores import Evaluation, evaluation_to_json
 from steelyard.stats import MetricSummary
 
@@ -35,6 +36,7 @@ class ScoreOptions(JudgeOptions):
     """One call of `steelyard score`, as it was typed."""
 
     source: str = Argument(..., metavar="IN.jsonl", help="Records, one a line; `-` for standard input.")
+    columns: str = COLUMNS
     metrics: str = METRICS
     extractor: str = Option(
         "", metavar="M", help="Chat model that extracts claims for `decisions`; without, they are sentences."
@@ -70,7 +72,7 @@ def score(options: ScoreOptions) -> int:
     A record is a JSON object with `question`, `contexts` (strings, or objects with `text`, `id`, `score`),
     `answer`, and, if known, `id`, `reference` and `reference_contexts`. The names of Ragas
     (`user_input`, `retrieved_contexts`, `response`, `ground_truth`), of DeepEval, and `query`, `documents`,
-    `output` work too.
+    `output` work too; `--map` names others.
 
     The summary and the progress go to standard error, so `--out -` can be piped.
 
@@ -80,6 +82,7 @@ def score(options: ScoreOptions) -> int:
     **Examples**
 
     - `steelyard score turns.jsonl`
+    - `steelyard score log.jsonl --map question=user_query,contexts=chunks,answer=reply`
     - `steelyard score turns.jsonl --metrics faithfulness,context_recall --fail-under faithfulness=0.8`
     - `steelyard score turns.jsonl --judge openai:gpt-4o-mini --metrics all --plan`
     - `steelyard score turns.jsonl --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --out -`
@@ -105,7 +108,7 @@ def _score(job: ScoreOptions, choice: JudgeChoice) -> int:
     judge, embedder = choice.build(), choice.build_embedder()
     suite = suite_of(listed(job.metrics), judge)
     bars = _thresholds(job.fail_under or (), known=[metric.name for metric in suite])
-    tally, bad = Tally(), _BadLines(console)
+    tally, bad, unread = Tally(), _BadLines(console), Unread()
     started = time.monotonic()
     stopped = False
     # Results on the same terminal would be drawn over.
@@ -119,12 +122,14 @@ def _score(job: ScoreOptions, choice: JudgeChoice) -> int:
             move(advance=1)
             return not _hopeless(tally)
 
+        records = read_records(lines, bad=bad, columns=Columns.parse(job.columns), unread=unread)
         try:
-            asyncio.run(_evaluate(job, lines, bad, judge=judge, embedder=embedder, suite=suite, done=done))
+            asyncio.run(_evaluate(job, records, judge=judge, embedder=embedder, suite=suite, done=done))
         except KeyboardInterrupt:
             stopped = True
     title = f"from {job.source_name}, scored in {time.monotonic() - started:.1f} s"
     show(console, tally, title=title, price=_price(choice, tally))
+    say_unread(console, unread)
     if stopped:
         console.say("interrupted; the records above are what was scored", "red")
         return _INTERRUPTED
@@ -142,7 +147,7 @@ def _plan(job: ScoreOptions, choice: JudgeChoice) -> int:
         return 0
     bad = _BadLines(Terminal(stderr=True))
     with open_input(job.source) as lines:
-        records = list(islice(read_records(lines, bad=bad), _SAMPLE))
+        records = list(islice(read_records(lines, bad=bad, columns=Columns.parse(job.columns)), _SAMPLE))
     if not records:
         Terminal(stderr=True).say(f"no records in {job.source_name}", "red")
         return 1
@@ -183,8 +188,7 @@ def _price(judge: JudgeChoice, tally: Tally) -> str:
 
 async def _evaluate(
     job: ScoreOptions,
-    lines: BinaryIO,
-    bad: _BadLines,
+    records: Iterable[Record],
     *,
     judge: Judge,
     embedder: Embedder,
@@ -192,7 +196,7 @@ async def _evaluate(
     done: Callable[[Evaluation], bool],
 ) -> None:
     each = evaluate_each(
-        read_records(lines, bad=bad),
+        records,
         metrics=suite,
         judge=judge,
         embedder=embedder,
