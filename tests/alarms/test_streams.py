@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict, replace
 from math import sin
 from pathlib import Path
@@ -11,15 +12,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opentelemetry._logs import SeverityNumber
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
-from alarms.alarm_parts import START, scored
+from alarms.alarm_parts import START, listening, scored
 from kept import check, rounded
 from stats.session_parts import Sampling, Traffic, Turns
 from stats.streams import Codes, alarm_places, fall_places, first_told, in_rows
-from steelyard.alarms import Alarm, AlarmWatcher
+from steelyard.alarms import Alarm, AlarmEvent, AlarmWatcher
+from steelyard.alarms._event import Kind
+from steelyard.alarms._targets import tell
 from steelyard.alarms._watch import Watch
+from steelyard.cli.commands._serve import people_of_alarm
 from steelyard.errors import ConfigurationError
+from steelyard.results import open_labels
+from steelyard.results.labels import Label
 from steelyard.stats import FallAlarm
+from writing import write
 
 
 def falling(size: int, sample: Sampling) -> list[tuple[Turns, Codes]]:
@@ -159,3 +169,48 @@ def test_what_an_alarm_has_learnt_lasts_as_long_as_what_it_watches(
 def test_a_bar_that_could_never_or_always_go_off_is_refused(bar: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="must be between"):
         Alarm(metric="faithfulness", **bar)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loud"), [("fell", True), ("silent", True), ("recovered", False), ("test", False)]
+)
+def test_falls_and_silence_are_told_as_warnings_and_all_else_is_not(
+    kind: Kind, loud: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    provider = LoggerProvider()
+    provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", provider)
+    event = AlarmEvent(alarm="mine", kind=kind, metric="faithfulness", at=START)
+    with caplog.at_level(logging.INFO, "steelyard.alarms"):
+        tell("log", event)
+    tell("opentelemetry", event)
+    (emitted,) = exporter.get_finished_logs()
+    assert [one.levelno for one in caplog.records] == [logging.WARNING if loud else logging.INFO]
+    assert emitted.log_record.severity_number == (SeverityNumber.WARN if loud else SeverityNumber.INFO)
+
+
+def test_an_address_in_a_variable_may_have_blanks_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening() as ear:
+        monkeypatch.setenv("HOOK", f" {ear.url}/hook\n")
+        tell("webhook:env:HOOK", AlarmEvent(alarm="mine", kind="test", metric="faithfulness", at=START))
+        assert [path for path, _ in ear.heard] == ["/hook"]
+
+
+def test_people_are_asked_about_the_turns_that_an_alarm_watches(tmp_path: Path) -> None:
+    db = str(tmp_path / "steelyard.db")
+    tags = (("new",), ("old",))
+    write(db, *(scored(n, 0.9 if n % 3 else 0.2, tags=tags[n < 60]) for n in range(120)))
+    good = {n: n >= 60 or n % 3 == 0 for n in range(0, 120, 2)}
+    open_labels(db).put(
+        [
+            Label(record_id=f"r{n}", value="good" if one else "bad", who="Ann", labelled_at=START, drawn=0.5)
+            for n, one in good.items()
+        ]
+    )
+    said = [
+        people_of_alarm(db, Alarm(metric="faithfulness", below=0.8, where={"tag": tag}))
+        for tag in ("new", "old")
+    ]
+    shares = [float(one.split()[3]) for one in said]
+    assert shares[0] > 0.9 and shares[1] < 0.5

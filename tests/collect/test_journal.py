@@ -269,3 +269,12 @@ def test_a_service_whose_parents_never_come_is_not_waited_for_once_it_holds_very
     assert (record.question, record.answer) == (QUESTION, SHOWN)
     reader.ready(200.0)
     assert reader.spans == 0
+
+
+def test_what_an_earlier_process_left_in_a_journal_counts_against_its_bound(tmp_path: Path) -> None:
+    first = SpanJournal(tmp_path / "j", max_bytes=100)
+    first.add([{"trace": b"x" * 90}])
+    first.close()
+    again = SpanJournal(tmp_path / "j", max_bytes=100)
+    assert (again.bytes, again.room_for(10), again.room_for(11)) == (90, True, False)
+    again.close()

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
@@ -223,3 +224,27 @@ def test_the_calls_of_a_turn_and_of_a_day_are_bounded() -> None:
     made, laboratory = tried(record, replace(options, per_day=1), judge)
     assert laboratory.replays == 1
     assert "the calls of this day are used up" in made.because
+
+
+def test_each_day_has_calls_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    today = [datetime(2026, 3, 1, 23, 59, tzinfo=UTC)]
+
+    class Calendar(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Any:
+            return today[0].astimezone(tz)
+
+    monkeypatch.setattr("steelyard.diagnosis._trials.datetime", Calendar)
+    laboratory = Laboratory(Experiments(replay=lambda question, contexts: "So.", per_day=2))
+
+    async def answers() -> int:
+        asked = (laboratory.replay("Why?", ()) for _ in range(5))
+        return (await asyncio.gather(*asked, return_exceptions=True)).count("So.")
+
+    # By UTC, whatever the time is where it runs.
+    found = []
+    for minutes in (0, 0, 2, 60 * 24):
+        today[0] += timedelta(minutes=minutes)
+        found.append(asyncio.run(answers()))
+    assert found == [2, 0, 2, 2]
+    laboratory.close()

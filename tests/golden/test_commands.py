@@ -13,6 +13,8 @@ import pytest
 
 from cli.running import Steelyard
 from golden.apps import WEIGHING
+from steelyard.cli._terminal import Terminal
+from steelyard.cli.commands._test import _means
 from steelyard.golden import (
     Case,
     CaseResult,
@@ -245,3 +247,17 @@ def test_lower_is_better_turns_worse_around() -> None:
 
     assert compare_runs(run(0.2), run(0.9)).worse, "and with 30 cases it is beyond chance"
     assert not compare_runs(run(0.9), run(0.2)).worse
+
+
+def test_a_case_without_a_score_has_missed_no_bar(capfd: pytest.CaptureFixture[str]) -> None:
+    lacking = replace(
+        made(1.0, name="lacking"), metrics={"faithfulness": MetricResult(status="failed", threshold=0.5)}
+    )
+    scored = (replace(made(value, name=f"{value}"), metrics=bar(value)) for value in (0.1, 0.2, 0.9))
+    Terminal().print(_means(a_run(lacking, *scored)))
+    (row,) = [line for line in capfd.readouterr().out.splitlines() if "faithfulness" in line]
+    assert row.split("3 of 4")[1].split() == ["2"]
+
+
+def bar(value: float) -> dict[str, MetricResult]:
+    return {"faithfulness": MetricResult(values=(value,), threshold=0.5)}

@@ -12,6 +12,7 @@ import pytest
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
+from steelyard.online._canaries import candidates
 from steelyard.probing import Probe, load_probes
 from steelyard.questions import Request, Supported, View, YesNo
 from steelyard.record import Context
@@ -163,3 +164,10 @@ def test_the_local_judge_tells_most_kinds_of_a_set_it_was_not_made_for() -> None
     shares = {kind: sum(hits) / len(hits) for kind, hits in right.items()}
     assert min(shares.values()) >= 0.5, shares
     assert all(share > 0.55 for kind, share in shares.items() if kind != "paraphrase"), shares
+
+
+@pytest.mark.parametrize("count", [5, 6, 79, 80])
+def test_as_many_canaries_are_tried_as_were_asked_for_half_of_them_true(count: int) -> None:
+    tried = candidates(PROBES, count)
+    assert len({probe.id for probe in tried}) == len(tried) == count
+    assert abs(2 * sum(probe.expected for probe in tried) - count) <= 1

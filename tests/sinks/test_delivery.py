@@ -204,6 +204,15 @@ def test_that_nothing_arrives_is_logged_once_with_what_to_do(
     assert not [one for one in caplog.records[1:] if "written none" in one.getMessage()]
 
 
+def test_a_sink_of_which_some_arrive_is_not_said_to_write_none(caplog: pytest.LogCaptureFixture) -> None:
+    replies = count()
+    with VendorServer(lambda request: (422 if next(replies) else 200, {})) as server:
+        sink = MAKERS["langsmith"](server.url)
+        write(sink, *[turn(number) for number in range(40)])
+    assert sink.counts.written == 1 and sum(sink.counts.refused.values()) == 39
+    assert "has written none" not in caplog.text
+
+
 def test_a_short_program_hears_of_it_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
     with VendorServer(lambda request: (404, {})) as server:
         write(MAKERS["mlflow"](server.url), turn(1))

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from stats.session_parts import Traffic
-from steelyard.stats import Change, find_changes
+from steelyard.stats import Change, find_changes, find_deploys
+from steelyard.stats._sample import sample_of
 
 Array = npt.NDArray[np.float64]
 MONDAY = 1_760_313_600.0
@@ -122,3 +123,15 @@ def test_a_slow_fall_is_told_as_a_drift_from_end_to_end() -> None:
 def test_of_fewer_than_sixty_turns_no_change_is_told() -> None:
     assert find_changes([1.0] * 59, [MONDAY + number * DAY for number in range(59)]) == []
     assert find_changes([], []) == []
+
+
+@pytest.mark.parametrize(("grown", "named"), [(False, ["v3"]), (True, ["v2"])])
+def test_a_change_goes_back_to_no_version_that_changed_things_the_other_way(
+    grown: bool, named: list[str]
+) -> None:
+    draw = np.random.default_rng(3)
+    values = np.concatenate([draw.random(60) / 9 + level for level in (0.1, 0.8, 0.4)])
+    versions = {"version": [f"v{1 + number // 60}" for number in range(180)]}
+    sample = sample_of(values.tolist(), None, None)
+    found = find_deploys(sample, MONDAY + 3_600 * np.arange(180.0), versions, grown=grown)
+    assert [one.value for one in found] == named

@@ -266,3 +266,21 @@ def test_a_printed_time_is_iso_8601_or_nanoseconds(written: object, start: int) 
 def test_a_printed_span_whose_ids_are_zeros_is_left_out_with_a_word() -> None:
     found = read_otlp([json.dumps(printed("ask", "0" * 16))])
     assert (found.spans, len(found.problems)) == ([], 1)
+
+
+@pytest.mark.parametrize("clock", ["timeUnixNano", "observedTimeUnixNano"])
+def test_messages_are_in_the_order_of_their_times_whoever_wrote_them(clock: str) -> None:
+    def log(at: int) -> dict[str, Any]:
+        said = {"body": value({"content": f"{at}"}), "eventName": "gen_ai.user.message"}
+        return {"traceId": TRACE, "spanId": ROOT, clock: str(at), **said}
+
+    logs = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [log(3), log(1), log(2)]}]}]})
+    (span,) = read_otlp([logs, line(item("chat"))]).spans
+    assert [one["content"] for one in span.attributes["gen_ai.input.messages"]] == ["1", "2", "3"]
+
+
+def test_whatever_was_dropped_of_a_span_is_counted() -> None:
+    for attributes_, events in ((3, 0), (0, 2), (3, 2)):
+        counts: dict[str, Any] = {"droppedAttributesCount": attributes_, "droppedEventsCount": events}
+        (span,) = read_otlp([line(item("chat", **counts))]).spans
+        assert span.dropped == attributes_ + events

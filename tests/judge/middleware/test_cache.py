@@ -15,7 +15,9 @@ from judge.middleware.busy import ONE, Busy, ask, down
 from judge_server import JudgeServer
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge import ChatJudge
-from steelyard.judge.middleware import Cache, CircuitBreaker
+from steelyard.judge.middleware import Cache, CircuitBreaker, Retry
+from steelyard.judge.middleware._cache import uncached
+from steelyard.judge.middleware._failures import layers
 from steelyard.metrics import Faithfulness, score_record
 from steelyard.online import Monitor
 from steelyard.questions import (
@@ -228,3 +230,29 @@ def test_the_judges_of_a_monitor_are_all_counted_whatever_they_are_for() -> None
     assert hits == [1, 1, 1] and monitor.stats().cache_hits == 3
     assert monitor.stats().breakers == dict.fromkeys(("judge", "screen", "own"), "closed")
     monitor.close()
+
+
+def test_to_ask_a_judge_without_its_caches_leaves_the_judge_as_it_was() -> None:
+    judge = CircuitBreaker(Cache(Retry(ScriptedJudge(lambda question, request: YesNo(value=True)))))
+    whole = [type(one) for one in layers(judge)]
+    assert [type(one) for one in layers(uncached(judge))] == [CircuitBreaker, Retry, ScriptedJudge]
+    assert [type(one) for one in layers(judge)] == whole == [CircuitBreaker, Cache, Retry, ScriptedJudge]
+
+
+@pytest.mark.parametrize(("asked", "wait"), [(None, 30.0), (0.0, 30.0), (5.0, 30.0), (90.0, 90.0)])
+def test_a_breaker_waits_its_own_time_at_least_and_longer_where_a_server_asks_it_to(
+    asked: float | None, wait: float
+) -> None:
+    def away(question: object, request: object) -> Answer:
+        error = JudgeUnavailable("away", cause="unreachable")
+        error.retry_after = asked
+        raise error
+
+    now = [0.0]
+    breaker = CircuitBreaker(ScriptedJudge(away), failures=1, reset_after=30.0, clock=lambda: now[0])
+    with pytest.raises(JudgeUnavailable):
+        asyncio.run(breaker.answer(ONE))
+    found = []
+    for now[0] in (0.0, wait - 1, wait):
+        found.append(breaker.state)
+    assert found == ["open", "open", "half_open"]
