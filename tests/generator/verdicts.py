@@ -87,13 +87,13 @@ def _is_unseen(run: Run, verdict: Verdict) -> bool:
         return True
     if verdict.outcome not in ("said", "missing") or verdict.truth is None or told is None:
         return False
-    if _is_filled_in(run):
+    if _is_filled_in(run, verdict.truth):
         return True
     if verdict.wrong == ("question",):
         # Code put words around it wherever it is told.
         return not any(squeezed(verdict.truth.question) in _leaves(text) for text in told)
-    answer = verdict.truth.answer
-    return verdict.record is None and not any(place(answer, text) >= 0 for text in told)
+    needed = (verdict.truth.question, verdict.truth.answer)
+    return verdict.record is None and not all(any(place(one, text) >= 0 for text in told) for one in needed)
 
 
 def _leaves(told: str) -> set[str]:
@@ -120,13 +120,14 @@ def _is_first_message(run: Run, verdict: Verdict) -> bool:
     return is_wrapped and is_first and options["process"] == "new"
 
 
-def _is_filled_in(run: Run) -> bool:
+def _is_filled_in(run: Run, truth: Truth) -> bool:
     """Whether a model was called alone, with a prompt that plain code had filled in."""
     if run.choices.framework == "plain":
         return run.choices["shape"] == "filled" and run.choices["own_spans"] not in ("look_up", "numbered")
     if run.choices.framework == "written":
         is_agent = run.choices["looks"] == "tool" and run.choices["client"] not in ("own", "transcript")
-        is_shown = is_agent or run.choices["also"] != "nowhere"
+        # What was found stands elsewhere too only if something was found.
+        is_shown = is_agent or (run.choices["also"] != "nowhere" and bool(truth.contexts))
         return not is_shown and run.choices["search"] in ("previews", "ids", "count", "nothing", "none")
     return run.choices["shape"] == "bare" and run.choices["prompting"] in ("fstring", "value")
 

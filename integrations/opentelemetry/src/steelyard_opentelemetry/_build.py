@@ -193,9 +193,9 @@ def _notes(turn: Turn, found: FoundPassages, dropped: int) -> Iterable[str]:
         yield sentence("answer_call_assumed")
     if _has_other_answer(turn, found):
         yield _LAST_OF_SEVERAL
-    if is_form(turn.answer, turn.prompts) and not any(
-        one.answer for _, one in turn.seen("chain", "agent", "turn")
-    ):
+    steps = turn.seen("chain", "agent", "turn")
+    told = any(one.answer for _, one in steps) or bool(steps and not turn.is_reply_taken)
+    if is_form(turn.answer, turn.prompts) and not told:
         yield _FORM
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"

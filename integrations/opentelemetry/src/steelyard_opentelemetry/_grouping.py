@@ -188,8 +188,9 @@ def _asks_once_more(call: Turn, earlier: Turn) -> bool:
         is_idle = not call.seen("llm", "retrieval", "rerank", "tool")
         asked = squeezed(call.question)
         return is_idle and squeezed(call.answer) == said != "" and asked != "" and asked in before
-    sent = squeezed("".join(call.prompts[-1:]))
-    return is_same or (said != "" and before in sent and said in sent)
+    # What was asked may stand in an earlier message than what is to be improved.
+    sent, last = squeezed("\n".join(call.prompts)), squeezed("".join(call.prompts[-1:]))
+    return is_same or (said != "" and before in sent and said in last)
 
 
 def _turns_of(top: Node) -> list[Turn]:

@@ -218,6 +218,11 @@ def _answer_text(value: str) -> str:
     stop = _STOP.match(text)
     if stop:
         return str(read_shown(stop[1])).strip()
+    shown = shown_in(text) if text.startswith("StopEvent(result=") else None
+    if isinstance(shown, Mapping) and isinstance(results := shown["result"], list):
+        # Of several, as of an answer and its sources, the only one that is there.
+        said = [one.strip() for one in results if isinstance(one, str) and one.strip()]
+        return said[0] if len(said) == 1 else ""
     # Anything else that shows an object rather than a text: the model's own words are found elsewhere.
     return "" if shows_object(text) else text
 

@@ -13,6 +13,7 @@ from steelyard.recording.building import (
     Step,
     StepKind,
     Steps,
+    is_prompt,
     is_status,
     is_telling,
     revised,
@@ -208,8 +209,7 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     inner step; what a template was filled with; or what the first model was sent. A model may have written
     what came after its call, and an application what the first of several calls was sent alone.
     """
-    inputs = map(_input, _outermost(turn), repeat(_words(turn)))
-    if outermost := list(filter(None, chain(inputs, map(_sent_by, turn.wrappers)))):
+    if outermost := list(_inputs(turn, steps)):
         return _asking(_unwritten(outermost, turn), outermost), False
     sent, filled = _sent(steps), _filled_in(steps)
     spoken_last = asked_in(sent)
@@ -223,6 +223,12 @@ def given_of(turn: Turn, steps: Steps) -> tuple[Any, bool]:
     if inner := next(_within(turn, steps), None):
         return inner
     return (filled, False) if filled else (sent, is_alone) if sent else (_said_once(turn, steps), True)
+
+
+def _inputs(turn: Turn, steps: Steps) -> Iterator[Any]:
+    """What the outermost steps were given, without whole prompts."""
+    given = chain(map(_input, _outermost(turn), repeat(_words(turn))), map(_sent_by, turn.wrappers))
+    return (one for one in given if one and not is_prompt(asked_in(one), steps))
 
 
 def _unwritten(inputs: Sequence[Any], turn: Turn) -> Any:
@@ -299,7 +305,7 @@ def _new_beside(parsed: ParsedSpan, returned: Any, turn: Turn) -> str:
 def _whole_reply(parsed: ParsedSpan, turn: Turn) -> str:
     """The model's reply that a step returned, if that object says more than the answer that is read of it."""
     came = parsed.passing[-1]
-    if not isinstance(came, Mapping) or not parsed.answer:
+    if not isinstance(came, Mapping):
         return ""
     said = (call.reply for call in turn.told_calls if call.reply.lstrip().startswith("{"))
     reply = next((one for one in said if decode(one.strip()) == came), "")
@@ -310,9 +316,8 @@ def _whole_reply(parsed: ParsedSpan, turn: Turn) -> str:
 def _new_text(given: Any, returned: Any, turn: Turn) -> str:
     """The only text that a step returned and was not given; of several the one that models said last."""
     # What a model said once more counts, although the conversation that was given holds it.
-    said_now = {
-        said.strip() for call in turn.told_calls for one in call.replies for said in json_strings(one)
-    }
+    replies = (one for call in turn.told_calls for one in call.replies)
+    said_now = {said.strip() for one in replies for said in json_strings(one)}
     known = {text for _, text in strings_in(given)} - said_now
     new = (text for _, text in strings_in(returned) if text not in known)
     # What shows an object is no text, but a text may be JSON.
@@ -374,9 +379,8 @@ def looked_up(steps: Steps) -> str:
 
 
 def _filled_in(steps: Steps) -> Any:
-    return next(
-        (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool")), None
-    )
+    filled = (one.given for one in steps.steps if one.kind == "prompt" and not one.is_within("tool"))
+    return next(filled, None)
 
 
 def _said_once(turn: Turn, steps: Steps) -> str | None:

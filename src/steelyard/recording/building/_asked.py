@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
 from steelyard.recording.building._rewritten import MOST_LINES, said_before_rewriting, standalone_of
+from steelyard.recording.building._sent import asked_last, said_to_agent
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Steps, is_telling, is_written
 from steelyard.recording.building._templates import TEMPLATES
-from steelyard.recording.building._texts import is_filled_in
 from steelyard.recording.provenance import (
     Note,
     calls_behind,
@@ -267,25 +267,16 @@ def _remembered(turn: Steps) -> str:
 
 def _guessed(turn: Steps) -> str:
     """The question that the answer's prompt names, or its last message, if the root was given nothing."""
-    said = asked_last(turn, calls_behind(turn.calls, turn.answer).made)
+    made = calls_behind(turn.calls, turn.answer).made
+    if own := said_to_agent(turn, made):
+        return own
+    said = asked_last(turn, made)
     named = [*map(guessed_question, reversed(said)), *(text for text in said[1:][-1:] if "\n" not in text)]
     replies = [reply for call in turn.calls for reply in call.replies]
     guessed = next((one for one in named if one and not any(one in reply for reply in replies)), "")
     # What a template was filled in with stands behind its label.
     filled = [step.given for step in turn.steps if step.kind == "prompt"]
     return next((text for _, text in strings_in(filled) if text and guessed.endswith(text)), guessed)
-
-
-def asked_last(turn: Steps, made: Iterable[int]) -> list[str]:
-    """What the answer's calls were sent, without the framework's own instructions and earlier turns."""
-    found: dict[str, None] = {}
-    for at in made:
-        messages = turn.models[at].messages
-        latest = [*(one for one in messages if one.role == "system"), *since_last_asked(messages)]
-        texts = [one.text for one in latest if one.text and one.role != "assistant"]
-        texts = [text for text in texts if not is_filled_in(text, turn.instructions)]
-        found.update(dict.fromkeys(texts or turn.calls[at].prompts))
-    return list(found)
 
 
 def _cut_out(turn: Steps, sources: Sources, own: str) -> Asked | None:

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import chain
 
 from steelyard.record import Context, ContextsSource, text_of
-from steelyard.recording.building._asked import asked_last
 from steelyard.recording.building._beside import (
     CUT,
     MORE,
@@ -23,6 +22,7 @@ from steelyard.recording.building._beside import (
 )
 from steelyard.recording.building._look_ups import LookUps
 from steelyard.recording.building._printed import printed
+from steelyard.recording.building._sent import asked_last
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import MOSTLY, Steps, has_nothing, is_telling, is_written, parts_of
 from steelyard.recording.building._templates import TEMPLATES

@@ -43,7 +43,7 @@ def shared_end(text: str, model: Step, turn: Steps) -> str:
     others = [plain(prompt) for call in calls if call for prompt in call.prompts]
     lines = text.split("\n")[-MOST_LINES:]
     ends = (part for at in range(len(lines)) for part in _from_line("\n".join(lines[at:])))
-    able = (end for end in ends if is_telling(end) or is_question(end))
+    able = (end for end in ends if is_telling(end) or is_question(end) or plain(end) in others)
     return next((end for end in able if any(plain(end) in one for one in others)), text)
 
 
