@@ -217,3 +217,16 @@ def test_only_whoever_names_opentelemetry_hears_that_nobody_set_it_up(
             asyncio.run(sink.write([make_evaluation(f"{number}") for number in range(30)]))
             asyncio.run(sink.aclose())
     assert ("no_provider" in caplog.text) == warns
+
+
+def test_what_was_written_to_a_stream_is_out_of_the_process(tmp_path: Path) -> None:
+    with (tmp_path / "out.jsonl").open("w", buffering=1 << 20, encoding="utf-8") as stream:
+        asyncio.run(JSONLSink(stream).write([make_evaluation("a")]))
+        assert [one.record_id for one in read_jsonl(tmp_path / "out.jsonl")] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["postgresql://h/d?password=hidden", "postgresql://ann:hidden@h/d"])
+def test_a_name_of_a_sink_takes_no_password_wherever_it_stands(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="PGPASSWORD") as caught:
+        sink_from(name)
+    assert "hidden" not in str(caught.value)
