@@ -132,3 +132,21 @@ def test_what_python_shows_of_a_conversation_is_no_record_of_a_step() -> None:
         asked = [("system", ROLE), ("user", typed), ("tool", json.dumps(PASSAGES))]
         trace.leaf("Chats.achat", oi_model(asked, ANSWER))
     assert texts(one(trace)) == PASSAGES
+
+
+def test_a_function_that_returned_the_answer_looked_nothing_up() -> None:
+    """It quotes a passage, so that it could have copied it; it is the model's reply all the same."""
+    trace, reply = Trace("promptflow"), PASSAGES[0].rstrip(".")
+    messages = json.dumps({"messages": [{"role": "user", "content": prompt()}]})
+
+    def step(kind: str, given: str, came: object) -> dict[str, str]:
+        return {"span_type": kind, "inputs": given, "output": json.dumps(came)}
+
+    with trace.span("flow", step("Function", json.dumps({"question": QUESTION}), reply)):
+        found = [{"id": str(at), "text": text} for at, text in enumerate(PASSAGES)]
+        trace.leaf("search_index", step("Retrieval", json.dumps({"query": QUESTION}), found))
+        with trace.span("call_llm", step("Function", messages, reply)):
+            trace.leaf("openai_chat", step("LLM", messages, {"choices": [{"message": {"content": reply}}]}))
+    record = one(trace)
+    assert (record.question, texts(record), record.answer) == (QUESTION, PASSAGES, reply)
+    assert record.retrieved == ()

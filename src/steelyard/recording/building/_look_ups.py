@@ -144,14 +144,14 @@ def _of_tool(turn: Steps, step: Step) -> list[Context]:
     """What a tool returned: documents, the parts of a list, or its whole text."""
     if step.failed or step.returned is None or _is_told_inside(turn, step) or _finds_nothing(step, turn):
         return []  # what went wrong is told to the model, and is not evidence
+    if turn.models and step in turn.models[-1].above():
+        return []  # a function around the model that answered returned its reply: none was shown it
     result = step.returned
     message = next(iter(messages_in(result)), None)
     if message is not None and message.failed:
         return []
-    documents = list(step.contexts or ()) or documents_in(attribute(result, "artifact"))
-    documents = documents or documents_in(result)
-    if documents:
-        return documents
+    if documents := step.contexts or documents_in(attribute(result, "artifact")) or documents_in(result):
+        return list(documents)
     found = list(_parts_of_object(result) if message is None else _parts_shown(message))
     # What a model inside replied is its own; what that model was shown counts by its prompt.
     asked = list(_calls_inside(turn, step))
