@@ -49,7 +49,7 @@ def _begins(line: bytes) -> bool:
 
 def _is_cut_off(piece: list[bytes], line: bytes) -> bool:
     """Whether a line is of another object: within an indented one, only the last begins with a bracket."""
-    return piece[0][:1] == b"{" and line[:1] == b"{"
+    return piece[0][:1] == b"{" and line[:1] in (b"{", b"[")
 
 
 def is_printed(data: Mapping[str, Any]) -> bool:
