@@ -12,7 +12,7 @@ import pytest
 
 from apps.otel.attributes import oi, oi_model, oi_retriever
 from apps.otel.feeding import Told, as_otlp, as_printed, through_processor
-from apps.otel.general import asked, besides, conventions, forms, own, several, vendors
+from apps.otel.general import besides, conventions, forms, own, several, vendors
 from apps.otel.general.conventions import chat, retrieval
 from apps.otel.general.several import planned_parts_with_a_span_each
 from apps.otel.java import langchain4j, spring
@@ -33,7 +33,7 @@ from steelyard_opentelemetry.received import ReceivedSpans
 
 FAMILIES = (
     *(haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai, crewai),
-    *(langchain4j, spring, vercel, frameworks, conventions, several, vendors, own, asked, besides, forms),
+    *(langchain4j, spring, vercel, frameworks, conventions, several, vendors, own, besides, forms),
 )
 SHAPES = [found for family in FAMILIES for found in family.SHAPES]
 

@@ -19,9 +19,9 @@ from steelyard.recording.building._decide import guess as guess
 from steelyard.recording.building._decide import only_searches as only_searches
 from steelyard.recording.building._decide import shows_nothing as shows_nothing
 from steelyard.recording.building._decide import told as told
-from steelyard.recording.building._rewritten import is_conversation as is_conversation
-from steelyard.recording.building._rewritten import shared_end as shared_end
+from steelyard.recording.building._sent import is_conversation as is_conversation
 from steelyard.recording.building._sent import is_prompt as is_prompt
+from steelyard.recording.building._sent import shared_end as shared_end
 from steelyard.recording.building._sources import Sources as Sources
 from steelyard.recording.building._sources import reaches as reaches
 from steelyard.recording.building._sources import sources_of as sources_of

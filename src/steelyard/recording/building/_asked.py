@@ -7,8 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from steelyard.recording.building._rewritten import MOST_LINES, said_before_rewriting, standalone_of
-from steelyard.recording.building._sent import asked_last, said_to_agent
+from steelyard.recording.building._sent import (
+    MOST_LINES,
+    asked_last,
+    said_before_rewriting,
+    said_to_agent,
+    standalone_of,
+)
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Steps, is_telling, is_written
 from steelyard.recording.building._templates import TEMPLATES
