@@ -171,9 +171,19 @@ def test_reasons(data: object, why: str) -> None:
     assert why in str(caught.value)
 
 
-def test_a_json_array_is_recognised() -> None:
-    _, faults = read("[", '{"question": "Q"},', "]")
-    assert "jq" in faults[0][1]
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"])
+def test_a_list_of_records_is_read_as_well_as_lines(indent: int | None, before: bytes) -> None:
+    listed = [{"question": "Q"}, 7, {"question": "R"}]
+    records, faults = read(before + json.dumps(listed, indent=indent).encode())
+    assert [(one.id, one.question) for one in records] == [("1", "Q"), ("3", "R")]
+    assert faults == [(2, "a record is a JSON object, not a number")]
+
+
+def test_a_list_that_was_cut_off_is_one_bad_line() -> None:
+    records, faults = read("[", '{"question": "Q"},', '{"question": "R')
+    assert records == []
+    assert [(number, why.partition(":")[0]) for number, why in faults] == [(1, "not JSON")]
 
 
 def test_byte_order_mark_and_windows_line_ends() -> None:

@@ -90,6 +90,16 @@ def test_the_names_of_ragas(steelyard: Steelyard, tmp_path: Path) -> None:
     assert scores(scored)["faithfulness"] == 1
 
 
+def test_a_list_of_records_is_scored_and_a_table_is_sent_elsewhere(
+    steelyard: Steelyard, tmp_path: Path
+) -> None:
+    path = tmp_path / "in.json"
+    path.write_text(json.dumps([GOOD, POOR], indent=2))
+    assert [line["record_id"] for line in steelyard("score", path, "-o", "-").lines] == ["good", "poor"]
+    outcome = steelyard("score", tmp_path / "in.csv")
+    assert (outcome.status, "`steelyard backfill`" in outcome.err) == (2, True)
+
+
 def test_fields_of_ones_own_are_asked_about_and_can_be_named(steelyard: Steelyard, tmp_path: Path) -> None:
     line = {"query": GOOD["question"], "fetched": [{"page": 3, "text": PARIS}], "answer": PARIS[:31]}
     path = write_lines(tmp_path / "in.jsonl", line)

@@ -22,6 +22,7 @@ BadLine = Callable[[int, str], None]
 Unread = Counter[tuple[str, str]]
 """How many turns lack a part that a column seems to hold which nothing reads: by part and column."""
 _LONGEST = 256 * 1024 * 1024
+_BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark may stand before the first line
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("user_input", "input", "query"),
     "contexts": ("retrieved_contexts", "retrieval_context", "documents"),
@@ -61,8 +62,8 @@ def read_records(
     """Read records as they are needed, in bounded memory.
 
     Args:
-        lines: One JSON object a line; empty lines are passed over. A record without an id gets its line's
-            number, so that scoring the same file again gives the same results.
+        lines: One JSON object a line, or a list of them; empty lines are passed over. A record without an id
+            gets its number, so that scoring the same file again gives the same results.
         bad: Called for each line that holds no record.
         columns: The names that a user gave.
         unread: Counts what seems to be there and is not read.
@@ -80,18 +81,20 @@ def read_records(
 
 
 def json_lines(lines: BinaryIO, *, bad: BadLine) -> Iterator[tuple[int, Any]]:
-    """What each line holds, with its number; lines that are not JSON are told."""
+    """What each line holds, with its number, or each entry of a file that is one list; bad lines are told."""
     number = 0
     while line := lines.readline(_LONGEST):
         number += 1
         try:
+            if number == 1 and line.lstrip(_BLANK)[:1] == b"[":
+                yield from enumerate(_parse(line + lines.read(_LONGEST)), start=1)
+                return
             if len(line) == _LONGEST:
                 # Read on in pieces, so that the line does not have to fit into memory.
                 while (rest := lines.readline(1 << 20)) and not rest.endswith(b"\n"):
                     pass
                 raise InvalidRecord(f"longer than {_LONGEST >> 20} MB")
-            # A byte order mark may stand before the first line, and an empty line holds nothing.
-            if line.strip(b"\xef\xbb\xbf \t\r\n"):
+            if line.strip(_BLANK):
                 yield number, _parse(line)
         except InvalidRecord as error:
             bad(number, str(error))
@@ -103,9 +106,6 @@ def _parse(line: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise InvalidRecord(f"not UTF-8, at byte {error.start + 1}") from None
     except json.JSONDecodeError as error:
-        # The commonest mistake, and the message says how to mend it.
-        if line.strip() in (b"[", b"[]"):
-            raise InvalidRecord("a JSON array; one object a line is needed (jq -c '.[]' turns it)") from None
         raise InvalidRecord(f"not JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidRecord(f"not JSON: {error}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -114,8 +113,6 @@ _CONFIG: Final[dict[str, Any]] = {
     "threads": "1",
 }
 _LINE_FILES = (".jsonl", ".json", ".ndjson", ".gz")
-_LARGEST = 256 * 1024 * 1024
-_LOOK = 64
 Kind = Literal["otlp", "printed", "langfuse", "langsmith", "records"]
 
 
@@ -308,24 +305,11 @@ def _is_indented(path: Path) -> bool:
 def _objects(path: Path, bad: Bad) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file: one a line, or one list of them."""
     with _opened(path) as file:
-        if file.peek(_LOOK)[:_LOOK].lstrip().startswith(b"["):
-            yield from _listed(path, file.read(_LARGEST))
-            return
         for number, value in json_lines(file, bad=lambda number, why: bad(f"{path} line {number}", why)):
             if isinstance(value, dict):
                 yield value
             else:
                 bad(f"{path} line {number}", "not a JSON object")
-
-
-def _listed(path: Path, text: bytes) -> Iterator[dict[str, Any]]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(
-            f"{str(path)!r} is not a JSON list: {type(error).__name__}; write one object a line instead"
-        ) from None
-    yield from (item for item in value if isinstance(item, dict))
 
 
 def _spans(files: Sequence[tuple[Kind, Path]], tracing: Tracing, bad: Bad) -> Iterator[bytes]:

@@ -35,7 +35,9 @@ from steelyard.stats import MetricSummary
 class ScoreOptions(JudgeOptions):
     """One call of `steelyard score`, as it was typed."""
 
-    source: str = Argument(..., metavar="IN.jsonl", help="Records, one a line; `-` for standard input.")
+    source: str = Argument(
+        ..., metavar="IN.jsonl", help="Records, one a line or in a list; `-` for standard input."
+    )
     columns: str = COLUMNS
     metrics: str = METRICS
     extractor: str = Option(
@@ -87,6 +89,8 @@ def score(options: ScoreOptions) -> int:
     - `steelyard score turns.jsonl --judge openai:gpt-4o-mini --metrics all --plan`
     - `steelyard score turns.jsonl --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --out -`
     """
+    if options.source.lower().endswith(_TABLES):
+        raise ConfigurationError(f"{options.source!r} is a table; `steelyard backfill` scores tables")
     choice = options.choice(
         extractor=options.extractor, embedder=options.embedder, concurrency=options.concurrency
     )
@@ -95,6 +99,7 @@ def score(options: ScoreOptions) -> int:
 
 # Read once and scaled up: making the requests of a large file would take as long as sending them.
 _SAMPLE = 100
+_TABLES = (".csv", ".tsv", ".parquet")
 _STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
 _MOST_NAMED = 20
 _INTERRUPTED = 130
@@ -305,8 +310,10 @@ def _missed(bars: Mapping[str, float], summaries: Iterable[MetricSummary]) -> li
 
 
 def _count_lines(path: str) -> int | None:
-    """How many lines a regular file has, for a progress bar; None for a pipe."""
+    """How many lines a regular file has, for a progress bar; None for a pipe, and for a list."""
     if not os.path.isfile(path):
         return None
     with open(path, "rb") as file:
+        if file.peek(1)[:1] == b"[":
+            return None
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
