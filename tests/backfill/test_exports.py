@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -204,13 +205,35 @@ def printed_spans() -> str:
     return out.getvalue()
 
 
-@pytest.mark.parametrize("form", ["as it is", "lines", "list"])
+def jaeger_reply(spans: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same, as Jaeger returns it."""
+
+    def span(one: dict[str, Any]) -> dict[str, Any]:
+        trace_id, own = (one["context"][name][2:] for name in ("trace_id", "span_id"))
+        above = {"refType": "CHILD_OF", "traceID": trace_id, "spanID": (one["parent_id"] or "")[2:]}
+        start = datetime.fromisoformat(one["start_time"]).timestamp()
+        return {
+            "traceID": trace_id,
+            "spanID": own,
+            "operationName": one["name"],
+            "references": [above] if one["parent_id"] else [],
+            "startTime": round(start * 1e6),
+            "duration": 1,
+            "tags": [{"key": key, "value": value} for key, value in one["attributes"].items()],
+            "processID": "p1",
+        }
+
+    return {"data": [{"spans": list(map(span, spans)), "processes": {"p1": {"serviceName": "shop"}}}]}
+
+
+@pytest.mark.parametrize("form", ["as it is", "lines", "list", "jaeger"])
 def test_spans_that_the_sdk_printed_become_turns(steelyard: Steelyard, tmp_path: Path, form: str) -> None:
     text = printed_spans()
     path = tmp_path / ("spans.log" if form == "as it is" else "spans.jsonl")
     if form != "as it is":
         spans = [json.loads(one) for one in re.findall(r"^\{$.*?^\}$", text, re.DOTALL | re.MULTILINE)]
-        text = json.dumps(spans) if form == "list" else "\n".join(map(json.dumps, spans))
+        text = "\n".join(map(json.dumps, spans)) if form == "lines" else json.dumps(spans)
+        text = json.dumps(jaeger_reply(spans)) if form == "jaeger" else text
     path.write_text(text)
     done = steelyard("backfill", path, "--db", tmp_path / "s.db", "--metrics", "faithfulness")
     assert done.status == 0, done.err

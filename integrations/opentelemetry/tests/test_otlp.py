@@ -282,3 +282,42 @@ def test_whatever_was_dropped_of_a_span_is_counted() -> None:
         counts: dict[str, Any] = {"droppedAttributesCount": attributes_, "droppedEventsCount": events}
         (span,) = read_otlp([line(item("chat", **counts))]).spans
         assert span.dropped == attributes_ + events
+
+
+def jaeger(own: str, **more: Any) -> dict[str, Any]:
+    times = {"startTime": BEGIN // 1_000, "duration": 1_500}
+    return {"traceID": TRACE, "spanID": own, "operationName": "ask", **times, "processID": "p1", **more}
+
+
+def test_every_part_of_a_span_that_jaeger_returns_is_read() -> None:
+    def tags(**told: Any) -> list[dict[str, Any]]:
+        return [{"key": key.replace("__", "."), "type": "string", "value": one} for key, one in told.items()]
+
+    references = [
+        {"refType": "FOLLOWS_FROM", "traceID": TRACE, "spanID": "a1"},
+        {"refType": "CHILD_OF", "traceID": "12", "spanID": "b2"},
+        {"refType": "CHILD_OF", "traceID": TRACE, "spanID": ROOT},
+    ]
+    told = tags(a=1, error=True, otel__status_description="broken", otel__scope__name="app")
+    logs = [{"timestamp": 1, "fields": tags(event="exception", exception__type="ValueError")}]
+    process = {"serviceName": "shop", "tags": tags(service__version="7")}
+    trace = {
+        "traceID": TRACE,
+        "spans": [jaeger("a2", references=references, tags=told, logs=logs), jaeger("")],
+        "processes": {"p1": process},
+    }
+    found = read_otlp([json.dumps({"data": [trace], "total": 0, "errors": None})])
+    (span,) = found.spans
+    assert len(found.problems) == 1, "the one without an id"
+    assert (span.trace_id, span.span_id, span.parent_id) == (TRACE, f"{0xA2:016x}", ROOT)
+    assert (span.failed, span.error, span.scope) == (True, "broken", "app")
+    assert (span.service, span.version, span.attributes["a"]) == ("shop", "7", 1)
+    assert (span.events[0].name, span.events[0].attributes) == ("exception", {"exception.type": "ValueError"})
+    assert span.links == ((TRACE, f"{0xA1:016x}"),)
+    assert (span.start, span.end) == (BEGIN, BEGIN + 1_500_000)
+
+
+def test_the_batches_that_tempo_returns_are_read() -> None:
+    batches = json.loads(line(*turn()))["resourceSpans"]
+    assert len(read_spans(read_otlp([json.dumps({"batches": batches})]).spans).records) == 1
+    assert len(read_otlp(['{"data": [{"question": "Q"}]}']).problems) == 1

@@ -54,7 +54,7 @@ class TracesFound:
 
 
 TraceReader = Callable[[Iterable[bytes]], TracesFound]
-"""Reads lines of OTLP/JSON or of printed spans; `steelyard_opentelemetry` has one."""
+"""Reads lines of traces in any form; `steelyard_opentelemetry` has one."""
 
 
 class Tracing:
@@ -305,6 +305,12 @@ class PhoenixServer:
                 "check that its address is a Phoenix server"
             )
         return page
+
+
+def is_jaeger_reply(data: Mapping[str, Any]) -> bool:
+    """Whether an object holds traces as Jaeger returns them."""
+    traces = data.get("data")
+    return isinstance(traces, list) and any(isinstance(one, dict) and "spans" in one for one in traces)
 
 
 def is_printed_span(keys: Collection[str]) -> bool:

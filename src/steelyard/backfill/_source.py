@@ -16,6 +16,7 @@ from steelyard.backfill._exports import (
     PhoenixServer,
     TraceReader,
     Tracing,
+    is_jaeger_reply,
     is_observation,
     is_printed_span,
     is_run,
@@ -269,8 +270,10 @@ def _kind(path: Path) -> Kind:
                 f"{str(path)!r} holds no JSON object, one a line or in a list; "
                 "check that it is the file you mean"
             )
+        if is_jaeger_reply(first):
+            return "otlp"
         keys = set(first)
-    if keys & {"resourceSpans", "resourceLogs"}:
+    if keys & {"resourceSpans", "resourceLogs", "batches"}:
         return "otlp"
     if is_printed_span(keys):
         return "printed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,6 +79,40 @@ def _printed(span: Span) -> ReadableSpan:
 
 def _context(trace_id: str, span_id: str) -> SpanContext:
     return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False)
+
+
+def as_jaeger(spans: Sequence[Span]) -> dict[str, Any]:
+    """What Jaeger returns for these traces: it keeps no lists."""
+    traces: dict[str, list[Span]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    processes = {span.service: {"serviceName": span.service, "tags": []} for span in spans}
+    return {
+        "data": [
+            {"traceID": trace_id, "spans": list(map(_jaeger, own)), "processes": processes}
+            for trace_id, own in traces.items()
+        ]
+    }
+
+
+def _jaeger(span: Span) -> dict[str, Any]:
+    above = {"refType": "CHILD_OF", "traceID": span.trace_id, "spanID": span.parent_id}
+    return {
+        "traceID": span.trace_id.lstrip("0"),
+        "spanID": span.span_id,
+        "operationName": span.name,
+        "references": [above] if span.parent_id else [],
+        "startTime": span.start // 1_000,
+        "duration": (span.end - span.start) // 1_000,
+        "tags": _tags({**span.attributes, "otel.scope.name": span.scope}),
+        "logs": [{"fields": _tags({"event": e.name, **e.attributes})} for e in span.events],
+        "processID": span.service,
+    }
+
+
+def _tags(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    pairs = ((k, json.dumps(v) if isinstance(v, (list, tuple)) else v) for k, v in attributes.items())
+    return [{"key": key, "type": "string", "value": value} for key, value in pairs]
 
 
 def through_processor(spans: Sequence[Span]) -> Told:

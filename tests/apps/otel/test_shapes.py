@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from apps.otel.attributes import oi, oi_model, oi_retriever
-from apps.otel.feeding import Told, as_otlp, as_printed, through_processor
+from apps.otel.feeding import Told, as_jaeger, as_otlp, as_printed, through_processor
 from apps.otel.general import besides, conventions, forms, own, several, vendors
 from apps.otel.general.conventions import chat, retrieval
 from apps.otel.general.several import planned_parts_with_a_span_each
@@ -49,9 +49,16 @@ def read_as_otlp(spans: Sequence[Span]) -> Told:
     return read_as_spans(otlp.spans)
 
 
+def read_as_jaeger(spans: Sequence[Span]) -> Told:
+    found = read_otlp(json.dumps(as_jaeger(spans), indent=2).splitlines())
+    assert found.problems == []
+    return read_as_spans(found.spans)
+
+
 WAYS: dict[str, Callable[[Sequence[Span]], Told]] = {
     "spans": read_as_spans,
     "otlp": read_as_otlp,
+    "jaeger": read_as_jaeger,
     "processor": through_processor,
 }
 

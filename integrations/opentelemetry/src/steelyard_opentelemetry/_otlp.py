@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard_opentelemetry._payload import decode, mappings_in, opened
-from steelyard_opentelemetry._printed import is_printed, pieces, read_id, span_printed
+from steelyard_opentelemetry._printed import (
+    is_jaeger,
+    is_printed,
+    pieces,
+    read_id,
+    span_printed,
+    spans_of_jaeger,
+)
 from steelyard_opentelemetry._span import Event, Span, is_own, is_remote, service_of, version_of
 
 _INPUT = "gen_ai.input.messages"
@@ -116,7 +123,7 @@ def with_content(span: Span, told: Iterable[Mapping[str, Any]]) -> Span:
 
 
 _DEPTH = 40
-_REQUEST = frozenset(("resourceSpans", "resourceLogs", "resourceMetrics"))
+_REQUEST = frozenset(("resourceSpans", "resourceLogs", "resourceMetrics", "batches"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,9 @@ class Otlp:
 
 
 def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
-    """Read OTLP/JSON, or spans as the Python SDK prints them: one a line, indented, or in a list.
+    """Read OTLP/JSON, spans as the Python SDK prints them, or traces that Jaeger or Tempo return.
+
+    One object a line, indented objects, or a list of them.
 
     Log events that carry the content of a model call (`gen_ai.client.inference.operation.details` and the
     older `gen_ai.*.message`) are put on the span they belong to. What a program printed between
@@ -160,6 +169,8 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
 
 
 def _spans_of(data: Mapping[str, Any]) -> Iterable[Span | None]:
+    if is_jaeger(data):
+        return spans_of_jaeger(data)
     return (span_printed(data),) if is_printed(data) else spans_in(data)
 
 
@@ -190,7 +201,7 @@ def _loaded(
         problems.append(_Problem(number, why, is_lone=not is_indented))
         return
     told = [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, dict)]
-    spans = [one for one in told if _REQUEST & one.keys() or is_printed(one)]
+    spans = [one for one in told if _REQUEST & one.keys() or is_printed(one) or is_jaeger(one)]
     if not spans:
         why = "neither an OTLP export request (no 'resourceSpans') nor a span"
         problems.append(_Problem(number, why, is_lone=not is_indented))
@@ -199,7 +210,8 @@ def _loaded(
 
 def spans_in(data: Mapping[str, Any]) -> Iterator[Span | None]:
     """The spans of an export request; None for one that cannot be told by its ids."""
-    for block in mappings_in(data.get("resourceSpans")):
+    # Tempo's API calls them batches.
+    for block in mappings_in(data.get("resourceSpans", data.get("batches"))):
         told = block.get("resource")
         resource = _attributes(told.get("attributes")) if isinstance(told, dict) else {}
         for scoped in mappings_in(block.get("scopeSpans")):

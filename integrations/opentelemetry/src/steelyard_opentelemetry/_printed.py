@@ -1,4 +1,4 @@
-"""Spans as the Python SDK prints them (`ConsoleSpanExporter`, `span.to_json()`), and JSON in pieces."""
+"""Spans in files that hold no OTLP: as the Python SDK prints them, as Jaeger returns them; JSON in pieces."""
 
 from __future__ import annotations
 
@@ -85,6 +85,69 @@ def span_printed(data: Mapping[str, Any]) -> Span | None:
         ),
         links=tuple(map(_ids, mappings_in(data.get("links")))),
     )
+
+
+def is_jaeger(data: Mapping[str, Any]) -> bool:
+    """Whether an object is what Jaeger's pages and API return."""
+    return any("spans" in trace for trace in mappings_in(data.get("data")))
+
+
+def spans_of_jaeger(data: Mapping[str, Any]) -> Iterator[Span | None]:
+    """The spans of such a reply; None for one that cannot be told by its ids."""
+    for trace in mappings_in(data.get("data")):
+        processes = _mapping(trace.get("processes"))
+        for item in mappings_in(trace.get("spans")):
+            process = _mapping(processes.get(str(item.get("processID"))))
+            named = {"service.name": process.get("serviceName"), **_tags(process.get("tags"))}
+            yield _span_of_jaeger(item, named)
+
+
+def _span_of_jaeger(item: Mapping[str, Any], resource: Mapping[str, Any]) -> Span | None:
+    trace_id, span_id = _jaeger_ids(item)
+    if not trace_id or not span_id:
+        return None
+    tags, start = _tags(item.get("tags")), _number(item.get("startTime")) * 1_000
+    parent_id, links = _pointed_to(item, trace_id)
+    logs = [_tags(log.get("fields")) for log in mappings_in(item.get("logs"))]
+    return Span(
+        trace_id=trace_id,
+        span_id=span_id,
+        parent_id=parent_id,
+        name=str(item.get("operationName") or ""),
+        scope=str(tags.get("otel.scope.name") or tags.get("otel.library.name") or ""),
+        service=service_of(resource),
+        version=version_of(resource),
+        start=start,
+        end=start + _number(item.get("duration")) * 1_000,
+        failed=tags.get("error") in (True, "true") or tags.get("otel.status_code") == "ERROR",
+        error=str(tags.get("otel.status_description") or ""),
+        attributes=tags,
+        events=tuple(Event(name=str(fields.pop("event", "")), attributes=fields) for fields in logs),
+        links=links,
+    )
+
+
+def _pointed_to(item: Mapping[str, Any], trace_id: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    """The parent of a span, which is of its own trace, and the spans that it is linked to."""
+    pointed = [(one.get("refType"), *_jaeger_ids(one)) for one in mappings_in(item.get("references"))]
+    above = [own for kind, trace, own in pointed if kind == "CHILD_OF" and trace == trace_id]
+    links = tuple((trace, own) for kind, trace, own in pointed if kind != "CHILD_OF")
+    return above[0] if above else None, links
+
+
+def _jaeger_ids(item: Mapping[str, Any]) -> tuple[str, str]:
+    """Ids, which are written without their leading zeros."""
+    told = (str(item.get(name) or "") for name in ("traceID", "spanID"))
+    trace, own = (read_id(one.rjust(2 * size, "0"), size) for one, size in zip(told, (16, 8), strict=True))
+    return trace, own
+
+
+def _tags(value: object) -> dict[str, Any]:
+    return {str(one["key"]): one.get("value") for one in mappings_in(value) if "key" in one}
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, (int, float)) else 0
 
 
 def _ids(data: Mapping[str, Any]) -> tuple[str, str]:

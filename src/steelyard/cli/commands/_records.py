@@ -21,7 +21,7 @@ def records(
     files: list[str] = Argument(
         ...,
         metavar="FILE.jsonl...",
-        help="OTLP/JSON, or spans as the Python SDK prints them; `-` for standard input.",
+        help="OTLP/JSON, traces of Jaeger or Tempo, or what the Python SDK prints; `-` for standard input.",
     ),
 ) -> None:
     """Print one JSON record for every RAG turn in OpenTelemetry traces.
@@ -84,9 +84,8 @@ def read_files(paths: list[str]) -> TracesRead:
         repeated += found.repeated
         problems.extend(f"{path}: {problem}" for problem in found.problems)
         if not found.spans and not found.problems:
-            problems.append(
-                f"{path}: no spans in it; it should hold OTLP/JSON, or spans as the Python SDK prints them"
-            )
+            forms = "OTLP/JSON, traces of Jaeger or Tempo, or spans that the Python SDK printed"
+            problems.append(f"{path}: no spans in it; it should hold {forms}")
         for span in found.spans:
             where.setdefault(span.trace_id, path)
     reading = read_spans(spans)

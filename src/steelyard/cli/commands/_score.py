@@ -90,7 +90,9 @@ def score(options: ScoreOptions) -> int:
     - `steelyard score turns.jsonl --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --out -`
     """
     if options.source.lower().endswith(_TABLES):
-        raise ConfigurationError(f"{options.source!r} is a table; `steelyard backfill` scores tables")
+        raise ConfigurationError(
+            f"{options.source!r} is a table; use `steelyard backfill`, which scores tables"
+        )
     choice = options.choice(
         extractor=options.extractor, embedder=options.embedder, concurrency=options.concurrency
     )
