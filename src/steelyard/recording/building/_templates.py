@@ -210,7 +210,7 @@ def _lines(parts: list[str]) -> list[tuple[int, ...]]:
 
 
 def _width(text: str) -> int:
-    return len(text) + sum(east_asian_width(one) in "WF" for one in text if not one.isascii())
+    return len(text) if text.isascii() else len(text) + sum(east_asian_width(one) in "WF" for one in text)
 
 
 def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
