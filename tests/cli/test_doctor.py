@@ -125,6 +125,7 @@ def test_a_program_without_a_turn_is_said_and_its_own_status_stays(tmp_path: Pat
         (["--otlp", "4318", "traces.jsonl"], "give either"),
         (["--live", "--otlp", "4318"], "give either"),
         (["app.py"], "app.py"),
+        (["traces.jsonl", "--turns", "2"], "put '--turns' before the files"),
     ],
 )
 def test_what_cannot_be_watched_is_told(tmp_path: Path, words: list[str], said: str) -> None:

@@ -150,3 +150,4 @@ def test_a_function_that_returned_the_answer_looked_nothing_up() -> None:
     record = one(trace)
     assert (record.question, texts(record), record.answer) == (QUESTION, PASSAGES, reply)
     assert record.retrieved == ()
+    assert record.notes == (), "the outermost function tells the question"

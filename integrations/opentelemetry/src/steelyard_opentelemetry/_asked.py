@@ -73,11 +73,12 @@ def read_answered(tree: Node) -> None:
     """Read the outermost spans of the application's own that tell what a model below was asked and replied.
 
     No later call is asked the same: it would go on from a step. What seems to be a look-up and stands around
-    others is a step that tells their passages.
+    others is a step that tells their passages, and the outermost function around a model is no tool of its.
     """
+    tops = set(map(id, tree.tops()))
     for node in tree.below():
         if node.parsed and node.parsed.dialect == "generic" and _stands_around(node):
-            node.parsed = around(node.parsed, node.span)
+            node.parsed = around(node.parsed, node.span, is_topmost=id(node) in tops)
     calls = [node for node in tree.below() if node.parsed is not None and node.parsed.kind == "llm"]
     waiting = [tree] if calls else []
     while waiting:

@@ -70,10 +70,7 @@ def doctor(
     - `steelyard doctor --otlp 4318`, and point the application's exporter there
     - `steelyard doctor --turns 5 traces.jsonl`
     """
-    if sum([bool(words) and not live, live, port is not None]) > 1:
-        raise ConfigurationError(
-            "give either files of traces, --live or --otlp PORT; or none, for the set-up"
-        )
+    _check_choice(words or [], live=live, port=port)
     if port is not None:
         raise typer.Exit(_look_at_spans(port, turns=turns or _TURNS))
     if words and live:
@@ -84,6 +81,17 @@ def doctor(
         _look_around()
     else:
         _check_setup()
+
+
+def _check_choice(words: list[str], *, live: bool, port: int | None) -> None:
+    if sum([bool(words) and not live, live, port is not None]) > 1:
+        raise ConfigurationError(
+            "give either files of traces, --live or --otlp PORT; or none, for the set-up"
+        )
+    # What follows a program is the program's, so that options have to come first.
+    late = next((word for word in words if word[:1] == "-" != word), None)
+    if late is not None and not live:
+        raise ConfigurationError(f"put {late!r} before the files: `steelyard doctor --turns 5 traces.jsonl`")
 
 
 def _check_setup() -> None:

@@ -58,11 +58,11 @@ _ELSEWHERE = (
     *("http", "db", "url", "net", "rpc", "messaging", "graphql", "code", "exception", "server", "client"),
     *("network", "thread", "process", "telemetry", "otel", "k8s", "cloud", "aws", "faas", "gen_ai", "peer"),
 )
-_FOREIGN_WORDS = "db.system db.system.name http.method http.request.method rpc.system messaging.system"
-_FOREIGN = frozenset(_FOREIGN_WORDS.split())
+_FOREIGN = frozenset(
+    ("db.system", "db.system.name", "http.method", "http.request.method", "rpc.system", "messaging.system")
+)
 _MOST_KEYS = 200
 _SEARCHES = ("retrieval", "rerank")
-_LOOKED_UP: Mapping[Kind, Kind] = {"rerank": "rerank"}
 
 
 def read(span: Span, *known: Kind) -> ParsedSpan | None:
@@ -80,7 +80,7 @@ def read(span: Span, *known: Kind) -> ParsedSpan | None:
     broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
     question = question_in(_first(told, _QUESTIONS)) or question_in(given)
     if parts := _look_up(kind, told, came, question):
-        kind = _LOOKED_UP.get(kind, "retrieval")
+        kind = "rerank" if kind == "rerank" else "retrieval"
     elif kind in _SEARCHES:
         is_told = known or broken or is_empty(came) or counts_none(span) or any(map(_kind_of, _types(told)))
         parts = _untold(question, came) if is_told else {}
@@ -138,7 +138,8 @@ def _call(told: Mapping[str, Any], given: Any, came: Any, broken: str) -> dict[s
     answer = _replied(came) or last_reply(_first(told, _ANSWERS))
     sent = _sent(told, given)
     bare, filled = _asked_beside(given, sent)
-    if not _tells_call(told, answer, sent or bare) and not broken:
+    is_told = sent or bare or any(map(_kind_of, _types(told)))
+    if not (answer and is_told) and not broken:
         return {}
     return {
         "answer": answer,
@@ -156,10 +157,6 @@ def _asked_beside(given: Any, sent: Sequence[Message]) -> tuple[str, Mapping[str
     if not bare or bare in [one.text for one in sent]:
         return bare, {}
     return bare, given if isinstance(given, Mapping) else {"question": bare}
-
-
-def _tells_call(told: Mapping[str, Any], answer: str, sent: object) -> bool:
-    return bool(answer) and bool(sent or any(map(_kind_of, _types(told))))
 
 
 def _replied(came: Any) -> str:
@@ -210,15 +207,20 @@ def searched(found: ParsedSpan, span: Span) -> ParsedSpan:
     return replace(found, kind="retrieval", query=query, documents=documents, empty=is_none, answer="")
 
 
-def around(found: ParsedSpan, span: Span) -> ParsedSpan:
-    """A step that tells passages and that others stand below, unless it says that it looks something up."""
+def around(found: ParsedSpan, span: Span, *, is_topmost: bool) -> ParsedSpan:
+    """A step that others stand below: it tells passages and not that it looks up, or is called a function.
+
+    No model can have called the topmost function.
+    """
     told = _by_name(span)
+    given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
+    if found.kind == "tool" and is_topmost:
+        parts = _step(told, given, came, question_in(given), "")
+        return ParsedSpan(dialect=_NAME, kind="chain", **parts) if parts else found
     if found.kind != "retrieval" or _kind_of(span.name) or any(map(_kind_of, _types(told))):
         return found
-    given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
-    asked = {"question": found.query, "passing": (found.query,)}
+    parts = _step(told, given, came, found.query, "") or {"question": found.query, "passing": (found.query,)}
     noted = tuple(one.text for one in found.documents)
-    parts = _step(told, given, came, found.query, "") or asked
     return ParsedSpan(dialect=_NAME, kind="chain", noted=noted, **parts)
 
 
@@ -231,8 +233,7 @@ def own_names(span: Span) -> list[str]:
 
 def counts_none(span: Span) -> bool:
     """Whether all that a span tells of passages are counts, and each is none."""
-    counts = counts_in(span.attributes)
-    return bool(counts) and not any(counts)
+    return bool(counts := counts_in(span.attributes)) and not any(counts)
 
 
 def own_questions(span: Span) -> list[str]:
