@@ -58,9 +58,8 @@ _ELSEWHERE = (
     *("http", "db", "url", "net", "rpc", "messaging", "graphql", "code", "exception", "server", "client"),
     *("network", "thread", "process", "telemetry", "otel", "k8s", "cloud", "aws", "faas", "gen_ai", "peer"),
 )
-_FOREIGN = frozenset(
-    ("db.system", "db.system.name", "http.method", "http.request.method", "rpc.system", "messaging.system")
-)
+_FOREIGN_WORDS = "db.system db.system.name http.method http.request.method rpc.system messaging.system"
+_FOREIGN = frozenset(_FOREIGN_WORDS.split())
 _MOST_KEYS = 200
 _SEARCHES = ("retrieval", "rerank")
 
