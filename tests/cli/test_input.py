@@ -172,7 +172,7 @@ def test_reasons(data: object, why: str) -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b"\n \n"])
 def test_a_list_of_records_is_read_as_well_as_lines(indent: int | None, before: bytes) -> None:
     listed = [{"question": "Q"}, 7, {"question": "R"}]
     records, faults = read(before + json.dumps(listed, indent=indent).encode())

@@ -82,11 +82,11 @@ def read_records(
 
 def json_lines(lines: BinaryIO, *, bad: BadLine) -> Iterator[tuple[int, Any]]:
     """What each line holds, with its number, or each entry of a file that is one list; bad lines are told."""
-    number = 0
+    number, is_begun = 0, False
     while line := lines.readline(_LONGEST):
         number += 1
         try:
-            if number == 1 and line.lstrip(_BLANK)[:1] == b"[":
+            if not is_begun and line.lstrip(_BLANK)[:1] == b"[":
                 yield from enumerate(_parse(line + lines.read(_LONGEST)), start=1)
                 return
             if len(line) == _LONGEST:
@@ -95,6 +95,7 @@ def json_lines(lines: BinaryIO, *, bad: BadLine) -> Iterator[tuple[int, Any]]:
                     pass
                 raise InvalidRecord(f"longer than {_LONGEST >> 20} MB")
             if line.strip(_BLANK):
+                is_begun = True
                 yield number, _parse(line)
         except InvalidRecord as error:
             bad(number, str(error))

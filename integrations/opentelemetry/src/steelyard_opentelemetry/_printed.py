@@ -43,8 +43,10 @@ def _encoded(line: str | bytes) -> bytes:
 
 
 def _begins(line: bytes) -> bool:
-    """Whether an indented object, or a list, begins with a line and goes on in the next."""
-    return line == b"{" or (line[:1] == b"[" and line[-1:] != b"]")
+    """Whether an indented object, or a list of objects, begins with a line and goes on in the next."""
+    # What a program logs may begin with a bracket, too: "[INFO] ready".
+    is_list = line[:1] == b"[" and line[1:].lstrip()[:1] in (b"", b"{")
+    return line == b"{" or (is_list and line[-1:] != b"]")
 
 
 def _is_cut_off(piece: list[bytes], line: bytes) -> bool:
