@@ -241,14 +241,22 @@ def test_passages_with_one_heading_are_told_apart_by_the_rest() -> None:
 
 
 def test_passages_that_stand_whole_are_seen_as_by_their_words() -> None:
-    """The short way and the long way tell the same order, shares, and positions that grow alike."""
+    """Letter for letter, by their words and by shingles tell the same order and shares."""
     texts = [TOWER, ABSENT, " ".join(reversed(TOWER.split()))]
     prompt = f"Read this.\n{texts[2]}\n\n{texts[0]}\n\n{texts[1]}"
-    short = find_passages(texts, [prompt])
-    long = find_passages([*texts, "It stands nowhere, this passage of some more words."], [prompt])[:3]
-    assert [one.seen for one in short] == [one.seen for one in long] == [1.0, 1.0, 1.0]
-    order = [sorted(range(3), key=lambda at: found[at].position or 0) for found in (short, long)]
-    assert order == [[2, 0, 1], [2, 0, 1]]
+    nowhere = "It stands nowhere, this passage of some more words."
+    letters, in_words = find_passages(texts, [prompt]), find_passages(texts, [prompt.replace(". ", ".  ")])
+    for seen in (letters, in_words, find_passages([*texts, nowhere], [prompt])[:3]):
+        assert [one.seen for one in seen] == [1.0, 1.0, 1.0]
+        assert sorted(range(3), key=[one.position or 0 for one in seen].__getitem__) == [2, 0, 1]
+
+
+def test_no_passage_stands_in_two_prompts_or_within_longer_words() -> None:
+    first = "In summer the last ferry to the outer islands leaves the old pier"
+    passage = f"{first} \0 at noon."
+    for prompts in ([first, "at noon."], [f"With{passage}"]):
+        (there,) = find_passages([passage], prompts)
+        assert there.seen < 1.0
 
 
 @given(
@@ -328,23 +336,6 @@ def test_ten_thousand_passages_and_texts_beyond_the_bounds_end() -> None:
     assert found([KILN], "b " * (MOST_PROMPT // 2) + KILN) == [False]
 
 
-@pytest.mark.parametrize(("words", "sizes"), [(300, (25, 100)), (2, (500, 2000))])
-def test_time_grows_with_the_length_not_with_its_square(words: int, sizes: tuple[int, int]) -> None:
-    def seconds(size: int) -> float:
-        rng = random.Random(size)
-        texts = [" ".join(str(rng.randrange(9000)) for _ in range(words)) for _ in range(size)]
-        prompt = repr(texts[::2]) * 4
-        taken = []
-        for _ in range(3):
-            start = time.thread_time()
-            find_passages(texts, [prompt])
-            taken.append(time.thread_time() - start)
-        return min(taken)
-
-    one, four = map(seconds, sizes)
-    assert four < 10 * one + 0.02
-
-
 def test_short_passages_of_a_long_prompt_stand_in_its_order() -> None:
     texts = [f"Item {number}" for number in range(1000)]
     prompt = "\n".join(f"- {text}" for text in texts)
@@ -365,10 +356,7 @@ FILLING = " ".join(f"{n} barrels of herring left the quay on day {n * 7};" for n
         ("Die Straße am Großen Platz ist weiß gekalkt", "Die Straße am Großen Markt bleibt heiß und breit"),
         ("ΟΔΥΣΣΕΥΣ ΠΛΕΕΙ ΠΡΟΣ ΤΗΝ ΙΘΑΚΗ ΜΕΤΑ ΑΠΟ ΧΡΟΝΙΑ", "ΑΧΙΛΛΕΥΣ ΜΕΝΕΙ ΕΙΣ ΤΗΝ ΤΡΟΙΑΝ ΑΝΕΥ ΤΩΝ ΦΙΛΩΝ"),
         ("ตาชั่งจีนใช้ชั่งน้ำหนักของในตลาดเก่า", "เตาเผาต้องใช้ไฟแรงสองวันหนึ่งคืนเต็ม"),
-        (
-            "\U00020000\U00020001\U00020002\U00020003\U00020004\U00020005\U00020006\U00020007",
-            "\U00020010" * 9,
-        ),
+        ("".join(map(chr, range(0x20000, 0x20008))), "\U00020010" * 9),
         ("the scale \N{BALLOT BOX} weighs \N{CAT FACE} forty pounds of wool", "the scale holds eleven hens"),
         (
             "\N{LATIN SMALL LIGATURE FI}ve \uff11\uff12 kilos were put on the pan",
@@ -394,10 +382,10 @@ def test_positions_are_words_of_the_prompts_however_long_these_are() -> None:
 
 def test_long_words_that_a_polynomial_takes_for_each_other_are_told_apart() -> None:
     """The Thue-Morse word and its opposite have one value for every base, modulo a power of two."""
-    word = "a"
+    word, swapped = "a", {97: "b", 98: "a"}
     for _ in range(12):
-        word += word.translate({97: "b", 98: "a"})
-    opposite = word.translate({97: "b", 98: "a"})
+        word += word.translate(swapped)
+    opposite = word.translate(swapped)
     passage, twin = " ".join([word] * 8), " ".join([opposite] * 8)
     assert found([passage], f"{FILLING} {twin}") == [False]
     assert found([passage], f"{FILLING} {passage}") == [True]

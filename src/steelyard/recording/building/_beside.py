@@ -13,6 +13,7 @@ from steelyard.recording.provenance import (
     guessed_passages,
     is_spaceless,
     json_strings,
+    place_of,
     plain,
     word_count,
     words,
@@ -187,7 +188,7 @@ def _goes_on_with(rest: str) -> bool:
 
 def _has_room(prompt: str, texts: Sequence[str]) -> bool:
     """Whether much may stand beside the passages it holds: mostly the rest is a few lines of a template."""
-    size = sum(len(text) for text in set(texts) if text in prompt)
+    size = sum(len(text) for text in set(texts) if place_of(text, prompt) >= 0)
     return size > 0 and len(prompt) - size >= _LEAST_BESIDE * size
 
 

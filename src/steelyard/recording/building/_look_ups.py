@@ -350,13 +350,14 @@ def told_again(turn: Steps, tool_contexts: Collection[str]) -> list[Context]:
 
 def without_left(turn: Steps, documents: Sequence[Context]) -> list[Context]:
     """The documents without those that prompts show only where a tool told them in an earlier turn."""
-    told = [one.text for one in _told_before(turn) if one.role == "tool"]
-    texts = [one.text for one in documents] if told else []
+    told = [one.text for one in _told_before(turn) if one.role == "tool"] if documents else []
+    if not told:
+        return list(documents)
+    texts = [one.text for one in documents]
     own = [text for step in turn.models if step.call and not step.messages for text in step.call.prompts]
     own += (one.text for one in _own(turn))
-    pairs = zip(texts, find_passages(texts, told), find_passages(texts, own), strict=True)
-    left = {text for text, before, now in pairs if before.found and not now.found}
-    return [one for one in documents if one.text not in left]
+    seen = zip(documents, find_passages(texts, told), find_passages(texts, own), strict=True)
+    return [one for one, before, now in seen if now.found or not before.found]
 
 
 def _own(turn: Steps) -> Iterator[Message]:

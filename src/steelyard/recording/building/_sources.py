@@ -293,16 +293,17 @@ PUT_IN = "message"
 
 def _put_in(turn: Steps, every: Iterable[Passed]) -> Iterator[Text]:
     """What steps put behind the user's last words, in the user's place: mostly what they found."""
-    given = {one.text for one in messages_in(turn.given)} | {text for _, text in strings_in(turn.given)}
     for passed in every:
         values = (state_of(passed.value) or {"": passed.value}).values() if passed.is_returned else ()
         for value in values:
-            told = _since(messages_in(value), given) if isinstance(value, (list, tuple)) else ()
+            messages = messages_in(value) if isinstance(value, (list, tuple)) else ()
+            told = _since(messages, turn.given) if messages else ()
             yield from (Text(PUT_IN, text, passed.at, is_given=False) for text in told if is_telling(text))
 
 
-def _since(messages: Sequence[Message], given: set[str]) -> list[str]:
+def _since(messages: Sequence[Message], root: Any) -> list[str]:
     """What was said in the user's place since what the root was given; what was answered is older."""
+    given = {one.text for one in messages_in(root)} | {text for _, text in strings_in(root)}
     asked = [at for at, one in enumerate(messages, 1) if one.text in given]
     replied = (at for at, one in enumerate(messages, 1) if one.role == "assistant")
     # Of a whole conversation that holds neither, the user's message is what asks, in other words.

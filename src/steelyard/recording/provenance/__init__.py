@@ -41,6 +41,7 @@ from steelyard.recording.provenance._evidence import MOST_PASSAGES as MOST_PASSA
 from steelyard.recording.provenance._evidence import MOST_PROMPT as MOST_PROMPT
 from steelyard.recording.provenance._find import find_passages as find_passages
 from steelyard.recording.provenance._find import is_printed as is_printed
+from steelyard.recording.provenance._find import place_of as place_of
 from steelyard.recording.provenance._guesses import guessed_passages as guessed_passages
 from steelyard.recording.provenance._guesses import guessed_question as guessed_question
 from steelyard.recording.provenance._guesses import has_empty_place as has_empty_place

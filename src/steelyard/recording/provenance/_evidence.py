@@ -40,7 +40,8 @@ class PassageMatch:
     seen: float
     """The share of its words that stand in the prompts, from 0 to 1, wherever they came from."""
     position: int | None = None
-    """The word of the prompts, counted from 0, at which it begins; None where it was not found."""
+    """How many words of the prompts stand before it, or parts between blanks where all passages stand there
+    letter for letter; None where it was not found."""
 
 
 # Said of texts without evidence either way, so that nobody counts them as missing.

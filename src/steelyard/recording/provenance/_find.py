@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from steelyard.recording.provenance._evidence import (
     MOST_PASSAGES,
@@ -137,21 +137,43 @@ def _whole(
 ) -> dict[str, PassageMatch] | None:
     """The sightings where every passage stands whole in a prompt and apart from the others; else None.
 
-    That is so for most turns, and takes a third of the time.
+    That is so for most turns, mostly letter for letter, and takes a fifth of the time.
     """
     # A passage no longer than the question may be found in the question itself.
     least = max(_LEAST, len(words(question)) + 1)
+    if not all(_has_words(text, least) for text in passages):
+        return None
+    placed = _placed(passages, prompts, _in_one_line, is_in_order=is_in_order)
+    return placed or _placed(passages, prompts, _in_words, is_in_order=is_in_order)
+
+
+def _has_words(text: str, least: int) -> bool:
+    """Whether a text has so many words. Mostly its beginning tells, where no tag is cut."""
+    head = text[: _HEAD * least]
+    return ("<" not in head and len(words(head)) > least) or len(words(text)) >= least
+
+
+def _in_one_line(text: str) -> str:
+    return f" {text.strip()} ".replace("\n", " ").replace("\0", " ")
+
+
+def _in_words(text: str) -> str:
+    return f" {' '.join(words(text))} "
+
+
+def _placed(
+    passages: Sequence[str], prompts: Sequence[str], form: Callable[[str], str], *, is_in_order: bool
+) -> dict[str, PassageMatch] | None:
+    """The sightings of passages that all stand in the prompts in one form, each apart; else None."""
     # The zero character parts the prompts: no passage can begin in one and end in the next.
-    row = "\0".join(f" {' '.join(words(text))} " for text in prompts)
+    row = "\0".join(map(form, prompts))
     found: dict[str, int] = {}
     taken: list[tuple[int, int]] = []
     end = 0
     for text in passages:
-        own = words(text)
-        looked_for = f" {' '.join(own)} "
+        looked_for = form(text)
         # Many passages are looked for where the one before ends: each from the beginning would take too long.
-        start = end if is_in_order else 0
-        at = _find(row, looked_for, start) if len(own) >= least else -1
+        at = place_of(looked_for, row, end if is_in_order else 0)
         if at < 0:
             return None
         found[text] = at
@@ -176,8 +198,8 @@ def _word_numbers(row: str, places: Sequence[int]) -> dict[int, int]:
     return numbers
 
 
-def _find(row: str, looked_for: str, start: int) -> int:
-    """Like `row.find`: a short needle is found without the preparations that a long one takes."""
+def place_of(looked_for: str, row: str, start: int = 0) -> int:
+    """Where a text stands in another, like `row.find`, without the preparations that a long one takes."""
     head = looked_for[:_HEAD]
     at = row.find(head, start)
     for _ in range(MOST_PLACES):

@@ -199,7 +199,7 @@ def _places(found: Sequence[Section]) -> list[Section]:
 
 
 def _is_telling(text: str) -> bool:
-    return word_count(text) >= _LEAST or len(text) > 30
+    return len(text) > 30 or word_count(text) >= _LEAST
 
 
 def _last_of_each(headed: Sequence[Section], found: Sequence[Section]) -> list[str]:

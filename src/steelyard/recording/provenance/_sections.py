@@ -14,9 +14,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from os.path import commonprefix
 
-from steelyard.recording.provenance._words import word_count, words
+from steelyard.recording.provenance._words import MOST_KEPT, word_count, words
 from steelyard.recording.reading._questions import is_question
 
 _SPEAKER = re.compile(
@@ -130,17 +131,19 @@ class Section:
     def material(self) -> str:
         """What it says before the question, without a last short remark of the template."""
         text, asked, _ = self.text.partition(ASKED)
-        text = without_rule(text)
-        *above, last = re.split(r"\n[ \t]{0,20}\n", text.strip())
+        text = without_rule(text).strip()
+        if asked or not self.is_last or self.form in ENDED:
+            return text
+        *above, last = re.split(r"\n[ \t]{0,20}\n", text)
         size = word_count(last)
         named = _MATERIAL.search(self.label)
         refers = named is not None and named[0].lower() in last.lower()
-        if asked or not self.is_last or self.form in ENDED or size >= (2 if refers else 1) * _REMARK:
-            return text.strip()
+        if size >= (2 if refers else 1) * _REMARK:
+            return text
         if not above:
-            return "" if self.is_apart else text.strip()
+            return "" if self.is_apart else text
         is_remark = refers or 2 * size < min(map(word_count, above))
-        return "\n\n".join(above) if is_remark else text.strip()
+        return "\n\n".join(above) if is_remark else text
 
 
 def split_chat_template(text: str) -> list[str]:
@@ -171,12 +174,15 @@ def sections(prompt: str, *, lists: bool = False) -> list[Section]:
 
 
 def _sections(prompt: str, *, lists: bool = False) -> list[Section]:
+    read = _parts if len(prompt) <= MOST_KEPT else _parts.__wrapped__
+    return [one for part, said in read(prompt) for one in _fields(part, lists=lists) or said]
+
+
+@lru_cache(maxsize=8)
+def _parts(prompt: str) -> list[tuple[str, list[Section]]]:
+    """The speeches of a prompt, each with its sections; kept, since a Record asks for them several times."""
     parts = split_chat_template(_with_tags(prompt))
-    return [
-        one
-        for part in parts
-        for one in _fields(part, lists=lists) or _of_speech(part, is_last=part is parts[-1])
-    ]
+    return [(part, list(_of_speech(part, is_last=part is parts[-1]))) for part in parts]
 
 
 def _with_tags(prompt: str) -> str:
@@ -250,8 +256,7 @@ def _end_of(
     if is_listed and after < len(closing) and f"<{tag[2]}" not in text[tag.end() : closing[after].start()]:
         return closing[after]
     for end in closing[after:-1]:
-        below = _BELOW.match(text, end.start())
-        if below and asks(below["label"]):
+        if (below := _BELOW.match(text, end.start())) and asks(below["label"]):
             return end
     return closing[-1] if after < len(closing) else None
 

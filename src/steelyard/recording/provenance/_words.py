@@ -197,14 +197,14 @@ _SPOKEN = re.compile(
     r"(?:[ \t]?\(\w{1,20}\))?[ \t]?[:\uff1a]"
 )
 _MODELS = frozenset(("ai", "assistant", "bot", "chatbot", "model"))
-_MOST_KEPT = 20_000
+MOST_KEPT = 20_000
 """Characters of a text whose plain form is kept for a while."""
 _QUOTES = " \t\"'`*"
 
 
 def plain(text: str) -> str:
     """A text in lower case, with one blank wherever it has white space."""
-    return _plain(text) if len(text) <= _MOST_KEPT else " ".join(text.casefold().split())
+    return _plain(text) if len(text) <= MOST_KEPT else " ".join(text.casefold().split())
 
 
 @lru_cache(maxsize=64)

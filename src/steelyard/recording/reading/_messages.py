@@ -100,9 +100,12 @@ def messages_in(value: object) -> tuple[Message, ...]:
 
     An empty tuple means that the value is not a conversation.
     """
+    # Most values are texts, and asking whether something is a Mapping is slow.
+    if value is None or isinstance(value, (str, bytes, int, float)):
+        return ()
     if isinstance(value, Mapping):
         return messages_in(value.get("messages", [value]))
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+    if not isinstance(value, Sequence):
         return _in_object(value)
     if isinstance(value, tuple) and (pair := _pair(value)) is not None:
         return (pair,)
@@ -163,8 +166,6 @@ def _is_history(name: object) -> bool:
 
 def _in_object(value: object) -> tuple[Message, ...]:
     """A message object, or one that holds a list of them: a state, a prompt value."""
-    if value is None or isinstance(value, (str, bytes, int, float)):
-        return ()
     if (one := _message(value)) is not None:
         return (one,)
     state = state_of(value)
