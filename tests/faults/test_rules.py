@@ -149,10 +149,12 @@ def test_a_passage_that_several_steps_had_was_lost_after_the_last_of_them() -> N
 
 
 def test_a_passage_that_was_cut() -> None:
-    cut = [Context(text=FERRY, seen=1.0), Context(text=PRICE, seen=0.4)]
+    cut = [Context(text=FERRY, seen=0.8), Context(text=PRICE, seen=0.4), Context(text="Rain.", seen=1.0)]
     made = found(turn(contexts=cut, answer="I do not know."), sufficient(3.0, 1.0))
-    assert (made.cause, made.contexts) == ("passage_cut", (1,))
+    assert (made.cause, made.contexts) == ("passage_cut", (0, 1))
     assert made.strength == pytest.approx(0.6)
+    # The share and the passage that it is told of belong together.
+    assert made.because == "40% of passage 2 stands in the prompt"
 
 
 def test_of_an_answer_without_an_end_its_beginning_says_whether_it_evades() -> None:

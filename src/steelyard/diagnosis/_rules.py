@@ -140,12 +140,12 @@ def _cut(facts: Facts) -> Diagnosis | None:
     """Passages of which only a part was shown; what was judged is the whole of them."""
     if not facts.cut:
         return None
-    least = min(facts.record.contexts[place].seen or 0.0 for place in facts.cut)
+    least, at = min((facts.record.contexts[place].seen or 0.0, place) for place in facts.cut)
     return Diagnosis(
         cause="passage_cut",
         rule="seen",
         strength=1 - least,
-        because=f"{least:.0%} of passage {facts.cut[0] + 1} stands in the prompt",
+        because=f"{least:.0%} of passage {at + 1} stands in the prompt",
         contexts=tuple(facts.cut),
         **_answered(facts),
     )
