@@ -341,7 +341,7 @@ def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, question: s
         return []
     return notes_on_predecessors(
         question,
-        calls_of(view.models),
+        steps.calls,
         view.earlier_calls,
         around=calls_of(view.turn.around),
         found=[context.text for context in sources.found],

@@ -221,6 +221,8 @@ def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
     """
     lines = _lines(parts)
     said = [at for row in lines for at in row]
+    if len(said) < 2:
+        return {}
 
     def form(row: Iterable[int]) -> str:
         return "".join(parts[at] for at in row).strip()
@@ -231,8 +233,7 @@ def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
     # What stands behind a long sentence on its line may be typed.
     whole = [row for row in lines if not any((at,) in long for at in row)]
     rows = [*long, *(row for row in (*whole, *pairs) if _width(form(row)) >= _LEAST_REPEATED)]
-    told = {hash(one): row for row in rows if not is_question(one := form(row))}
-    return told if said[1:] else {}
+    return {hash(one): row for row in rows if not is_question(one := form(row))}
 
 
 def _filled(template: _Template, hashes: list[int], question: int) -> _Filled:
