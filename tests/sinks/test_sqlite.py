@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +167,7 @@ def test_a_file_that_another_process_is_just_making_is_ours(tmp_path: Path, mome
             return super().execute(*args)
 
     path.touch()
-    with closing(sqlite3.connect(path, factory=Overtaken, isolation_level=None)) as connection:
+    with contextlib.closing(sqlite3.connect(path, factory=Overtaken, isolation_level=None)) as connection:
         prepare(connection, str(path))
     write(path, make_evaluation("second"))
     assert len(list(read_evaluations(path))) == 2
@@ -270,7 +272,7 @@ def test_a_file_that_is_removed_or_replaced_while_it_is_written_is_noticed(
     else:
         path.rename(tmp_path / "elsewhere.db")
     if meanwhile == "another program's":
-        with closing(sqlite3.connect(path)) as other:
+        with contextlib.closing(sqlite3.connect(path)) as other:
             other.execute("CREATE TABLE mine (x)")
         with pytest.raises(ConfigurationError, match="another program"):
             asyncio.run(sink.write([make_evaluation("after")]))
@@ -279,6 +281,62 @@ def test_a_file_that_is_removed_or_replaced_while_it_is_written_is_noticed(
     asyncio.run(sink.aclose())
     assert [evaluation.record_id for evaluation in read_evaluations(path)] == ["after"]
     assert caplog.text.count("removed or replaced") == 1
+
+
+@pytest.mark.parametrize("in_its_place", [False, True])
+def test_a_file_that_is_moved_keeps_its_results_and_gives_none_to_the_next_of_its_name(
+    tmp_path: Path, in_its_place: bool
+) -> None:
+    path, moved, other = tmp_path / "x.db", tmp_path / "moved.db", tmp_path / "other.db"
+    write(other, make_evaluation("other's"))
+    sinks = [SQLiteSink(path), SQLiteSink(path)]
+    for number, sink in enumerate(sinks):
+        asyncio.run(sink.write([make_evaluation(f"before {number}")]))
+    path.rename(moved)
+    if in_its_place:
+        other.rename(path)
+    for number, sink in enumerate(sinks):
+        asyncio.run(sink.write([make_evaluation(f"after {number}")]))
+        asyncio.run(sink.aclose())
+    assert {one.record_id for one in read_evaluations(moved)} == {"before 0", "before 1"}
+    there = {"after 0", "after 1"} | ({"other's"} if in_its_place else set())
+    assert {one.record_id for one in read_evaluations(path)} == there
+
+
+_WRITER = """
+import asyncio, contextlib, sqlite3, sys
+from sinks.making import make_evaluation, make_score
+from steelyard.errors import ConfigurationError
+from steelyard.sinks import SQLiteSink
+
+async def main():
+    sink = SQLiteSink(sys.argv[1])
+    for number in range(30):
+        while sink.counts.written <= number:  # as a Monitor tries again
+            with contextlib.suppress(ConfigurationError, sqlite3.Error):
+                await sink.write([make_evaluation(f"{sys.argv[2]}-{number}", make_score())])
+            await asyncio.sleep(0.02)
+    await sink.aclose()
+
+asyncio.run(main())
+"""
+
+
+def test_a_file_that_is_moved_while_processes_write_it_loses_nothing(tmp_path: Path) -> None:
+    path, moved = tmp_path / "x.db", list[Path]()
+    command = [sys.executable, "-c", _WRITER, str(path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    writers = [subprocess.Popen([*command, name], env=environment) for name in "abc"]
+    while any(writer.poll() is None for writer in writers):
+        time.sleep(0.3)
+        if path.exists():
+            moved.append(path.rename(tmp_path / f"moved {len(moved)}.db"))
+    assert len(moved) > 1 and [writer.returncode for writer in writers] == [0, 0, 0]
+    found = list[str]()
+    for file in filter(Path.exists, (*moved, path)):
+        with contextlib.suppress(ConfigurationError):  # moved before it had a table
+            found += [one.record_id for one in read_evaluations(file)]
+    assert sorted(found) == sorted(f"{name}-{number}" for name in "abc" for number in range(30))
 
 
 def test_a_results_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -332,7 +390,7 @@ def test_the_last_counts_wait_for_another_writer(tmp_path: Path) -> None:
     monitor = Monitor(metrics=[], sinks=[SQLiteSink(path)])
     monitor.submit(Record(question="q", answer="a"))
     assert monitor.flush(100) == 0
-    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
         ending = threading.Timer(0.3, other.rollback)
         ending.start()

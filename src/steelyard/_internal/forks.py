@@ -121,6 +121,7 @@ class FileConnection(ForkLock):
         self._connect = connect
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
+        self._wal: tuple[int, int] | None = None
         self._pid = os.getpid()
         super().__init__()
 
@@ -137,8 +138,9 @@ class FileConnection(ForkLock):
             if _lost and identity_of(self.path) in _lost:
                 raise sqlite3.OperationalError(f"{self.path!r} was in use when this process was forked")
             if self._connection is None:
+                self._remove_strays()
                 self._connection = self._connect()
-                self._file = identity_of(self.path)
+                self._file, self._wal = identity_of(self.path), identity_of(self.path + "-wal")
             yield self._connection
 
     @property
@@ -178,10 +180,37 @@ class FileConnection(ForkLock):
             self.in_child(whole=not self.locked())
 
     def _close(self) -> None:
+        moved = self.moved
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):
-                connection.close()
+                try:
+                    if moved:
+                        self._take_wal_along(connection)
+                finally:
+                    connection.close()
+
+    def _take_wal_along(self, connection: sqlite3.Connection) -> None:
+        """Write into a file that was moved what it has in the `-wal` file, which stayed at the path.
+
+        SQLite itself deletes that one with whatever is in it, or reads it into the next file of the name.
+        """
+        _, pages, written = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        # Other processes have done so already, if the path has a log of another file by now.
+        if pages == written and identity_of(self.path + "-wal") == self._wal:
+            self._remove_wal()
+
+    def _remove_strays(self) -> None:
+        """Where a file is yet to be made, they are of one that was moved, and that others may still write."""
+        with contextlib.suppress(OSError):
+            if self.path == ":memory:" or os.path.getsize(self.path):
+                return
+        self._remove_wal()
+
+    def _remove_wal(self) -> None:
+        for suffix in ("-wal", "-shm"):
+            with contextlib.suppress(OSError):
+                os.unlink(self.path + suffix)
 
 
 def _alive() -> list[ForkLock]:

@@ -30,6 +30,7 @@ MENDS: Mapping[str, str] = {
     "conflict": "see in the vendor's own log what it disputes",
     "hangs": "see whether the server runs, or lower `sink_timeout`",
     "malformed_reply": "take another model: this one does not reply in the form that was asked for",
+    "not_an_api": "correct the server's address in the vendor's variable: a web page answers there",
     "not_found": "correct the server's address in the vendor's variable",
     "quota_exceeded": "raise the account's limit",
     "rate_limited": "wait, or lower `concurrency`",

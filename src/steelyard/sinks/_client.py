@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 _CAUSES: Final = {
     401: "unauthorized",
+    402: "unauthorized",
     403: "unauthorized",
     404: "not_found",
+    405: "not_an_api",
+    407: "unauthorized",
     408: "timeout",
     409: "conflict",
     429: "rate_limited",
@@ -118,11 +121,10 @@ class HTTPClient:
         # Here, since the library's error, which may quote a reply, would go along as the context of ours.
         if kind:
             raise HTTPError(f"{self.name}: {self.address} cannot be reached: {kind}", cause=cause)
-        if not 200 <= reply.status < 300:
-            default = "unavailable" if reply.status >= 500 else "rejected"
+        if cause := _problem(reply.status, _is_page(reply.headers.get("Content-Type", ""), content)):
             raise HTTPError(
                 f"{self.name}: HTTP {reply.status} from {method} {path.partition('?')[0]}",
-                cause=_CAUSES.get(reply.status, default),
+                cause=cause,
                 retry_after=_seconds(reply.headers.get("Retry-After")),
             )
         return _parsed(content)
@@ -142,6 +144,23 @@ class HTTPClient:
 
 def basic(user: str, password: str) -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def _problem(status: int, is_page: bool) -> str:
+    """Why a reply means that nothing was taken; empty if it was.
+
+    A page where an API should answer is a log-in, or a wrong address: it concerns all that is sent there.
+    """
+    if is_page and (status < 300 or status == 404):
+        return "not_an_api"
+    if status < 300:
+        return ""
+    default = "redirected" if status < 400 else "rejected" if status < 500 else "unavailable"
+    return _CAUSES.get(status, default)
+
+
+def _is_page(kind: str, content: bytes) -> bool:
+    return "html" in kind.lower() or content[:64].lstrip().startswith(b"<")
 
 
 def _parsed(body: bytes) -> Any:

@@ -109,10 +109,32 @@ def test_a_redirect_does_not_carry_the_key_elsewhere(make: Callable[[str], Any])
     with VendorServer() as elsewhere:
         with VendorServer(lambda request: (302, elsewhere.url)) as server:
             sink: Any = make(server.url)
-            write(sink, traced())
+            # Of the server, not of what was sent: the results can wait until the address is right.
+            with pytest.raises(SinkError, match="HTTP 302") as caught:
+                write(sink, traced())
         assert elsewhere.requests == []
+        assert caught.value.cause == "redirected"
         assert sink.counts.written == 0
-        assert sink.counts.refused["rejected"] >= 1
+        assert sink.counts.lost["redirected"] >= 1
+
+
+@every_vendor
+@pytest.mark.parametrize("status", [200, 404, 405])
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/json"])
+def test_a_web_page_in_place_of_an_api_takes_nothing(
+    make: Callable[[str], Any], status: int, kind: str
+) -> None:
+    """A proxy that asks to log in, or a wrong address whose server has a page for everything."""
+    page = b"\n<!doctype html><title>Sign in</title>"
+    with VendorServer(lambda request: (status, page), headers={"Content-Type": kind}) as server:
+        sink = make(server.url)
+        with pytest.raises(SinkError, match=f"HTTP {status}") as caught:
+            write(sink, traced())
+        with pytest.raises(SinkError, match=f"HTTP {status}"):
+            check(sink)
+    assert caught.value.cause == "not_an_api"
+    assert sink.counts.written == 0
+    assert sink.counts.lost["not_an_api"] >= 1
 
 
 @every_vendor
