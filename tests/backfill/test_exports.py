@@ -119,6 +119,7 @@ def the_turn(db: Path) -> Evaluation:
     assert tuple(context.text for context in record.contexts) == TEXTS
     assert record.timings is not None
     assert record.timings.started_at == 1_793_527_200.0
+    assert (record.timings.total or 0.0) >= 0
     return found
 
 
@@ -140,11 +141,12 @@ def test_langsmith_runs_become_turns_with_their_run_id(
     assert (turn.trace.run_id, turn.record_id) == (ROOT, ROOT)
 
 
-@pytest.mark.parametrize("snake", [True, False])
+@pytest.mark.parametrize(("snake", "lacking"), [(True, ()), (False, ()), (False, ("endTime", "level"))])
 def test_langfuse_observations_become_turns_with_their_own_ids(
-    steelyard: Steelyard, tmp_path: Path, snake: bool
+    steelyard: Steelyard, tmp_path: Path, snake: bool, lacking: tuple[str, ...]
 ) -> None:
-    path = write(tmp_path / "observations.jsonl", langfuse_observations(snake=snake))
+    rows = [one | dict.fromkeys(lacking) for one in langfuse_observations(snake=snake)]
+    path = write(tmp_path / "observations.jsonl", rows)
     done = steelyard("backfill", path, "--db", tmp_path / "s.db", "--metrics", "faithfulness")
     assert done.status == 0, done.err
     turn = the_turn(tmp_path / "s.db")

@@ -213,6 +213,14 @@ def test_a_comparison_pairs_cases_and_cuts_slices() -> None:
     assert not any(side.passes for side in found.changed)
 
 
+def test_names_in_brackets_or_colons_stay_in_a_table(steelyard: Steelyard, tmp_path: Path) -> None:
+    """No word of a name is taken for a style or a picture."""
+    runs = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, value in zip(runs, (0.9, 0.6), strict=True):
+        a_run(*(made(value, name=f"c{n}", tags=("[b]:m:",) if n % 2 else ()) for n in range(30))).save(path)
+    assert "tag [b]:m:" in steelyard("compare", *runs).out
+
+
 @pytest.mark.parametrize("metrics", [1, 8])
 def test_with_nothing_changed_hardly_anything_is_called_worse(metrics: int) -> None:
     draw = np.random.default_rng(metrics)

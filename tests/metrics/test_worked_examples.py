@@ -95,9 +95,10 @@ LETTERS = FRANCE.replace(
     contexts=tuple(Context(text=text, id=text) for text in "abcd"),
     reference_contexts=(Context(text="b", id="b"), Context(text="x", id="d")),
 )
+OFTEN = "the tower is 300 m high, " * 12
 NEARLY = FRANCE.replace(
-    contexts=(Context(text="the tower is 300 m high"),),
-    reference_contexts=(Context(text="the tower is 301 m high"),),
+    contexts=(Context(text=f"the tower is 300 m high, {OFTEN}"),),
+    reference_contexts=(Context(text=f"the tower is 301 m high, {OFTEN}"),),
 )
 LAST_HOLDS = Script(answer_claims=("a", "b", "c"), true=frozenset({"c"}))
 SECOND_IS_USEFUL, SECOND_IS_NEEDED = Script(useful=frozenset({1})), Script(true=frozenset({"Two is."}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from random import Random
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -268,23 +269,37 @@ def test_running_sums_find_the_same_design_effect_as_all_turns_at_once() -> None
         assert (found.low, found.high) == pytest.approx((whole.low, whole.high), abs=0.003)
 
 
-@pytest.mark.parametrize("alike", [False, True])
-def test_a_summary_says_what_is_said_of_all_turns_at_once(alike: bool) -> None:
-    """With the sessions and the probabilities of its turns, of values and of those that pass."""
+@pytest.mark.parametrize("alike", ["", "session", "user"])
+def test_a_summary_says_what_is_said_of_all_turns_at_once(alike: str) -> None:
+    """With the sessions and the probabilities of its turns, of values and of those that pass.
+
+    Where users are known turns go by them, however many sessions each has.
+    """
     draw = Random(4)
     values = [0.25 + 0.75 * (number // 10 % 4 > 0) for number in range(1_200)]
     inclusion = [draw.choice([0.2, 0.5]) if value < 1 else 1.0 for value in values]
-    sessions = [f"s{number // 10}" if alike else None for number in range(1_200)]
+    units = [f"{number // 10}" if alike else None for number in range(1_200)]
     passed = [value > 0.5 for value in values]
     turns: list[Evaluation] = []
-    for value, chance, session in zip(values, inclusion, sessions, strict=True):
+    for value, chance, unit in zip(values, inclusion, units, strict=True):
         score = Score(metric="m", status="scored", value=value, passed=value > 0.5)
         score = replace(score, inclusion_probability=chance)
-        turns.append(Evaluation(record_id=str(len(turns)), scores=(score,), session=session))
+        turn = Evaluation(record_id=str(len(turns)), scores=(score,), session=str(len(turns)))
+        turns.append(replace(turn, session=unit) if alike != "user" else replace(turn, user=unit))
     (found,) = Summarizer().add_all(turns).metrics()
-    at_once = weighted_mean(values, inclusion, sessions=sessions if alike else None)
-    of_passed = pass_rate(passed, inclusion, sessions=sessions if alike else None)
+    at_once = weighted_mean(values, inclusion, sessions=units if alike else None)
+    of_passed = pass_rate(passed, inclusion, sessions=units if alike else None)
     assert (found.scored, found.passed, found.below) == (1_200, sum(passed), 1_200 - sum(passed))
     for one, other in ((found.estimate, at_once), (found.pass_rate, of_passed)):
         assert one is not None and other is not None
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), abs=0.01)
+
+
+@pytest.mark.parametrize("direction", ["higher", "lower"])
+def test_the_worst_turns_of_a_summary_are_worst_as_their_metric_counts(
+    direction: Literal["higher", "lower"],
+) -> None:
+    scores = [Score(metric="m", status="scored", value=n / 9, direction=direction) for n in (4, 9, 0, 7, 2)]
+    turns = [Evaluation(record_id=f"r{n}", scores=(score,)) for n, score in enumerate(scores)]
+    (found,) = Summarizer(worst=2).add_all(turns).metrics()
+    assert [name for name, _ in found.worst] == (["r2", "r4"] if direction == "higher" else ["r1", "r3"])

@@ -1,4 +1,4 @@
-"""The pages served by a process of their own, as `steelyard serve` does it."""
+"""The pages in this process, and served by one of their own, as `steelyard serve` does it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 import programs
+from steelyard.online import Monitor
+from steelyard.view import app
 
 SERVE = """
 import socket, sys, uvicorn
@@ -47,3 +51,18 @@ def opened(browser: Any, width: int, scheme: str) -> tuple[Any, list[str]]:
     view.on("console", lambda message: errors.append(message.text))
     view.on("pageerror", lambda error: errors.append(str(error)))
     return view, errors
+
+
+def client(
+    db: str,
+    *,
+    token: str | None = None,
+    read_only: bool = False,
+    host: str = "127.0.0.1",
+    monitor: Monitor | None = None,
+    spool: Path | None = None,
+) -> httpx.AsyncClient:
+    """A client of the pages of a results file."""
+    pages = app(db, token=token, read_only=read_only, monitor=monitor, spool=spool)
+    transport = httpx.ASGITransport(app=pages)
+    return httpx.AsyncClient(transport=transport, base_url=f"http://{host}")

@@ -1,10 +1,14 @@
-"""`steelyard serve`: where it listens, and what it holds after many requests."""
+"""`steelyard serve`: where it listens, whom it refuses, and what it holds after many requests."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 import urllib.request
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,12 +21,25 @@ from report.parts import NOON, results, turn
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError
 from steelyard.results.queries import Scope
+from steelyard.view import app
 from steelyard.view._site import CloserLooks
-from view.serving import serving
+from view.serving import client, serving
 from waiting import until
 
 STATM = Path("/proc/self/statm")
 PAGE = 4096
+TOKEN = "a-token-of-some-length"
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> str:
+    return str(results(tmp_path / "s.db", [turn(n, n / 10, at=NOON + n) for n in range(9)]))
 
 
 def pages_of(number: int) -> str:
@@ -91,3 +108,87 @@ def test_a_closer_look_that_failed_shows_nothing_and_is_taken_again(
     first = looks.get("all", Scope(), wait=60)
     assert first is not None and [one.metric for one in first.metrics] == ["faithfulness"]
     until(lambda: (later := looks.get("all", Scope(), wait=60)) and later.at > first.at)
+
+
+async def test_a_server_may_start_and_end_it(db: str) -> None:
+    told: list[str] = []
+    asked = iter(["lifespan.startup", "lifespan.shutdown"])
+
+    async def receive() -> dict[str, str]:
+        return {"type": next(asked)}
+
+    async def send(message: Any) -> None:
+        told.append(message["type"])
+
+    await app(db)({"type": "lifespan", "asgi": {"version": "3.0"}}, receive, send)
+    assert told == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_another_host_name_is_refused(db: str) -> None:
+    async with client(db, host="rebound.example") as http:
+        assert (await http.get("/turns")).status_code == 421
+
+
+async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
+    async with client(db, token=TOKEN, host="results.example") as http:
+        assert (await http.get("/turns")).headers["location"] == "/login"
+        assert (await http.get("/api/new")).status_code == 401
+        assert (await http.get("/turns/static/")).status_code == 303
+        assert (await http.get("/turns", headers={"cookie": f"steelyard_session={TOKEN}"})).status_code == 303
+        basic = await http.get("/api/new", headers={"authorization": f"Basic {TOKEN}"})
+        assert basic.status_code == 401
+        for wrong in ({"token": "wrong"}, {"padding": "x" * 5_000, "token": TOKEN}):
+            assert (await http.post("/login", data=wrong)).status_code == 401
+        given = await http.post("/login", data={"token": TOKEN})
+        cookie = given.headers["set-cookie"]
+        assert "HttpOnly" in cookie and "SameSite=lax" in cookie and TOKEN not in cookie
+        assert "Secure" not in cookie
+        assert (await http.get("/turns")).status_code == 200
+        secure = await http.post("https://results.example/login", data={"token": TOKEN})
+        assert "Secure" in secure.headers["set-cookie"]
+    async with client(db, token=TOKEN) as http:
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        assert (await http.get("/turns", headers=bearer)).status_code == 200
+        assert (await http.head("/turns", headers=bearer)).status_code == 200
+    with pytest.raises(ConfigurationError):
+        app(db, token="fifteen letters")
+
+
+async def test_a_body_that_never_comes_is_not_waited_for(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.view._requests._SECONDS_FOR_A_BODY", 0.05)
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"token="
+        await asyncio.Event().wait()
+
+    async with client(db, token=TOKEN) as http, asyncio.timeout(60):
+        assert (await http.post("/login", content=endless())).status_code == 401
+
+
+async def test_mounted_in_another_application_its_links_stay_under_the_mount(db: str) -> None:
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    outer = Starlette(routes=[Mount("/results", app=app(db, token=TOKEN, hosts=["RAG.example"]))])
+    transport = httpx.ASGITransport(app=outer)
+    async with httpx.AsyncClient(transport=transport, base_url="http://rag.example") as http:
+        assert (await http.get("/results/turns")).headers["location"] == "/results/login"
+        script = await http.get("/results/static/view.js")
+        assert script.status_code == 200 and script.headers["cache-control"] != "no-store"
+        assert (await http.delete("/results/turns")).status_code == 401
+        assert (await http.delete("/results/turns", headers={"origin": "http://evil"})).status_code == 403
+        given = await http.post("/results/login", data={"token": TOKEN})
+        assert given.headers["location"] == "/results/"
+        page = await http.get("/results/turns")
+        assert page.status_code == 200
+        assert set(re.findall('(?:href|src|action)="(/[a-z]+)', page.text)) == {"/results"}
+        assert (await http.get("/results/turns", headers={"host": "other.example"})).status_code == 421
+
+
+async def test_a_database_that_goes_and_comes_back_is_said_and_shown(db: str, tmp_path: Path) -> None:
+    async with client(db) as http:
+        os.rename(db, tmp_path / "away.db")
+        gone = await http.get("/turns")
+        assert gone.status_code == 503 and "there is no results file" in gone.text
+        os.rename(tmp_path / "away.db", db)
+        assert (await http.get("/turns")).status_code == 200

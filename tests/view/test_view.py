@@ -1,21 +1,14 @@
-"""The pages over HTTP: what they show, whom they refuse, and how labels go in and out."""
+"""The pages over HTTP: what they show."""
 
 from __future__ import annotations
 
-import asyncio
-import io
 import json
-import os
 import re
 import sqlite3
-import stat
-import time
-from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -23,31 +16,25 @@ import pytest
 
 pytest.importorskip("starlette", reason="starlette is not installed")
 
-from report.parts import NOON, by_judge, results, turn
-from steelyard.errors import ConfigurationError, InvalidRecord
+from report.parts import NOON, results, turn
+from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.record import Context, Record, Stage, TraceRef
-from steelyard.results import open_labels
-from steelyard.results.labels import Label
-from steelyard.scores import Diagnosis, Evaluation
+from steelyard.scores import Diagnosis, Evaluation, Evidence, Verdict
 from steelyard.sinks import SQLiteSink
-from steelyard.view import app, export_labels, import_labels
+from steelyard.view import app
 from steelyard.view._session import turning_point
 from steelyard.view._turn import flow_of
+from view.serving import client
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
 pytestmark = pytest.mark.anyio
-TOKEN = "a-token-of-some-length"
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-def mode(db: str) -> int:
-    return stat.S_IMODE(Path(db).stat().st_mode)
 
 
 @pytest.fixture
@@ -57,38 +44,9 @@ def db(tmp_path: Path) -> str:
     return str(results(tmp_path / "s.db", turns))
 
 
-def client(
-    db: str,
-    *,
-    token: str | None = None,
-    read_only: bool = False,
-    host: str = "127.0.0.1",
-    monitor: Monitor | None = None,
-    spool: Path | None = None,
-) -> httpx.AsyncClient:
-    pages = app(db, token=token, read_only=read_only, monitor=monitor, spool=spool)
-    transport = httpx.ASGITransport(app=pages)
-    return httpx.AsyncClient(transport=transport, base_url=f"http://{host}")
-
-
-async def each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-
-
 def clear(spool: Path) -> None:
     for file in spool.parent.glob(f"{spool.name}*"):
         file.unlink()
-
-
-async def csrf(http: httpx.AsyncClient) -> dict[str, str]:
-    found = re.search('name="csrf" content="([^"]+)"', (await http.get("/turns")).text)
-    assert found is not None
-    return {"x-csrf-token": found[1]}
-
-
-def label(**changes: object) -> dict[str, object]:
-    return {"record_id": "r1", "value": "good", "who": "Ann", "metric": None, "claim": None, **changes}
 
 
 async def test_every_page_is_served_with_a_policy_and_hostile_text_stays_text(db: str) -> None:
@@ -166,6 +124,9 @@ async def test_a_conversation_is_shown_in_order_with_its_worst_turn_and_where_it
         turned = (await http.get("/turn?id=r3")).text
         link = re.search('href="(/session[?][^"]+)"', turned)
         assert link is not None
+        assert re.findall(
+            "question (\\d)", turned.partition('class="conversation"')[2].partition("</nav>")[0]
+        ) == list("0123456")
         page = (await http.get(link[1])).text
         assert re.findall("question (\\d)", page) == list("0123456")
         assert "of another" not in page and "<i>" not in page
@@ -322,182 +283,6 @@ async def test_of_hardly_anything_every_page_says_what_there_is(
         assert len((await http.get("/turns.csv")).text.splitlines()) == len(turns) + 1
 
 
-async def test_a_server_may_start_and_end_it(db: str) -> None:
-    told: list[str] = []
-    asked = iter(["lifespan.startup", "lifespan.shutdown"])
-
-    async def receive() -> dict[str, str]:
-        return {"type": next(asked)}
-
-    async def send(message: Any) -> None:
-        told.append(message["type"])
-
-    await app(db)({"type": "lifespan", "asgi": {"version": "3.0"}}, receive, send)
-    assert told == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
-
-
-async def test_another_host_name_is_refused(db: str) -> None:
-    async with client(db, host="rebound.example") as http:
-        assert (await http.get("/turns")).status_code == 421
-
-
-async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
-    async with client(db, token=TOKEN, host="results.example") as http:
-        assert (await http.get("/turns")).headers["location"] == "/login"
-        assert (await http.get("/api/new")).status_code == 401
-        assert (await http.get("/turns/static/")).status_code == 303
-        assert (await http.get("/turns", headers={"cookie": f"steelyard_session={TOKEN}"})).status_code == 303
-        basic = await http.get("/api/new", headers={"authorization": f"Basic {TOKEN}"})
-        assert basic.status_code == 401
-        for wrong in ({"token": "wrong"}, {"padding": "x" * 5_000, "token": TOKEN}):
-            assert (await http.post("/login", data=wrong)).status_code == 401
-        given = await http.post("/login", data={"token": TOKEN})
-        cookie = given.headers["set-cookie"]
-        assert "HttpOnly" in cookie and "SameSite=lax" in cookie and TOKEN not in cookie
-        assert "Secure" not in cookie
-        assert (await http.get("/turns")).status_code == 200
-        secure = await http.post("https://results.example/login", data={"token": TOKEN})
-        assert "Secure" in secure.headers["set-cookie"]
-    async with client(db, token=TOKEN) as http:
-        bearer = {"authorization": f"Bearer {TOKEN}"}
-        assert (await http.get("/turns", headers=bearer)).status_code == 200
-        assert (await http.head("/turns", headers=bearer)).status_code == 200
-    with pytest.raises(ConfigurationError):
-        app(db, token="fifteen letters")
-
-
-async def test_a_body_that_never_comes_is_not_waited_for(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.view._requests._SECONDS_FOR_A_BODY", 0.05)
-
-    async def endless() -> AsyncIterator[bytes]:
-        yield b"token="
-        await asyncio.Event().wait()
-
-    async with client(db, token=TOKEN) as http, asyncio.timeout(60):
-        assert (await http.post("/login", content=endless())).status_code == 401
-
-
-async def test_a_label_is_stored_with_who_and_when_and_can_be_taken_back(db: str) -> None:
-    before = mode(db)
-    async with client(db) as http:
-        headers = await csrf(http)
-        claim = label(metric="faithfulness", claim=1, value="not_supported", note="no source")
-        for body in (label(), label(value="bad"), claim):
-            assert (await http.post("/api/labels", json=body, headers=headers)).status_code == 200
-        stored = open_labels(db).of("r1")
-        assert [(one.value, one.who, one.claim) for one in stored] == [
-            ("bad", "Ann", None),
-            ("not_supported", "Ann", 1),
-        ]
-        assert stored[0].labelled_at > NOON
-        assert "no source" in (await http.get("/turn?id=r1")).text
-        await http.post("/api/labels", json=label(value="none"), headers=headers)
-        assert [one.claim for one in open_labels(db).of("r1")] == [1]
-    assert mode(db) == before == 0o600
-
-
-@pytest.fixture
-def judged(tmp_path: Path) -> str:
-    return str(results(tmp_path / "s.db", [by_judge(turn(n, n / 10)) for n in range(9)]))
-
-
-async def test_the_queue_draws_turns_and_shows_them_without_a_word_of_the_judge(judged: str) -> None:
-    db = judged
-    async with client(db) as http:
-        headers = await csrf(http)
-        turns = (await http.get("/api/queue")).json()["turns"]
-        assert sorted(one["id"] for one in turns) == [f"r{n}" for n in range(9)]
-        first = turns[0]
-        shown = (await http.get("/api/queue/turn", params={"id": first["id"]})).json()
-        assert "It is Paris" in shown["html"] and "supported" not in shown["html"] and shown["who"] == []
-        given = label(record_id=first["id"], drawn=first["drawn"])
-        stored = (await http.post("/api/labels", json=given, headers=headers)).json()
-        assert stored["before"] is None and [name for name, _ in stored["judge"]] == ["faithfulness"]
-        assert open_labels(db).of(first["id"])[0].drawn == first["drawn"]
-        again = {**given, "value": "bad", "who": "Bo"}
-        for body in (again, {**again, "drawn": None}):
-            told = await http.post("/api/labels", json=body, headers=headers)
-        assert told.json()["before"]["drawn"] == first["drawn"] == open_labels(db).of(first["id"])[1].drawn
-        assert (await http.get("/api/queue/turn", params={"id": first["id"]})).json()["who"] == ["Ann", "Bo"]
-        assert first["id"] not in [one["id"] for one in (await http.get("/api/queue")).json()["turns"]]
-        far = (await http.get("/api/queue/so-far")).text
-        assert re.search("Ann</span> <b>good</b>, <span dir=.auto.>Bo</span> <b>bad</b>", far)
-        wrong = await http.post("/api/labels", json={**given, "drawn": 7}, headers=headers)
-        assert wrong.status_code == 400
-
-
-async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str) -> None:
-    async with client(db) as http:
-        own = await csrf(http)
-        refused = {
-            403: [
-                ({}, label()),
-                ({**own, "origin": "http://evil.example"}, label()),
-                ({**own, "origin": "http://127.0.0.1:9999"}, label()),
-                ({**own, "origin": "null"}, label()),
-                ({**own, "origin": "http://evil127.0.0.1"}, label()),
-                ({**own, "origin": "http://["}, label()),
-            ],
-            400: [
-                (own, label(value="supported")),
-                (own, label(who=" ")),
-                (own, label(note="x" * 2001)),
-                (own, label(metric="faithfulness", claim=0.5, value="supported")),
-            ],
-            404: [
-                (own, label(record_id="gone")),
-                (own, label(metric="faithfulness", claim=2, value="supported")),
-            ],
-            413: [(own, label(note="x" * 20_000))],
-        }
-        for status, tries in refused.items():
-            for headers, body in tries:
-                assert (await http.post("/api/labels", json=body, headers=headers)).status_code == status
-        large = (b" " * 1_000 for _ in range(40))
-        streamed = await http.post("/api/labels", content=each(large), headers=own)
-        assert streamed.status_code == 413
-        half = json.dumps(label(note="\ud800"))
-        assert (await http.post("/api/labels", content=half, headers=own)).status_code == 400
-        odd = await http.post("/api/labels", content=b"[1]", headers=own)
-        assert odd.status_code == 400
-    async with client(db, read_only=True) as http:
-        answer = await http.post("/api/labels", json=label(), headers=await csrf(http))
-        assert answer.status_code == 403
-    assert list(open_labels(db)) == []
-
-
-async def test_a_database_that_goes_and_comes_back_is_said_and_shown(db: str, tmp_path: Path) -> None:
-    async with client(db) as http:
-        os.rename(db, tmp_path / "away.db")
-        gone = await http.get("/turns")
-        assert gone.status_code == 503 and "there is no results file" in gone.text
-        os.rename(tmp_path / "away.db", db)
-        assert (await http.get("/turns")).status_code == 200
-
-
-async def test_a_locked_file_is_said_and_what_was_a_label_is_not_lost_silently(
-    db: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with client(db) as http:
-        own = await csrf(http)
-        real = sqlite3.connect
-        monkeypatch.setattr(
-            sqlite3, "connect", lambda *args, **more: real(*args, **{**more, "timeout": 0.05})
-        )
-        with closing(sqlite3.connect(db, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")  # who writes keeps nobody from reading
-            assert (await http.get("/turn?id=r1")).status_code == 200
-            refused = await http.post("/api/labels", json=label(), headers=own)
-            assert refused.status_code == 503 and "another program has locked it: try again" in refused.text
-            other.execute("ROLLBACK")
-            other.execute("PRAGMA journal_mode = DELETE")
-            other.execute("BEGIN EXCLUSIVE")
-            for path in ("/", "/turns", "/turn?id=r1", "/coverage"):
-                page = await http.get(path)
-                assert page.status_code == 503 and "is locked by another program" in page.text
-        assert (await http.post("/api/labels", json=label(), headers=own)).status_code == 200
-
-
 async def test_a_file_of_an_earlier_version_is_shown_on_every_page(tmp_path: Path) -> None:
     old = tmp_path / "old.db"
     dump = Path(__file__).parent.parent / "sinks" / "schema1.sql"
@@ -521,79 +306,6 @@ async def test_new_turns_are_given_after_a_key(db: str) -> None:
         # Without a key, or with one that is none: the turns after none.
         for key in ({}, {"time": "x", "id": "r8"}):
             assert (await http.get("/api/new", params={**key, "tag": "none"})).json()["count"] == 0
-
-
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_labels_go_out_and_in_without_a_loss_and_run_in_no_spreadsheet(form: str) -> None:
-    notes = ["=HYPERLINK(1)", "'=1", "+1", "@x", "\t=1", "\r=1", 'two\nlines, "quoted"', ""]
-    labels = [
-        Label(record_id=f"-r{n}", value="bad", who="=Ann", labelled_at=NOON + n / 7, note=note)
-        for n, note in enumerate(notes)
-    ]
-    labels.append(
-        Label(record_id="r", value="supported", who="Bo", labelled_at=1.0, metric="faithfulness", claim=0)
-    )
-    file = io.StringIO(newline="")
-    export_labels(labels, file, form=form)  # type: ignore[arg-type]
-    if form == "csv":
-        assert not re.search(r"(^|,)\"?([=+@\t-]|\r(?!\n))", file.getvalue(), re.MULTILINE)
-    file.seek(0)
-    assert list(import_labels(file, form=form)) == labels  # type: ignore[arg-type]
-
-
-def test_a_line_that_is_no_label_is_told_and_the_others_stay() -> None:
-    good = '{"record_id": "r", "value": "good", "who": "Ann", "labelled_at": 1.0}'
-    half = good.replace('"Ann"', '"Ann", "metric": "faithfulness"')
-    bad = ['{"record_id": 3}', "nonsense", "[]", half, good.replace("1.0", "Infinity")]
-    text = "\n".join([good, *bad, good])
-    problems: list[str] = []
-    assert len(list(import_labels(io.StringIO(text), form="jsonl", problems=problems))) == 2
-    assert [problem.split(":")[0] for problem in problems] == [f"line {n}" for n in range(2, 7)]
-    assert "give both or neither" in problems[3] and "finite" in problems[4]
-    with pytest.raises(InvalidRecord):
-        list(import_labels(io.StringIO(text), form="jsonl"))
-
-
-def test_a_csv_file_written_by_hand_needs_no_times_and_is_told_what_it_lacks() -> None:
-    text = "record_id,value,who,labelled_at\nt1,good,ann,\nt2,,ann,\n,bad,,\nt3,bad,ann,monday\n"
-    problems: list[str] = []
-    before = time.time()
-    (label,) = import_labels(io.StringIO(text), problems=problems)
-    assert (label.record_id, label.value, label.who) == ("t1", "good", "ann")
-    assert before <= label.labelled_at <= time.time()
-    assert problems == [
-        "line 3: no value",
-        "line 4: no record_id and no who",
-        "line 5: its labelled_at is not a number",
-    ]
-
-
-def test_an_older_word_does_not_replace_a_later_one(db: str) -> None:
-    store = open_labels(db)
-    later = Label(record_id="r1", value="bad", who="Ann", labelled_at=2.0)
-    assert store.put([later]) == 1
-    assert store.put([Label(record_id="r1", value="good", who="Ann", labelled_at=1.0)]) == 0
-    assert list(store) == [later]
-
-
-async def test_mounted_in_another_application_its_links_stay_under_the_mount(db: str) -> None:
-    from starlette.applications import Starlette
-    from starlette.routing import Mount
-
-    outer = Starlette(routes=[Mount("/results", app=app(db, token=TOKEN, hosts=["RAG.example"]))])
-    transport = httpx.ASGITransport(app=outer)
-    async with httpx.AsyncClient(transport=transport, base_url="http://rag.example") as http:
-        assert (await http.get("/results/turns")).headers["location"] == "/results/login"
-        script = await http.get("/results/static/view.js")
-        assert script.status_code == 200 and script.headers["cache-control"] != "no-store"
-        assert (await http.delete("/results/turns")).status_code == 401
-        assert (await http.delete("/results/turns", headers={"origin": "http://evil"})).status_code == 403
-        given = await http.post("/results/login", data={"token": TOKEN})
-        assert given.headers["location"] == "/results/"
-        page = await http.get("/results/turns")
-        assert page.status_code == 200
-        assert set(re.findall('(?:href|src|action)="(/[a-z]+)', page.text)) == {"/results"}
-        assert (await http.get("/results/turns", headers={"host": "other.example"})).status_code == 421
 
 
 async def test_the_overview_shows_what_monitors_and_the_spool_are_doing(tmp_path: Path) -> None:
@@ -671,6 +383,9 @@ def seen_at_each_step() -> Record:
 def test_the_way_of_the_passages_is_told_step_by_step() -> None:
     lost = Diagnosis(cause="passage_lost", lost=(1,), stage="Reranker")
     one = turn(0, 0.5).replace(record=seen_at_each_step(), diagnosis=lost)
+    # What a judge finds useful need not stand in the answer.
+    useful = Verdict(about="Rain.", kind="useful", value=True, evidence=(Evidence(context=1),))
+    one = one.replace(scores=(*one.scores, replace(one.scores[0], metric="u", verdicts=(useful,))))
     flow = flow_of(one)
     assert flow is not None
     assert flow.steps == (("retrieved", 4), ("Reranker", 3), ("shown", 2), ("used", 1))

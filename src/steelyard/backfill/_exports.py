@@ -87,8 +87,7 @@ class Tracing:
             "parentSpanId": as_id(parent_id, 8) if parent_id else "",
             "name": name,
             "startTimeUnixNano": str(nanoseconds(start)),
-            # A span without an end is still taken: vendors store those of programs that were killed.
-            "endTimeUnixNano": str(nanoseconds(end) or nanoseconds(start)),
+            "endTimeUnixNano": str(nanoseconds(end)),
             "status": {"code": 2, "message": error} if error else {},
             "attributes": [{"key": key, "value": _value(value)} for key, value in attributes.items()],
         }

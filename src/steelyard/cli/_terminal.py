@@ -32,8 +32,8 @@ class Terminal(Console):
     """Prints tables and colours of ours; no character of the texts in them acts as code."""
 
     def __init__(self, *, stderr: bool = False) -> None:
-        # Without emoji: `chat:m:` is a name.
-        super().__init__(stderr=stderr, highlight=False, emoji=False)
+        # Names are data: `chat:m:` holds no picture, and `[beta]` no style.
+        super().__init__(stderr=stderr, highlight=False, emoji=False, markup=False)
         self.push_render_hook(_EscapeHook())
 
     def say(self, text: str = "", style: str = "") -> None:

@@ -350,12 +350,14 @@ def test_the_language_of_the_material_is_asked_for_and_kept(question: str, answe
 def test_the_second_rating_sees_the_material_in_reverse_order() -> None:
     usual, swapped = (replace(RATING, needs=NEEDS | {"question"}, swapped=flag) for flag in (False, True))
     with JudgeServer() as server:
-        for rating in (usual, swapped):
-            ask(server, Request(view=VIEW, questions={"q1": rating}))
-        first, second = server.prompts
-    heads = [re.findall(r"(?m)^(?:<<<)?\w+ (context c\d|question|answer)$", text) for text in (first, second)]
+        for asked in ([usual], [swapped], [usual, swapped]):
+            ask(server, Request(view=VIEW, questions={f"q{n}": rating for n, rating in enumerate(asked)}))
+        prompts = server.prompts
+    heads = [re.findall(r"(?m)^(?:<<<)?\w+ (context c\d|question|answer)$", text) for text in prompts]
     assert heads[0] == ["context c1", "context c2", "question", "answer"]
     assert heads[1] == ["answer", "question", "context c1", "context c2"]
+    # Where both are asked together there is one order, and it is the usual one.
+    assert heads[2] == heads[0]
 
 
 _FORGETFUL = """

@@ -79,6 +79,13 @@ def test_a_changed_model_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         asyncio.run(StaticEmbedder().embed(["anything"]))
 
 
+@pytest.mark.parametrize("before", ["é" * 1000, "w " * 500, "é" * 999 + " "])
+def test_of_a_text_that_is_read_in_pieces_every_word_counts(before: str) -> None:
+    """With or without a blank where a piece ends."""
+    bare, more = asyncio.run(StaticEmbedder().embed([before, f"{before}7"]))[0]
+    assert list(bare) != list(more)
+
+
 def embedded(
     server: JudgeServer, texts: list[str], **options: Any
 ) -> tuple[Sequence[Sequence[float]], Usage]:

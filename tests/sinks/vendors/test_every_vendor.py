@@ -210,7 +210,9 @@ def test_a_key_goes_before_a_user_in_the_address() -> None:
     assert server.requests[0].headers["authorization"] == "Bearer px"
 
 
-@pytest.mark.parametrize("url", ["sqlite:///mlflow.db", "mlruns", "ftp://host", "http://"])
+@pytest.mark.parametrize(
+    "url", ["sqlite:///mlflow.db", "mlruns", "ftp://host", "http://", "http://host:port", "http://host:0"]
+)
 def test_a_url_that_is_none_is_named(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not an http"):
         MLflowSink(url)
