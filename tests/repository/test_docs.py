@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import doctest
 import importlib
-import inspect
 import os
 import re
 import sqlite3
@@ -17,11 +16,10 @@ import pytest
 import programs
 from apps.corpus import FAMILIES
 from sinks.making import make_evaluation, make_score
-from steelyard.alarms import _targets
 from steelyard.errors import Cause
 from steelyard.recording.provenance import NOTES
 from steelyard.results import connect_readonly
-from steelyard.sinks import SQLiteSink, _attributes
+from steelyard.sinks import SQLiteSink
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -33,9 +31,6 @@ PAGES = [
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-EMITTED = (ROOT / "docs" / "reference" / "emitted.md").read_text()
-EMITTED_NAMES = {text for name, text in vars(_attributes).items() if name.isupper() and isinstance(text, str)}
-EMITTED_NAMES.remove(_attributes.SCOPE)
 
 
 def scripts() -> list[tuple[str, str]]:
@@ -161,23 +156,3 @@ def test_the_query_of_the_document_gives_the_weighted_mean_and_can_change_nothin
         assert tuple(row) == ("faithfulness", 2, pytest.approx(10 / 11))
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             connection.execute("DELETE FROM scores")
-
-
-@pytest.mark.parametrize("name", sorted(EMITTED_NAMES))
-def test_the_document_tells_every_name_with_its_stability(name: str) -> None:
-    rows = [row for row in EMITTED.splitlines() if row.startswith(f"| `{name}` |")]
-    assert rows, f"docs/reference/emitted.md does not tell {name!r}"
-    stability = {"stable", "development", "openinference", "common", "steelyard"} & set(rows[0].split(" | "))
-    assert len(stability) == 1 and (name.startswith("steelyard.")) == (stability == {"steelyard"})
-
-
-def test_the_document_tells_no_name_that_is_not_written() -> None:
-    tables = EMITTED[EMITTED.index("## Events and spans") :]
-    told = set(re.findall(r"^\| `([a-z_.]+)` \|", tables, re.MULTILINE))
-    assert told <= EMITTED_NAMES
-
-
-def test_the_document_tells_the_names_of_an_alarm_s_event() -> None:
-    named = set(re.findall(r'"(steelyard\.alarm(?:\.\w+)?)"', inspect.getsource(_targets)))
-    assert len(named) >= 5
-    assert [name for name in sorted(named) if f"`{name}`" not in EMITTED] == []
