@@ -76,6 +76,16 @@ def test_questions_that_a_model_wrote_before_are_noted(receiver: Receiver, lead:
     assert names(receiver) == [[WRITTEN], [WRITTEN] if "Sub" in lead else [WRITTEN, SHOWN]]
 
 
+def test_what_a_model_was_given_to_translate_is_what_the_user_asked(receiver: Receiver) -> None:
+    prompt = ChatPromptTemplate.from_template("Translate this to English.\n\nGerman: {text}")
+    asked = "Welcher Fluss fließt durch Paris?"
+    written = (prompt | says(RIVER) | StrOutputParser()).invoke({"text": asked})
+    answering("The Seine.").invoke({"question": written, "pairs": ""})
+    turn = receiver.records[-1]
+    assert (turn.question, turn.standalone_question, names(receiver)[-1]) == (asked, RIVER, [])
+    assert any(note.startswith("question_guessed") for note in turn.notes)
+
+
 @pytest.mark.parametrize(
     "asked", ["Which alternate airport is planned?", "Plans for an alternate airport, please!"]
 )

@@ -184,6 +184,27 @@ def test_what_a_rewriter_left_as_it_was_is_the_users_own_words_still(receiver: R
     assert receiver.record.question == "latest news on old bridges"
 
 
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        ("Translate this to English, and say nothing else.\n\nGerman: {}", "Wie heißt die Hauptstadt?"),
+        ("Make a clear question of it.\nQuery: {}\nClear question:", "capital of france"),
+        # Instructions, a statement and an exchange are not what anybody typed for this run.
+        ("Which question has this as its answer? {}", ""),
+        ("Ask something about this text.\n{}\nQuestion:", ""),
+        ("What may be asked next?\n\nUser: {} Is it old?\nAssistant: It is.", ""),
+    ],
+)
+def test_what_a_model_was_given_to_translate_or_to_make_clear_is_what_the_user_asked(
+    receiver: Receiver, prompt: str, asked: str
+) -> None:
+    written = str(Scripted(say=lambda _: QUESTION).complete(prompt.format(asked or PARIS)))
+    engine().query(written)
+    turn = receiver.record
+    assert (turn.question, turn.standalone_question) == ((asked, QUESTION) if asked else (QUESTION, None))
+    assert [note.partition(":")[0] for note in turn.notes] == ["question_guessed" if asked else WRITTEN]
+
+
 @pytest.mark.parametrize("judged", [ANSWER, "It is a town."])
 def test_a_form_that_says_if_a_reply_holds_is_no_answer(receiver: Receiver, judged: str) -> None:
     Scripted().complete(f"Context:\n{PARIS}\n\nQuestion: {QUESTION}")

@@ -106,6 +106,24 @@ def test_a_passage_that_a_model_copied_from_stays_evidence() -> None:
     assert [one.text for one in found.contexts] == [passage]
 
 
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [("Children under six travel free.", [1]), ("A dog pays 3 euros on board. It needs no seat.", [0, 2])],
+)
+def test_an_extract_takes_the_place_of_its_passage_and_a_passage_said_whole_of_none(
+    reply: str, kept: list[int]
+) -> None:
+    passages = ["A dog pays 3 euros on board. It needs no seat.", "Children under six travel free.", "x"]
+    passages[2] = f"{passages[1]} They need a card." if kept == [1] else "Bicycles are not taken on board."
+    calls = [
+        ModelCall(prompts=(f"What matters?\n{passages[0]}\n{passages[2]}",), reply=reply),
+        ModelCall(prompts=(f"Context: {reply}",), reply="That is the rule then.", started=1),
+    ]
+    shown = passages if kept == [1] else passages[::2]
+    found = trace_provenance([Context(text=one) for one in shown], calls, answer=calls[1].reply)
+    assert [one.text for one in found.contexts] == [passages[at] for at in kept]
+
+
 GRADER = "You are a grader assessing the relevance of a document. Give a binary score 'yes' or 'no'."
 
 

@@ -287,7 +287,7 @@ def notes_of(
     if steps.elsewhere:
         notes.append(_ELSEWHERE)
     if not view.turn.loose:
-        notes += _on_predecessors(view, steps, sources, asked.question)
+        notes += _on_predecessors(view, steps, sources, asked)
     return tuple(dict.fromkeys(notes))
 
 
@@ -336,15 +336,15 @@ def _unnamed(view: TurnPart, answer: str) -> list[str]:
     return [one for one in state.values() if isinstance(one, str) and one.strip() not in given]
 
 
-def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, question: str) -> list[str]:
+def _on_predecessors(view: TurnPart, steps: Steps, sources: Sources, asked: Asked) -> list[str]:
     if not (view.predecessors or view.turn.around):
         return []
     return notes_on_predecessors(
-        question,
+        asked.question,
         steps.calls,
         view.earlier_calls,
         around=calls_of(view.turn.around),
-        found=[context.text for context in sources.found],
+        found=[asked.standalone or "", *(context.text for context in sources.found)],
         in_conversation=is_conversation(steps, steps.models),
         given=_texts_of(view.inputs),
     )

@@ -326,7 +326,7 @@ def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: As
         asked.question,
         steps.calls,
         steps.earlier,
-        found=[one.text for one in (*origin.contexts, *origin.retrieved)],
+        found=[asked.standalone or "", *(one.text for one in (*origin.contexts, *origin.retrieved))],
         in_conversation=turn.root.kind == "chat" or is_conversation(steps, steps.models),
     )
 

@@ -80,10 +80,28 @@ def asked_of(turn: Steps, sources: Sources, *, told: Any = None) -> Asked:
     asked = _asked_of(turn, sources)
     said = said_before_rewriting(asked.question, turn) if "question_guessed" in asked.notes else None
     if said is None:
-        return asked
+        return _as_typed(asked, turn)
     if not said:
         return replace(asked, notes=(*asked.notes, "question_rewritten_only"))
     return replace(asked, question=said, standalone=asked.question)
+
+
+def _as_typed(asked: Asked, turn: Steps) -> Asked:
+    """The user's words, if the question is all that a model replied in an earlier run: what its prompt ends in.
+
+    Behind them may stand the label of the reply. On a line of instructions nothing tells the user's words from
+    the rest, and what others follow is what a model was to go on from: an exchange, a passage.
+    """
+    form = plain(asked.question)
+    wrote = (call for call in reversed(turn.earlier) if form and form == plain(call.reply))
+    sent = "\n".join(next((call.prompts for call in wrote), ())).strip()
+    typed = guessed_question(sent) if "\n" in sent else ""
+    if plain(typed) in ("", form) or not (is_question(typed) or names_question_within(sent)):
+        return asked
+    behind = sent.rpartition(typed)[2].strip()
+    if "\n" in typed or "\n" in behind or behind[-1:] not in ("", ":", "\uff1a"):
+        return asked
+    return Asked(question=typed, standalone=asked.question, notes=("question_guessed",))
 
 
 def _asked_of(turn: Steps, sources: Sources) -> Asked:

@@ -80,22 +80,11 @@ def trace_provenance(
     found, asked = calls_behind(calls, answer, queries=(*queries, question)), plain(question)
     notes = [sentence(note) for note in found.notes]
     prompts = [text for at in found.all for text in calls[at].prompts if text]
-    if not unique:
-        return Origin(
-            contexts=(),
-            retrieved=(),
-            contexts_source=source,
-            calls=found,
-            notes=(*notes, sentence("no_contexts")),
-        )
-    if not prompts:
+    if not unique or not prompts:
         every = tuple(_seen(context, UNDECIDED, asked) for context in unique.values())
+        lacking = sentence("no_prompt_seen" if unique else "no_contexts")
         return Origin(
-            contexts=every,
-            retrieved=(),
-            contexts_source=source,
-            calls=found,
-            notes=(*notes, sentence("no_prompt_seen")),
+            contexts=every, retrieved=(), contexts_source=source, calls=found, notes=(*notes, lacking)
         )
     unique = _not_replied(unique, calls, found)
     prompts = _without_cut(unique, calls, found) or prompts
@@ -108,10 +97,13 @@ def trace_provenance(
 def _without_cut(candidates: Collection[str], calls: Sequence[ModelCall], found: AnswerCalls) -> list[str]:
     """The prompts of the calls behind an answer, without those that a candidate was copied out of.
 
-    An extract takes the place of the passage that a model cut it out of.
+    An extract takes the place of the passage that a model cut it out of; a whole passage is none.
     """
-    kept = [at for at in found.all if at in found.made or calls[at].reply.strip() not in candidates]
-    return [text for at in kept for text in calls[at].prompts if text]
+    replies = {at: calls[at].reply.strip() for at in found.all if at not in found.made}
+    copied = set(candidates).intersection(replies.values())
+    forms = set(map(plain, candidates)) if copied else ()
+    cut = {text for text in copied if sum(plain(text) in form for form in forms) > 1}
+    return [text for at in found.all if replies.get(at) not in cut for text in calls[at].prompts if text]
 
 
 def _not_replied(
@@ -219,7 +211,8 @@ def notes_on_predecessors(
         calls: Its model calls.
         earlier: Calls of the latest runs before it in the same task or thread, ended when it began.
         around: Calls of runs that were open when it ended; another thread's may have begun it.
-        found: The passages that it retrieved; what stands there was not passed on.
+        found: The passages that it retrieved, and its question as a model wrote it; what stands there was not
+            passed on.
         in_conversation: Whether its prompts hold an earlier exchange, where earlier replies belong.
         given: Texts that it was given as they stand, each by itself: an answer that it is about, say.
     """
@@ -231,8 +224,9 @@ def notes_on_predecessors(
     if in_conversation:  # earlier replies belong into the prompt, and tell nothing
         return notes
     prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
-    is_shown = _is_shown(earlier, prompt, known=[question, *found]) and not holds_replies(prompt)
-    replied = {call.reply.strip() for call in earlier if word_count(call.reply) > 1} - {question.strip()}
+    known = [question.strip(), *found]
+    is_shown = _is_shown(earlier, prompt, known=known) and not holds_replies(prompt)
+    replied = {call.reply.strip() for call in earlier if word_count(call.reply) > 1}.difference(known)
     is_given = not replied.isdisjoint(given)
     return [*notes, _SHOWN] if is_shown or is_given else notes
 
