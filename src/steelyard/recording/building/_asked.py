@@ -87,10 +87,10 @@ def asked_of(turn: Steps, sources: Sources, *, told: Any = None) -> Asked:
 
 
 def _as_typed(asked: Asked, turn: Steps) -> Asked:
-    """The user's words, if the question is all that a model replied in an earlier run: what its prompt ends in.
+    """What the prompt of an earlier run ends in, if a model replied with the question and nothing else.
 
-    Behind them may stand the label of the reply. On a line of instructions nothing tells the user's words from
-    the rest, and what others follow is what a model was to go on from: an exchange, a passage.
+    Behind it may stand the label of the reply. On a line of instructions nothing tells the user's words from
+    the rest; what others follow is what a model was to go on from: an exchange, a passage.
     """
     form = plain(asked.question)
     wrote = (call for call in reversed(turn.earlier) if form and form == plain(call.reply))
