@@ -326,7 +326,10 @@ def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Origin, asked: As
         asked.question,
         steps.calls,
         steps.earlier,
-        found=[asked.standalone or "", *(one.text for one in (*origin.contexts, *origin.retrieved))],
+        found=[
+            *filter(None, [asked.standalone]),
+            *(one.text for one in (*origin.contexts, *origin.retrieved)),
+        ],
         in_conversation=turn.root.kind == "chat" or is_conversation(steps, steps.models),
     )
 
