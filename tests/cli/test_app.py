@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import runpy
 import shlex
@@ -89,6 +90,20 @@ def test_an_unknown_command_is_wrong_usage(steelyard: Steelyard) -> None:
     outcome = steelyard("scroe")
     assert outcome.status == 2
     assert "score" in outcome.err
+
+
+def test_an_error_of_the_system_names_its_file(steelyard: Steelyard, tmp_path: Path) -> None:
+    outcome = steelyard("labels", "import", tmp_path / "gone.csv")
+    assert outcome.status == 2
+    assert outcome.err == f"steelyard: No such file or directory: {tmp_path / 'gone.csv'}\n"
+
+
+def test_what_a_terminal_cannot_show_is_a_question_mark(tmp_path: Path) -> None:
+    here = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    code = "import sys; from steelyard.cli import main; sys.argv[0] = 'steelyard'; main()"
+    command = [sys.executable, "-c", code, "score", str(tmp_path / "漢.jsonl")]
+    done = subprocess.run(command, capture_output=True, env=here, text=True)
+    assert done.returncode == 2 and "?.jsonl" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_help_loads_nothing_heavy() -> None:

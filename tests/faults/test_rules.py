@@ -181,7 +181,7 @@ def _evasion(chance: float) -> tuple[Record, tuple[Score, ...]]:
     return turn(answer="I cannot say."), (score, sufficient(3.0, 0.9))
 
 
-def _invented(*chances: float) -> tuple[Record, tuple[Score, ...]]:
+def _invented(*chances: float | None) -> tuple[Record, tuple[Score, ...]]:
     verdicts = [
         Verdict(about=f"claim {place}", kind="supported", value=False, probability=chance)
         for place, chance in enumerate(chances)
@@ -208,6 +208,8 @@ def _invented(*chances: float) -> tuple[Record, tuple[Score, ...]]:
         # As sure as of the worst claim.
         (_invented(0.4, 0.1, 0.3), "invented", 0.9),
         (_invented(0.4), "invented", 0.6),
+        # Of a judge that gives no probabilities the word alone counts.
+        (_invented(None), "invented", 1.0),
     ],
 )
 def test_a_cause_is_as_strong_as_what_speaks_for_it(

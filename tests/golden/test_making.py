@@ -284,7 +284,8 @@ def test_what_is_left_over_goes_to_the_kinds_with_the_largest_remainders() -> No
 
 def test_the_command_shows_a_plan_first_and_sends_nothing(steelyard: Steelyard, tmp_path: Path) -> None:
     (tmp_path / "docs.jsonl").write_text("".join(f'{{"text": "{one.text}"}}\n' for one in PASSAGES))
-    with JudgeServer(Model()) as server:
+    model = Model()
+    with JudgeServer(model) as server:
         judge = (
             "--judge",
             "openai:m",
@@ -299,6 +300,14 @@ def test_the_command_shows_a_plan_first_and_sends_nothing(steelyard: Steelyard, 
         assert planned.status == 2 and not server.received
         assert "6 cases from 20 passages" in planned.err and "add --yes" in planned.err
         done = steelyard("golden", "make", tmp_path / "docs.jsonl", *judge, "--yes")
+        # Nothing is asked that could not be kept.
+        asked = len(server.received)
+        again = steelyard("golden", "make", tmp_path / "docs.jsonl", *judge, "--yes")
+        assert (again.status, len(server.received)) == (2, asked) and "exists; give another" in again.err
+        model.spoil = {"case": {"question": ""}}
+        other = [*judge[:5], tmp_path / "others.jsonl", "--n", "2"]
+        fewer = steelyard("golden", "make", tmp_path / "docs.jsonl", *other, "--yes")
+    assert fewer.status == 1 and "no case was accepted" in fewer.out
     assert done.status == 0, done.err
     assert "6 of 6 cases" in done.out and "for each accepted case" in done.out
     assert len(GoldenSet.load(tmp_path / "cases.jsonl").unreviewed) == 6

@@ -216,14 +216,14 @@ def test_review_keeps_every_decision_at_once(
     tmp_path: Path, production: tuple[Path, dict[str, float]]
 ) -> None:
     path = tmp_path / "cases.jsonl"
-    mine(production[0], n=5).golden.save(path)
+    mine(production[0], n=5, name="opening hours").golden.save(path)
     review = Review.open(path, who="Ada")
     first, second, third, *_ = review.pending
     review.accept(first, label="good", reference="A better answer.")
     review.drop(second)
     review.accept(third, label="bad", question="Asked better?")
     again = GoldenSet.load(path)
-    assert len(again) == 4 and len(again.unreviewed) == 2
+    assert len(again) == 4 and len(again.unreviewed) == 2 and again.name == "opening hours"
     kept = {case.id: case for case in again}
     assert kept[first.id].reviewed_by == "Ada" and kept[first.id].reference == "A better answer."
     assert kept[third.id].question == "Asked better?"

@@ -27,6 +27,7 @@ from steelyard.questions import (
     Claims,
     Embed,
     MetricRun,
+    Noncommittal,
     Part,
     Question,
     QuestionBatcher,
@@ -339,10 +340,16 @@ def test_long_contexts_are_cut_by_what_bears_on_the_questions() -> None:
     filler = "The weather was mild and nothing else was noted on that day. " * 60
     text = f"{filler}Einstein was born in Ulm in 1879. {filler}"
     record = replace(RECORD, contexts=(Context(text=text), Context(text=filler)))
+
+    def evades_too(record: Record) -> MetricRun:
+        yield [Noncommittal()]
+        return (yield from three(record))
+
     with JudgeServer() as server:
         judge = ChatJudge("m", base_url=server.url, max_characters=4000)
-        (score,) = closing(judge, QuestionBatcher(judge=judge).run(record, [Asks("three", three)]))
-        (got,) = server.received
+        run = QuestionBatcher(judge=judge).run(record, [Asks("three", evades_too)])
+        (score,) = closing(judge, run)
+        _, got = server.received
     assert score.value == 1.0
     assert "Einstein was born in Ulm in 1879." in got.text
     assert len(got.text) < 4500

@@ -93,3 +93,11 @@ def test_answers_nobody_asked_for_are_counted_and_ignored() -> None:
         scores, usage = ask(server, [Asks("three", three)])
     assert scores["three"].value == pytest.approx(2 / 3)
     assert usage.extra == 2
+
+
+def test_requests_that_failed_are_on_the_bill() -> None:
+    with JudgeServer() as server:
+        server.faults.extend([Fault(status=500)] * 100)
+        scores, usage = ask(server, [Asks("three", three)])
+        assert scores["three"].status == "failed"
+        assert usage.requests == len(server.received) > 0

@@ -79,6 +79,12 @@ def test_a_judge_that_knows_everything_is_right_wherever_the_claim_says_enough()
     less = replace(check.overall, right=replace(check.overall.right, value=0.84, low=0.82))
     told = advice(replace(check, overall=less), beside())[0]
     assert told.startswith("Take it for trends") and "about one verdict in 6 is wrong" in told
+    # Another mode is advised where it is clearly better, and not where it may be so by chance.
+    assert check.fused_off is not None
+    right = check.overall.right
+    for value, mode in ((right.high, "view"), (right.high + 1e-6, "off")):
+        off = replace(check.fused_off, after=replace(right, value=value, high=1.1))
+        assert f"Ask it with fuse {mode!r}" in " ".join(advice(replace(check, fused_off=off), beside()))
 
 
 def test_a_judge_that_always_says_yes_gets_no_pair_right() -> None:
@@ -227,12 +233,13 @@ def test_a_judge_that_answers_nothing_is_not_asked_to_the_end() -> None:
     assert advice(check, beside())[0].startswith("It answered nothing")
 
 
-def test_calibration_error_is_the_distance_of_probabilities_from_shares() -> None:
-    check = judged(lambda question, request: YesNo(value=True, probability=0.9))
+@pytest.mark.parametrize(("said", "low"), [(0.9, 0.9), (1.0, 0.9), (0.58, 0.5), (0.0, 0.0)])
+def test_calibration_error_is_the_distance_of_probabilities_from_shares(said: float, low: float) -> None:
+    check = judged(lambda question, request: YesNo(value=True, probability=said))
     assert check.calibration is not None
-    assert check.calibration.error == pytest.approx(0.4)
+    assert check.calibration.error == pytest.approx(abs(said - 0.5))
     (bin_,) = check.calibration.bins
-    assert (bin_.low, bin_.n, bin_.yes) == (0.9, len(SET.probes), 0.5)
+    assert (bin_.low, bin_.n, bin_.yes) == (low, len(SET.probes), 0.5)
 
 
 def test_the_local_judge_finds_numbers_and_names_and_is_the_same_each_time() -> None:

@@ -17,6 +17,7 @@ from report.parts import results
 from report.parts import screened_traffic as traffic
 from steelyard.report import TurnFilter, open_results, print_figures, render_html, report
 from steelyard.report.figures import ReportFigures
+from steelyard.report.planning import plan_judging
 from steelyard.results.queries import Scope
 from steelyard.scores import Score, evaluation_from_json
 from steelyard.sinks import JSONLSink, SQLiteSink, prune, read_evaluations
@@ -145,3 +146,25 @@ def test_a_screen_that_tells_nothing_is_worth_no_less_than_none(seed: int, tmp_p
     ]
     (figure,) = report(results(tmp_path / "s.db", turns)).figures.metrics
     assert figure.screen is not None and figure.screen.worth >= sum(bool(one.scores) for one in turns)
+
+
+def test_a_plan_asks_for_four_times_as_many_turns_for_half_the_width_and_spreads_them_over_its_days(
+    path: Path,
+) -> None:
+    """With a screen as without; turns of some hours are those of a day, and not of so many a day."""
+    with closing(open_results(path)) as reader:
+        totals = reader.totals(Scope())
+        assert totals.first is not None and totals.last is not None
+        (week,), (narrow,), (month,) = (
+            plan_judging(reader, margin=width, days=days)
+            for width, days in ((0.02, 7), (0.01, 7), (0.02, 28))
+        )
+        (hours,) = plan_judging(reader, Scope(until=totals.first + 43_200), margin=0.02)
+        few = reader.totals(Scope(until=totals.first + 43_200)).turns
+    assert week.turns == pytest.approx(COUNT / ((totals.last - totals.first) / 86_400))
+    assert hours.turns == pytest.approx(few, rel=0.01)
+    for one, other, often in ((week, narrow, 4), (week, month, 1 / 4)):
+        assert one.screened is not None and other.screened is not None
+        assert other.alone.judged == pytest.approx(often * one.alone.judged)
+        assert other.screened.judged == pytest.approx(often * one.screened.judged)
+    assert week.screened is not None and week.screened.judged < week.alone.judged

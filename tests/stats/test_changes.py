@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from stats.session_parts import Traffic
-from steelyard.stats import Change, find_changes, find_deploys
+from steelyard.stats import Change, find_changes, find_deploys, find_incidents
 from steelyard.stats._sample import sample_of
 
 Array = npt.NDArray[np.float64]
@@ -135,3 +135,16 @@ def test_a_change_goes_back_to_no_version_that_changed_things_the_other_way(
     sample = sample_of(values.tolist(), None, None)
     found = find_deploys(sample, MONDAY + 3_600 * np.arange(180.0), versions, grown=grown)
     assert [one.value for one in found] == named
+
+
+@pytest.mark.parametrize("hour", [0, 6, 23])
+def test_an_incident_begins_with_the_day_on_which_a_slice_fell(hour: int) -> None:
+    """Whatever the hour of the first turn: days are those of the calendar."""
+    draw = np.random.default_rng(3)
+    times = hour * 3600 + np.sort(draw.random(3_000)) * (20 * DAY - hour * 3600)
+    slow = draw.random(3_000) < 0.4
+    values = (draw.random(3_000) < np.where(slow & (times >= 12 * DAY), 0.4, 0.9)).astype(float)
+    names = ["slow" if one else "fast" for one in slow]
+    found = find_incidents(sample_of(values), times, {"tier": names})
+    assert found and ("tier", "slow") in found[0].names
+    assert found[0].since == 12 * DAY

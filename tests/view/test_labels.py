@@ -22,6 +22,7 @@ from steelyard.errors import InvalidRecord
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
 from steelyard.view import export_labels, import_labels
+from steelyard.view._label import agreement_of
 from view.serving import client
 
 pytestmark = pytest.mark.anyio
@@ -97,6 +98,8 @@ async def test_the_queue_draws_turns_and_shows_them_without_a_word_of_the_judge(
         for body in (again, {**again, "drawn": None}):
             told = await http.post("/api/labels", json=body, headers=headers)
         assert told.json()["before"]["drawn"] == first["drawn"] == open_labels(db).of(first["id"])[1].drawn
+        blank = await http.post("/api/labels", json={**again, "who": " Bo "}, headers=headers)
+        assert blank.json()["before"]["value"] == "bad" and len(blank.json()["labels"]) == 2
         assert (await http.get("/api/queue/turn", params={"id": first["id"]})).json()["who"] == ["Ann", "Bo"]
         assert first["id"] not in [one["id"] for one in (await http.get("/api/queue")).json()["turns"]]
         far = (await http.get("/api/queue/so-far")).text
@@ -211,6 +214,19 @@ def test_a_csv_file_written_by_hand_needs_no_times_and_is_told_what_it_lacks() -
         "line 4: no record_id and no who",
         "line 5: its labelled_at is not a number",
     ]
+
+
+def test_people_who_differ_are_shown_by_their_latest_word() -> None:
+    said = [("r1", "Ann", 1.0), ("r1", "Bo", 9.0), ("r2", "Ann", 5.0), ("r2", "Bo", 6.0), ("r3", "Ann", 7.0)]
+    values = {"Ann": "good", "Bo": "bad"}
+    found = agreement_of(
+        Label(record_id=record, value=values[who], who=who, labelled_at=at)  # type: ignore[arg-type]
+        for record, who, at in said
+    )
+    assert [one["record_id"] for one in found["disputes"]] == ["r1", "r2"]
+    assert found["people"] == [("Ann", 3), ("Bo", 2)]
+    (pair,) = found["pairs"]
+    assert (pair["both"], pair["same"]) == (2, 0)
 
 
 def test_an_older_word_does_not_replace_a_later_one(db: str) -> None:

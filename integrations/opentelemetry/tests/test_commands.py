@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -131,10 +132,18 @@ def test_doctor_tells_what_is_wrong_beside_a_record(tmp_path: Path) -> None:
         "00000000000000ff",
         oi("RETRIEVER", input__value="Who?", **documents()),
     )
-    path.write_text(line(FOUND, ROOT) + line(lone).replace("17000000", "17000009"))
+    alone = ("chain", "00000000000000d1", None, ROOT[3])
+    path.write_text(
+        line(FOUND, ROOT)
+        + line(lone).replace("17000000", "17000009")
+        + line(alone, trace="d" * 32)
+        + line(alone).replace("17000000", "17000012")
+    )
     told = call("doctor", str(path)).stdout
     assert "ok: 1 record" in told
     assert "unlinked" in told
+    # That a trace retrieves nothing is told where it gave no record, and beside one harms nobody.
+    assert re.findall(r"(\w{32})  no_retrieval", told) == ["d" * 32]
 
 
 def test_doctor_misses_turns_in_an_empty_folder_and_wants_files_or_live(
