@@ -305,7 +305,7 @@ def test_the_command_shows_a_plan_first_and_sends_nothing(steelyard: Steelyard, 
         again = steelyard("golden", "make", tmp_path / "docs.jsonl", *judge, "--yes")
         assert (again.status, len(server.received)) == (2, asked) and "exists; give another" in again.err
         model.spoil = {"case": {"question": ""}}
-        other = [*judge[:5], tmp_path / "others.jsonl", "--n", "2"]
+        other = (*judge[:5], tmp_path / "others.jsonl", "--n", "2")
         fewer = steelyard("golden", "make", tmp_path / "docs.jsonl", *other, "--yes")
     assert fewer.status == 1 and "no case was accepted" in fewer.out
     assert done.status == 0, done.err
