@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +58,17 @@ def test_labels_that_contradict_each_other_leave_the_turn_out_by_name() -> None:
     assert not found.labelled
     assert found.answers.contradictory == ["r1"]
     assert found.answers.pairs == [(True, False, found.judged[0].record_id)]
+
+
+def test_the_later_word_of_a_person_counts() -> None:
+    assert [pair.good for pair in one(label("bad"), label("good")).labelled] == [True]
+    assert [pair.good for pair in one(label("good"), label("bad")).labelled] == [False]
+
+
+def test_of_a_metric_where_lower_is_better_the_good_end_is_1() -> None:
+    found = evaluation(value=0.2)
+    lower = replace(found, scores=tuple(replace(score, direction="lower") for score in found.scores))
+    assert [judged.value for judged in one(evaluations=(lower,)).judged] == [0.8]
 
 
 def test_of_three_people_two_win() -> None:

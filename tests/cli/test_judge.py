@@ -74,6 +74,10 @@ def test_fail_under_decides_the_exit_status(steelyard: Steelyard, some: Path, ba
     outcome = steelyard("judge", "check", "--probes", some, "--fail-under", bar)
     assert outcome.status == status
     assert ("under 0.99" in outcome.err) == bool(status)
+    # As many as asked for are enough.
+    overall = json.loads(steelyard("judge", "check", "--probes", some, "--json").out)["overall"]
+    exactly = str(overall["right"]["value"])
+    assert steelyard("judge", "check", "--probes", some, "--fail-under", exactly).status == 0
 
 
 def test_a_remote_judge_is_not_asked_without_yes(steelyard: Steelyard, some: Path) -> None:

@@ -24,6 +24,7 @@ from steelyard.golden import (
     run_golden,
 )
 from steelyard.judge import ChatJudge
+from steelyard.metrics import ContextUtilization
 from steelyard.questions import Answer, Predicate, Question, Request, Unanswered, YesNo
 from steelyard.testing import ScriptedJudge
 
@@ -135,7 +136,40 @@ def test_a_repeat_is_not_answered_from_the_judges_cache() -> None:
 def test_a_gate_of_a_metric_that_should_be_low_fails_above_its_number(year: int, outcome: str) -> None:
     told = {"answer": f"Ada lit the lamp in {year}.", "contexts": [apps.LAMPS]}
     run = run_golden(lamps(12), lambda question: told, gates=["hallucination=0.5"])
-    assert (run.gates[0].outcome, run.gates[0].gate) == (outcome, "hallucination <= 0.5")
+    (gate,) = run.gates
+    assert (gate.outcome, gate.gate) == (outcome, "hallucination <= 0.5")
+    if gate.low is not None and gate.high is not None and gate.mean is not None:
+        assert 0 <= gate.low <= gate.mean <= gate.high <= 1
+
+
+@pytest.mark.parametrize(("answered", "outcome"), [(12, "pass"), (11, "pass"), (6, "undecided")])
+def test_a_gate_is_decided_by_nearly_all_of_its_cases_or_not_at_all(answered: int, outcome: str) -> None:
+    seen: dict[str, int] = {}
+
+    def shy(question: Question, request: Request) -> Answer:
+        if seen.setdefault(request.view.question or "", len(seen)) >= answered:
+            return Unanswered(cause="refused")
+        return YesNo(value=True)
+
+    told = {"answer": "Ada lit the lamp in 1811.", "contexts": [apps.LAMPS]}
+    judge = Watched(shy)
+    metrics = [ContextUtilization()]
+    run = asyncio.run(
+        arun_golden(
+            lamps(12), lambda _: told, judge=judge, metrics=metrics, gates=["context_utilization=0.5"]
+        )
+    )
+    assert run.gates[0].outcome == outcome
+    assert ("of 12 cases have a score" in run.gates[0].why) == (outcome == "undecided")
+    # Whoever brings a judge closes it.
+    assert not judge.closed
+
+
+class Watched(ScriptedJudge):
+    closed = False
+
+    async def aclose(self) -> None:
+        self.closed = True
 
 
 def test_a_gate_against_a_baseline_pairs_the_cases() -> None:

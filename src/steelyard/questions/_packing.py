@@ -59,7 +59,8 @@ def split(group: Group, view: View, able: Capabilities) -> Iterable[Group]:
     piece: list[Question] = []
     used = 0
     for question in group.questions:
-        size = len(repr(question))
+        # What a question quotes is in no repr.
+        size = len(repr(question)) + len(question.quoted or "")
         if piece and (len(piece) >= able.max_questions or used + size > room):
             yield Group(group.parts, tuple(piece))
             piece, used = [], 0

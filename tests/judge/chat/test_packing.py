@@ -5,10 +5,15 @@ from __future__ import annotations
 import itertools
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.questions import (
+    Capabilities,
+    Claims,
+    Contradicted,
+    Entities,
     GeneratedQuestions,
     Group,
     Noncommittal,
@@ -16,11 +21,16 @@ from steelyard.questions import (
     Predicate,
     Question,
     Rating,
+    Relevant,
     Same,
+    Sufficient,
     Supported,
     Useful,
+    View,
     pack,
 )
+from steelyard.questions._packing import split
+from steelyard.record import Context
 
 PARTS: tuple[Part, ...] = ("question", "contexts", "answer", "reference", "reference_contexts")
 
@@ -123,3 +133,54 @@ def test_many_repeats_of_many_views_are_packed_at_once() -> None:
     groups = pack([*free, *repeats], fuse="view", independent=False)
     assert len(groups) == 11
     assert time.thread_time() - started < 10
+
+
+HIDDEN: list[tuple[Question, set[Part]]] = [
+    (Supported(claim="a"), {"reference", "reference_contexts"}),
+    (Supported(claim="a", of="reference"), {"answer", "reference_contexts"}),
+    (Supported(claim="a", by="reference"), {"contexts", "reference_contexts"}),
+    (Contradicted(claim="a"), {"reference", "reference_contexts"}),
+    (Useful(context=0), {"reference", "reference_contexts"}),
+    (Useful(context=0, toward="reference"), {"answer", "reference_contexts"}),
+    (Relevant(text="a"), {"answer", "reference", "reference_contexts"}),
+    (Relevant(text="a", of="answer"), {"reference", "reference_contexts"}),
+    (Same(claim="a", among="reference", of="answer"), {"contexts", "reference_contexts"}),
+    (Sufficient(), {"answer", "reference", "reference_contexts"}),
+    (Claims(), {"contexts", "reference_contexts"}),
+    (Claims(of="contexts"), {"answer", "reference", "reference_contexts"}),
+    (Entities(), {"contexts"}),
+    (GeneratedQuestions(), {"question", "reference", "reference_contexts"}),
+    (Noncommittal(), {"contexts", "reference_contexts"}),
+]
+"""What would give an answer away, or sway it."""
+
+
+@pytest.mark.parametrize(("question", "hidden"), HIDDEN, ids=lambda one: getattr(one, "kind", ""))
+def test_what_would_give_the_answer_away_is_in_no_request(question: Question, hidden: set[Part]) -> None:
+    for part in PARTS:
+        other = Predicate(criterion="Is it so?", needs=frozenset({part}))
+        groups = pack([question, other], fuse="view", independent=True)
+        mine = next(group for group in groups if question in group.questions)
+        assert not hidden & shown(mine)
+        if part in hidden:
+            assert len(groups) == 2
+    assert set(question.hides) >= hidden and not question.needs & hidden
+
+
+def test_claims_that_are_listed_stand_for_the_texts_they_are_of() -> None:
+    (group,) = pack(
+        [Same(claim="a", among="reference", of="answer", listed=("b",))], fuse="view", independent=True
+    )
+    assert group.parts == {"question"}
+
+
+@given(st.lists(st.integers(1, 2_000), min_size=1, max_size=40), st.integers(2_000, 20_000))
+def test_a_request_has_no_more_questions_than_fit_beside_its_material(sizes: list[int], most: int) -> None:
+    asked = tuple(Supported(claim=f"{number} " + "a" * size) for number, size in enumerate(sizes))
+    view = View(question="q", contexts=(Context(text="c" * 1_000),))
+    able = Capabilities(kinds=frozenset({Supported}), max_questions=30, max_characters=most)
+    pieces = list(split(Group(frozenset({"contexts"}), asked), view, able))
+    assert [one for piece in pieces for one in piece.questions] == list(asked)
+    for piece in pieces:
+        written = sum(len(one.quoted or "") for one in piece.questions)
+        assert len(piece.questions) == 1 or written + min(1_001, most * 4 // 5) <= most
