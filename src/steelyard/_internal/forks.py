@@ -15,8 +15,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakMethod, WeakValueDictionary
 
 from steelyard._internal.logs import SafeLogger
@@ -33,8 +34,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """
     # At once: a transaction that reads first and writes then may find that others have written meanwhile,
     # and fail however long it waits.
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield connection
         connection.execute("COMMIT")
     except BaseException:
@@ -93,11 +94,17 @@ class ForkLock:
         self.acquire, self.release, self.locked = self._lock.acquire, self._lock.release, self._lock.locked
         _locks[id(self)] = self
 
-    def __enter__(self) -> bool:
-        return self.acquire()
+    if TYPE_CHECKING:
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+        def __enter__(self) -> bool: ...
+
+        def __exit__(self, *_: object) -> None: ...
+
+    else:
+        # Those of the lock itself: an exception out of a signal that came within a function of ours, after
+        # the lock was acquired and before `with` knows of it, would leave it held for ever.
+        __enter__ = property(attrgetter("_lock.__enter__"))
+        __exit__ = property(attrgetter("_lock.__exit__"))
 
     def before_fork(self) -> None:
         """Called in the parent, with the lock held."""
@@ -141,6 +148,9 @@ class FileConnection(ForkLock):
                 self._remove_strays()
                 self._connection = self._connect()
                 self._file, self._wal = identity_of(self.path), identity_of(self.path + "-wal")
+            if self._connection.in_transaction:
+                # An exception out of a signal came between the beginning and whatever would have ended it.
+                self._connection.rollback()
             yield self._connection
 
     @property

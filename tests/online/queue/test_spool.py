@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 import programs
 from online.helpers import Clock, turn
 from online.queue.spools import check, opened, result, spooled
-from steelyard.online import SpoolSettings
+from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._sqlite import SQLiteQueue
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
@@ -30,6 +31,35 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     opened(tmp_path / "spool.db").put([spooled("a")])
     for file in tmp_path.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_exceptions_out_of_signals_leave_the_counts_of_a_spool_readable(tmp_path: Path) -> None:
+    """A time limit of the application may strike while it asks what is left."""
+
+    class Struck(Exception):
+        pass
+
+    def strike(*_: object) -> None:
+        raise Struck
+
+    monitor = Monitor(metrics=[], sinks=[], spool=tmp_path / "spool.db")
+    monitor.submit(turn())
+    assert monitor.flush(30) == 0
+    waiting = signal.setitimer(signal.ITIMER_REAL, 0)
+    before = signal.signal(signal.SIGALRM, strike)
+    try:
+        for number in range(400):
+            with contextlib.suppress(Struck):
+                signal.setitimer(signal.ITIMER_REAL, 0.0002 + number % 23 * 0.00001)
+                for _ in range(40):
+                    monitor.stats()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *waiting)
+    counts = monitor.stats().spool
+    assert counts is not None and counts.evaluated == 1
+    monitor.close()
 
 
 def test_nothing_of_a_finished_turn_stays_in_it(tmp_path: Path) -> None:
