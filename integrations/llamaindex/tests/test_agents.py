@@ -187,6 +187,17 @@ async def _run(agent: Any, message: str) -> None:
     await agent.run(user_msg=message)
 
 
+def test_what_a_tool_without_a_result_returned_is_no_passage(receiver: Receiver) -> None:
+    def send(to: str) -> None:
+        """Sends what was found."""
+
+    calls = [("search", {"input": QUESTION}), ("send", {"to": "the office of the mayor"})]
+    llm = Caller(script=[*calls, ANSWER])
+    ask(FunctionAgent(tools=[retriever_tool("search", "d1"), FunctionTool.from_defaults(send)], llm=llm))
+    turn = receiver.record
+    assert ([one.text for one in (*turn.contexts, *turn.retrieved)], turn.notes) == ([PARIS], ())
+
+
 def test_agent_that_says_nothing(receiver: Receiver) -> None:
     ask(FunctionAgent(tools=[query_tool("docs")], llm=Caller(script=[""])))
     assert receiver.record.answer == ""

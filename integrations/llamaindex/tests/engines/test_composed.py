@@ -9,6 +9,7 @@ from llama_index.core.base.base_selector import BaseSelector, SelectorResult, Si
 from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.indices.query.query_transform.base import DecomposeQueryTransform, HyDEQueryTransform
+from llama_index.core.indices.struct_store import JSONQueryEngine
 from llama_index.core.query_engine import (
     CitationQueryEngine,
     CustomQueryEngine,
@@ -232,6 +233,22 @@ def test_the_rows_of_a_table_are_passages_and_its_schema_is_none(
 ) -> None:
     assert run(table, False) == "Talwacht is highest."
     assert texts(receiver.record) == [ROWS]
+
+
+@pytest.mark.parametrize("asynchronous", BOTH)
+def test_a_value_that_was_looked_up_is_a_passage_and_the_schema_of_the_data_is_none(
+    receiver: Receiver, asynchronous: bool
+) -> None:
+    value = {"name": "Talwacht", "altitude": 2680}
+    schema = {"type": "array", "items": {"properties": {"name": {"type": "string"}, "altitude": {}}}}
+    asked = JSONQueryEngine(
+        json_value=[value],
+        json_schema=schema,
+        llm=Scripted(say=lambda prompt: "$[0]" if "Value at path" not in prompt else ANSWER),
+        output_processor=lambda path, data: data[0],
+    )
+    assert run(asked, asynchronous) == ANSWER
+    assert (texts(receiver.record), receiver.record.notes) == ([str(value)], ())
 
 
 def test_rows_stay_passages_if_another_engine_goes_on_from_them(

@@ -10,7 +10,14 @@ from steelyard.recording.building._sources import Sources, Text
 from steelyard.recording.building._steps import Step, Steps, is_telling
 from steelyard.recording.building._titles import beside
 from steelyard.recording.provenance import is_printed
-from steelyard.recording.reading import does_something, has_documents, messages_in, state_of, strings_in
+from steelyard.recording.reading import (
+    does_something,
+    has_documents,
+    is_schema,
+    messages_in,
+    state_of,
+    strings_in,
+)
 
 _MOST_PRINTED = 50
 _LONGEST_PRINTED = 50_000
@@ -54,7 +61,12 @@ def _are_words(value: Any) -> bool:
 
 def _is_record(value: Any, titles: set[str]) -> bool:
     state = {} if isinstance(value, (list, tuple)) else state_of(value)
-    if state is None or has_documents(value) or any(map(messages_in, (value, *state.values()))):
+    if (
+        state is None
+        or is_schema(value)
+        or has_documents(value)
+        or any(map(messages_in, (value, *state.values())))
+    ):
         return False
     # Tools tell of themselves when they are printed. A stream is read, and is the user's.
     if any(map(does_something, value if isinstance(value, (list, tuple)) else state.values())):

@@ -34,6 +34,7 @@ from steelyard.recording.reading import (
     Message,
     asked_in,
     documents_in,
+    is_schema,
     leaves_in,
     messages_in,
     state_of,
@@ -326,7 +327,7 @@ def _seen_again(one: Text, leaf: Leaf, passed: Passed, until: float) -> Text:
 
 def _counts(leaf: Leaf) -> bool:
     is_named = names_passages(leaf.name) and word_count(leaf.text) > 1
-    return is_telling(leaf.text) or is_named or is_printed(leaf.text)
+    return (is_telling(leaf.text) or is_named or is_printed(leaf.text)) and not is_schema(leaf.text)
 
 
 def _passed(turn: Steps) -> Iterator[Passed]:

@@ -316,7 +316,7 @@ def _are_passages(rows: Sequence[Context], whole: str) -> bool:
 
 def tells_nothing(text: str) -> bool:
     """Whether a text is an empty value as any language shows it, or says that nothing was found."""
-    return not text.strip(_EMPTY) or finds_nothing(text)
+    return text.strip(_EMPTY) in ("", "None", "null") or finds_nothing(text)
 
 
 def is_telling(text: str) -> bool:

@@ -25,6 +25,7 @@ from steelyard.recording.reading._shapes import attribute as attribute
 from steelyard.recording.reading._shapes import does_something as does_something
 from steelyard.recording.reading._shapes import is_document as is_document
 from steelyard.recording.reading._shapes import is_message_mapping as is_message_mapping
+from steelyard.recording.reading._shapes import is_schema as is_schema
 from steelyard.recording.reading._shapes import leaves_in as leaves_in
 from steelyard.recording.reading._shapes import state_of as state_of
 from steelyard.recording.reading._shapes import strings_in as strings_in

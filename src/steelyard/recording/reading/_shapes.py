@@ -8,10 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from steelyard.record import text_of
+from steelyard.recording.reading._literals import read_shown
 from steelyard.recording.reading._values import DOCUMENT_TEXT, is_node_mapping
 
 _DOING = ("invoke", "format", "predict", "run", "retrieve", "query", "__next__", "__anext__")
 """What tools, models, agents, indexes, templates and streams can do; data cannot."""
+_FIELDS = {"object": "properties", "array": "items"}
+"""Where a JSON Schema of each kind tells what data of that kind holds."""
 _DEPTH = 6
 _MOST = 2_000
 
@@ -146,3 +149,17 @@ def is_message_mapping(value: Mapping[Any, Any]) -> bool:
     return ("role" in value or "type" in value) and any(
         key in value for key in ("content", "parts", "data", "blocks")
     )
+
+
+def is_schema(value: Any) -> bool:
+    """Whether a mapping, or a text that shows one, is a JSON Schema: it tells of fields, and of no data.
+
+    >>> is_schema('{"type": "array", "items": {"properties": {"stop": {"type": "string"}}}}')
+    True
+    """
+    if isinstance(value, str):
+        is_able = value.lstrip()[:1] == "{" and any(one in value for one in _FIELDS.values())
+        value = read_shown(value.strip()) if is_able else None
+    if not isinstance(value, Mapping):
+        return False
+    return isinstance(value.get(_FIELDS.get(str(value.get("type")), "")), Mapping)
