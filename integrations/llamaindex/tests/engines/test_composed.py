@@ -239,8 +239,8 @@ def test_the_rows_of_a_table_are_passages_and_its_schema_is_none(
 def test_a_value_that_was_looked_up_is_a_passage_and_the_schema_of_the_data_is_none(
     receiver: Receiver, asynchronous: bool
 ) -> None:
-    value = {"name": "Talwacht", "altitude": 2680}
-    schema = {"type": "array", "items": {"properties": {"name": {"type": "string"}, "altitude": {}}}}
+    value: Any = {"name": "Talwacht", "altitude": 2680}
+    schema: Any = {"type": "array", "items": {"properties": {"name": {"type": "string"}, "altitude": {}}}}
     asked = JSONQueryEngine(
         json_value=[value],
         json_schema=schema,
