@@ -228,7 +228,16 @@ def jaeger_reply(spans: list[dict[str, Any]]) -> dict[str, Any]:
     return {"data": [{"spans": list(map(span, spans)), "processes": {"p1": {"serviceName": "shop"}}}]}
 
 
-@pytest.mark.parametrize("form", ["as it is", "lines", "list", "jaeger"])
+def written_flat(one: dict[str, Any]) -> dict[str, Any]:
+    """The same, as a program's own exporter writes it."""
+    return {"traceId": one["context"]["trace_id"], "spanId": one["context"]["span_id"]} | {
+        "parentSpanId": one["parent_id"],
+        "startTime": one["start_time"],
+        "attributes": one["attributes"],
+    }
+
+
+@pytest.mark.parametrize("form", ["as it is", "lines", "list", "jaeger", "flat"])
 def test_spans_that_the_sdk_printed_become_turns(steelyard: Steelyard, tmp_path: Path, form: str) -> None:
     text = printed_spans()
     path = tmp_path / ("spans.log" if form == "as it is" else "spans.jsonl")
@@ -236,6 +245,7 @@ def test_spans_that_the_sdk_printed_become_turns(steelyard: Steelyard, tmp_path:
         spans = [json.loads(one) for one in re.findall(r"^\{$.*?^\}$", text, re.DOTALL | re.MULTILINE)]
         text = "\n".join(map(json.dumps, spans)) if form == "lines" else json.dumps(spans)
         text = json.dumps(jaeger_reply(spans)) if form == "jaeger" else text
+        text = "\n".join(json.dumps(written_flat(one)) for one in spans) if form == "flat" else text
     path.write_text(text)
     done = steelyard("backfill", path, "--db", tmp_path / "s.db", "--metrics", "faithfulness")
     assert done.status == 0, done.err

@@ -313,8 +313,10 @@ def is_jaeger_reply(data: Mapping[str, Any]) -> bool:
 
 
 def is_printed_span(keys: Collection[str]) -> bool:
-    """Whether objects with these keys are spans as the Python SDK prints them, and Phoenix returns them."""
-    return {"context", "attributes", "start_time"} <= set(keys)
+    """Whether objects with these keys are spans, as SDKs and exporters print or Phoenix returns them."""
+    told = {key.replace("_", "").lower() for key in keys}
+    has_ids = bool(told & {"context", "spancontext"}) or {"traceid", "spanid"} <= told
+    return has_ids and "attributes" in told and any(key.startswith("start") for key in told)
 
 
 def line_of_span(span: Mapping[str, Any]) -> bytes:

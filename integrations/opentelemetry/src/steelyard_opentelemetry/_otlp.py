@@ -10,8 +10,8 @@ from typing import Any
 from steelyard_opentelemetry._payload import decode, mappings_in, opened
 from steelyard_opentelemetry._printed import (
     is_jaeger,
-    is_printed,
     pieces,
+    printed_in,
     read_id,
     span_printed,
     spans_of_jaeger,
@@ -139,7 +139,7 @@ class Otlp:
 
 
 def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
-    """Read OTLP/JSON, spans as the Python SDK prints them, or traces that Jaeger or Tempo return.
+    """Read OTLP/JSON, spans as SDKs and exporters print them, or traces that Jaeger or Tempo return.
 
     One object a line, indented objects, or a list of them.
 
@@ -153,7 +153,7 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
     repeated, is_console = 0, False
     for number, piece, is_indented in pieces(lines):
         for data in _loaded(piece, number, problems, is_indented=is_indented):
-            is_console = is_console or (is_indented and is_printed(data))
+            is_console = is_console or (is_indented and bool(printed_in(data)))
             for span in _spans_of(data):
                 if span is None:
                     problems.append(_Problem(number, "a span without a trace id and a span id was left out"))
@@ -171,7 +171,7 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
 def _spans_of(data: Mapping[str, Any]) -> Iterable[Span | None]:
     if is_jaeger(data):
         return spans_of_jaeger(data)
-    return (span_printed(data),) if is_printed(data) else spans_in(data)
+    return spans_in(data) if _REQUEST & data.keys() else map(span_printed, printed_in(data))
 
 
 def _with_logs(
@@ -201,7 +201,7 @@ def _loaded(
         problems.append(_Problem(number, why, is_lone=not is_indented))
         return
     told = [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, dict)]
-    spans = [one for one in told if _REQUEST & one.keys() or is_printed(one) or is_jaeger(one)]
+    spans = [one for one in told if _REQUEST & one.keys() or printed_in(one) or is_jaeger(one)]
     if not spans:
         why = "neither an OTLP export request (no 'resourceSpans') nor a span"
         problems.append(_Problem(number, why, is_lone=not is_indented))

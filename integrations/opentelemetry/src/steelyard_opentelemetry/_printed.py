@@ -1,9 +1,10 @@
-"""Spans in files that hold no OTLP: as the Python SDK prints them, as Jaeger returns them; JSON in pieces."""
+"""Spans in files that hold no OTLP: as SDKs print them, as Jaeger returns them; JSON in pieces."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -54,38 +55,70 @@ def _is_cut_off(piece: list[bytes], line: bytes) -> bool:
     return piece[0][:1] == b"{" and line[:1] in (b"{", b"[")
 
 
-def is_printed(data: Mapping[str, Any]) -> bool:
-    """Whether an object is a span in this form; Phoenix's API and exports have it, too."""
-    context = data.get("context")
-    return isinstance(context, Mapping) and {"trace_id", "span_id"} <= context.keys()
+_STARTS = ("starttime", "starttimeunixnano", "starttimens", "startns")
+_DIGITS = 20
+_UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
+"""Below which a number counts seconds, milliseconds and microseconds, with their nanoseconds."""
+_ENDS = ("endtime", "endtimeunixnano", "endtimens", "endns")
+
+
+def printed_in(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The spans that an object is or holds: as an SDK prints one, as a program's own exporter writes it.
+
+    Phoenix's API and exports have this form, too. A log line may tell the ids of its span: it has no start.
+    """
+    held = [data, *mappings_in(data.get("spans"))]
+    return [one for one in held if _is_within_context(one) or _is_flat(_spelled(one))]
+
+
+def _is_within_context(data: Mapping[str, Any]) -> bool:
+    return {"trace_id", "span_id"} <= _mapping(data.get("context")).keys()
+
+
+def _is_flat(told: Mapping[str, Any]) -> bool:
+    is_timed = _first(told, _STARTS) is not None
+    return is_timed and isinstance(told.get("attributes"), Mapping) and all(_ids(told))
+
+
+def _spelled(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What an object tells under each name in one spelling: `trace_id`, `traceId` and `_traceId` are one."""
+    return {str(key).replace("_", "").lower(): value for key, value in data.items()}
+
+
+def _first(told: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((told[name] for name in names if told.get(name) is not None), None)
 
 
 def span_printed(data: Mapping[str, Any]) -> Span | None:
-    """The span; None if it cannot be told by its ids. Which instrumentor made it is not printed."""
-    trace_id, span_id = _ids(data)
+    """The span; None if it cannot be told by its ids. Few exporters print which instrumentor made it."""
+    told = _spelled(data)
+    trace_id, span_id = _ids(told)
     if not trace_id or not span_id:
         return None
-    told = data.get("resource")
-    resource = _mapping(told.get("attributes")) if isinstance(told, Mapping) else {}
-    status = _mapping(data.get("status"))
-    start = _nanoseconds(data.get("start_time"))
+    resource = _mapping(told.get("resource"))
+    resource = _mapping(resource.get("attributes", resource))
+    status, scope = _spelled(_mapping(told.get("status"))), told.get("instrumentationscope")
+    code = _first(status, ("statuscode", "code")) or told.get("statuscode") or told.get("status")
+    above = _spelled(_mapping(_first(told, ("parentspancontext", "parent"))))
+    start = _nanoseconds(_first(told, _STARTS))
     return Span(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=read_id(data.get("parent_id"), 8) or None,
-        name=str(data.get("name") or ""),
+        parent_id=read_id(_first(told, ("parentid", "parentspanid")), 8) or _ids(above)[1] or None,
+        name=str(told.get("name") or ""),
+        scope=str(_mapping(scope).get("name") or ""),
         service=service_of(resource),
         version=version_of(resource),
         start=start,
-        end=max(_nanoseconds(data.get("end_time")), start),
-        failed=str(status.get("status_code", data.get("status_code"))).endswith("ERROR"),
-        error=str(status.get("description") or data.get("status_message") or ""),
-        attributes=_mapping(data.get("attributes")),
+        end=max(_nanoseconds(_first(told, _ENDS)), start),
+        failed=code == 2 or str(code).upper().endswith("ERROR"),
+        error=str(_first(status, ("description", "message")) or told.get("statusmessage") or ""),
+        attributes=_mapping(told.get("attributes")),
         events=tuple(
             Event(name=str(event.get("name") or ""), attributes=_mapping(event.get("attributes")))
-            for event in mappings_in(data.get("events"))
+            for event in mappings_in(told.get("events"))
         ),
-        links=tuple(map(_ids, mappings_in(data.get("links")))),
+        links=tuple(_ids(_spelled(link)) for link in mappings_in(told.get("links"))),
     )
 
 
@@ -149,12 +182,15 @@ def _tags(value: object) -> dict[str, Any]:
 
 
 def _number(value: object) -> int:
-    return int(value) if isinstance(value, (int, float)) else 0
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else 0
+    return value if isinstance(value, int) else 0
 
 
-def _ids(data: Mapping[str, Any]) -> tuple[str, str]:
-    context = _mapping(data.get("context"))
-    return read_id(context.get("trace_id"), 16), read_id(context.get("span_id"), 8)
+def _ids(told: Mapping[str, Any]) -> tuple[str, str]:
+    """The ids of a span, which stand in its context or beside its name."""
+    context = _spelled(_mapping(_first(told, ("context", "spancontext"))) or told)
+    return read_id(context.get("traceid"), 16), read_id(context.get("spanid"), 8)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -162,15 +198,27 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _nanoseconds(value: object) -> int:
-    """A time, which is written in ISO 8601 or is a number of nanoseconds; 0 if it is neither."""
-    if isinstance(value, int):
-        return value
+    """A time: ISO 8601, a number in any unit, or seconds and nanoseconds; 0 if it is neither."""
+    if isinstance(value, list):
+        seconds, rest = (*map(_number, value), 0, 0)[:2]
+        return seconds * 1_000_000_000 + rest
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
+        value = int(value)
+    if isinstance(value, (int, float)):
+        return _since_the_epoch(value) if isinstance(value, int) or math.isfinite(value) else 0
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
         return 0
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1_000
+
+
+def _since_the_epoch(number: float) -> int:
+    """Nanoseconds; how large a number is tells its unit, from 1973 to 5138."""
+    size = next((size for limit, size in _UNITS if number < limit), 1)
+    # A fraction of a second is not told more finely than in microseconds.
+    return number * size if isinstance(number, int) else round(number * size / 1_000) * 1_000
 
 
 def read_id(value: object, size: int) -> str:

@@ -39,8 +39,7 @@ def doctor(
     words: list[str] | None = Argument(
         None,
         metavar="FILE.jsonl... | PROGRAM ARGS...",
-        help="OTLP/JSON, or spans as the Python SDK prints them; `-` for standard input; with `--live` a "
-        "program.",
+        help="OTLP/JSON, or spans as SDKs print them; `-` for standard input; with `--live` a program.",
     ),
     live: bool = Option(False, "--live", help="Watch a program; without one, look at this environment."),
     port: int | None = Option(

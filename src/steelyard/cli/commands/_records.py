@@ -21,7 +21,7 @@ def records(
     files: list[str] = Argument(
         ...,
         metavar="FILE.jsonl...",
-        help="OTLP/JSON, traces of Jaeger or Tempo, or what the Python SDK prints; `-` for standard input.",
+        help="OTLP/JSON, traces of Jaeger or Tempo, or spans as SDKs print them; `-` for standard input.",
     ),
 ) -> None:
     """Print one JSON record for every RAG turn in OpenTelemetry traces.
@@ -84,7 +84,7 @@ def read_files(paths: list[str]) -> TracesRead:
         repeated += found.repeated
         problems.extend(f"{path}: {problem}" for problem in found.problems)
         if not found.spans and not found.problems:
-            forms = "OTLP/JSON, traces of Jaeger or Tempo, or spans that the Python SDK printed"
+            forms = "OTLP/JSON, traces of Jaeger or Tempo, or spans as an SDK or exporter prints them"
             problems.append(f"{path}: no spans in it; it should hold {forms}")
         for span in found.spans:
             where.setdefault(span.trace_id, path)
