@@ -258,6 +258,18 @@ def test_sentences_and_tags_that_another_input_had_are_not_typed_by_users() -> N
     assert not repeated(learnt, "Thank you. And the train?"), "people say short sentences again and again"
 
 
+def test_headings_and_labels_beside_what_another_input_had_are_not_typed_by_users() -> None:
+    learnt = PromptTemplates()
+    told = ["Solve this and write to stdout.", "### Problem", "### Format", "Give one block of code."]
+    framed = "{}\n\n{}\n{{}}\n\n{}\n{}".format(*told)
+    assert not repeated(learnt, framed.format(QUESTIONS[0]))
+    assert repeated(learnt, framed.format(QUESTIONS[1])) == told
+    labelled = "Here is what our customer wrote to us.\nMessage:\n{}"
+    assert not repeated(learnt, labelled.format(QUESTIONS[2]))
+    assert repeated(learnt, labelled.format(QUESTIONS[3])) == labelled.split("\n")[:2]
+    assert not repeated(learnt, f"Message:\n{QUESTIONS[4]}"), "a user may type it, too"
+
+
 def test_several_lines_may_have_words_of_code_until_users_typed_five_such_texts() -> None:
     learnt = PromptTemplates()
     texts = [f"Hello!\n{question}" for question in QUESTIONS[:5]]

@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.example_selectors import (
+    MaxMarginalRelevanceExampleSelector,
+    SemanticSimilarityExampleSelector,
+)
 from langchain_core.messages import HumanMessage, SystemMessage
-from langchain_core.runnables import RunnableLambda
+from langchain_core.prompts import ChatPromptTemplate, FewShotPromptTemplate, PromptTemplate
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, says, texts
+from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, says, texts
 from langgraph.config import get_store
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from steelyard_langchain import CallbackHandler, attach, record
 
+FACTS = (PARIS.page_content, FRANCE.page_content)
 ANSWER = "Paris is the capital of France."
 
 
@@ -132,6 +138,29 @@ def test_other_handlers_see_no_difference() -> None:
     assert Listener.heard == []
 
 
+@pytest.mark.parametrize("kind", [SemanticSimilarityExampleSelector, MaxMarginalRelevanceExampleSelector])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_examples_that_a_prompt_searches_for_are_not_passages(
+    receiver: Receiver, kind: Any, is_async: bool
+) -> None:
+    examples = [
+        {"asked": f"How big is {one}?", "query": f"MATCH (c) WHERE c.name = '{one}'"} for one in "ABC"
+    ]
+    selector = kind.from_examples(examples, DeterministicFakeEmbedding(size=8), Store, k=2)
+    shots = FewShotPromptTemplate(
+        example_selector=selector,
+        example_prompt=PromptTemplate.from_template("{asked} -> {query}"),
+        suffix="{question}",
+        input_variables=["question"],
+    )
+    store = filled()
+    chain: Any = RunnableLambda(lambda question: {"question": prompt_of(store.similarity_search(question))})
+    chain = chain | shots | says(ANSWER)
+    config: Any = {"callbacks": [CallbackHandler(receiver)]}
+    asyncio.run(chain.ainvoke(QUESTION, config)) if is_async else chain.invoke(QUESTION, config)
+    assert {*texts(receiver.record.contexts)} == {PARIS.page_content, FRANCE.page_content}
+
+
 MEMORY = "She prefers trains to planes and is allergic to peanuts."
 USER = ("memories", "u1")
 
@@ -161,3 +190,18 @@ def test_a_store_that_holds_nothing_tells_nothing(receiver: Receiver) -> None:
     CallbackHandler(receiver)
     assert (store.search(USER), store.get(USER, "m1")) == ([], None)
     assert receiver.drafts == []
+
+
+@pytest.mark.parametrize("is_within", [False, True])
+def test_what_a_store_tells_about_passages_is_not_text_beside_them(
+    receiver: Receiver, is_within: bool
+) -> None:
+    about = {"source": "/data/in/atlas of the world, 3rd edition.pdf", "made": "printed in Leiden in 1811"}
+    found = [
+        Document(id=f"4f0c-11-9a-{at}", page_content=one, metadata=about) for at, one in enumerate(FACTS)
+    ]
+    template = ChatPromptTemplate.from_template("Use this context.\n\n{context}\n\nQuestion: {question}")
+    context: Any = Shelf(documents=found) | (str if is_within else lambda documents: documents)
+    chain: Any = {"context": context, "question": RunnablePassthrough()} | template | says(ANSWER)
+    chain.invoke(QUESTION, {"callbacks": [CallbackHandler(receiver)]})
+    assert (texts(receiver.record.contexts), receiver.record.notes) == ([*FACTS], ())

@@ -135,6 +135,25 @@ def rows_with_the_names_of_their_books() -> Any:
     return line(look_up, generate, state=Rows)
 
 
+LESSON = "Ask on board first."
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES, LESSON), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
+def rows_with_a_short_sentence_beside_long_texts() -> Any:
+    """A row of a memory of earlier tasks, printed on one line: what ends as a sentence is not its title."""
+
+    def look_up(state: Rows) -> Rows:
+        return {"rows": [{"task": FERRY, "outcome": FARES, "reflection": LESSON}]}
+
+    def generate(state: Rows) -> Rows:
+        printed = "\n".join(" | ".join(f"{name}: {row[name]}" for name in row) for row in state["rows"])
+        return {
+            "generation": answering(SUNDAY_ANSWER).invoke({"context": printed, "question": state["question"]})
+        }
+
+    return line(look_up, generate, state=Rows)
+
+
 TICKET = {"ticket": "T-1042", "class": "grown-up", "date": "2026-06-14", "price": 12}
 
 

@@ -20,6 +20,10 @@ from uuid import uuid4
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.documents import Document
+from langchain_core.example_selectors import (
+    MaxMarginalRelevanceExampleSelector,
+    SemanticSimilarityExampleSelector,
+)
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.vectorstores import VectorStore
@@ -151,6 +155,9 @@ def watch_vector_stores(handlers: type) -> None:
     _watch.handlers = handlers
     for name in ("invoke", "ainvoke"):
         setattr(BaseRetriever, name, _around(BaseRetriever.__dict__[name], _Retrieving))
+    for chooser in (SemanticSimilarityExampleSelector, MaxMarginalRelevanceExampleSelector):
+        for name in ("select_examples", "aselect_examples"):
+            setattr(chooser, name, _untold(chooser.__dict__[name]))
     _wrap_all(VectorStore)  # type: ignore[type-abstract]
     begin = VectorStore.__dict__.get("__init_subclass__")
 
@@ -237,6 +244,35 @@ class _Search(_Retrieving):
         if isinstance(found, list):
             self.found = tuple(one[0] if isinstance(one, tuple) and one else one for one in found)
         return found
+
+
+def _untold(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that searches for examples of a prompt: these are instructions, and no passages."""
+
+    @contextmanager
+    def untold() -> Iterator[None]:
+        told, handed = _told.set(True), _handed.set(None)
+        try:
+            yield
+        finally:
+            _handed.reset(handed)
+            _told.reset(told)
+
+    if inspect.iscoroutinefunction(choose):
+
+        @functools.wraps(choose)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            with untold():
+                return await choose(*args, **kwargs)
+
+        return awaited
+
+    @functools.wraps(choose)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with untold():
+            return choose(*args, **kwargs)
+
+    return called
 
 
 def _around(call: Callable[..., Any], kind: type[_Retrieving]) -> Callable[..., Any]:

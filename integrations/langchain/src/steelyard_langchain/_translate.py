@@ -171,6 +171,7 @@ def _step(view: TurnPart, run: Retrieval | Model | Tool) -> Step:
             kind="retrieval",
             name=run.name or "retriever",
             given=run.query,
+            returned=run.documents,
             contexts=None if run.documents is None else contexts,
             silent=len(documents) - len(contexts),
             at=run.started,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import contexts_of, state_of
 
+About = Callable[[], Iterable[str]]
+"""What tells of passages beside their texts: ids, titles, addresses."""
 _LONGEST = 100_000  # characters
 MUCH = 8
 """Words that no label has."""
@@ -63,12 +65,22 @@ def prompts_with_room(texts: Sequence[str], prompts: Sequence[str]) -> list[str]
     return roomy if roomy and all(any(text in prompt for prompt in prompts) for text in texts) else []
 
 
-def is_widened(texts: Sequence[str], roomy: Sequence[str], turn: Steps, question: str) -> bool:
-    """Whether prompts hold much beside the known passages: between them, or in parts with their name."""
+def is_widened(
+    texts: Sequence[str], roomy: Sequence[str], turn: Steps, question: str, *, about: About = tuple
+) -> bool:
+    """Whether prompts hold much beside the known passages: between them, or in parts with their name.
+
+    Args:
+        texts: The passages.
+        roomy: The prompts in which there is room beside them.
+        turn: The turn.
+        question: What was asked.
+        about: What is told about the passages: that is printed beside them, and says no more.
+    """
     known = [*map(plain, texts), *_replied(turn)]
     named = [part for one in roomy for part in guessed_passages(one, question)]
     parts = (*_around(roomy, texts, question), *named)
-    return any(surrounds(plain(part), known) for part in parts) or _has_more_behind(named, known)
+    return any(surrounds(plain(part), known, about=about) for part in parts) or _has_more_behind(named, known)
 
 
 def _has_more_behind(named: Sequence[str], known: Sequence[str]) -> bool:
@@ -81,7 +93,7 @@ def _has_more_behind(named: Sequence[str], known: Sequence[str]) -> bool:
     return any(map(is_telling, named[last + 1 :]))
 
 
-def surrounds(text: str, known: Sequence[str]) -> bool:
+def surrounds(text: str, known: Sequence[str], *, about: About = tuple) -> bool:
     """Whether a text that holds known passages says much besides: a window around them, say.
 
     Labels repeat each other, and say little beside what they stand before.
@@ -89,13 +101,17 @@ def surrounds(text: str, known: Sequence[str]) -> bool:
     Args:
         text: The text, as `plain` writes it.
         known: The passages, as `plain` writes them.
+        about: What is told about them; it is read only where the text says much.
     """
     inside, rest = _parted(text, known)
     more = set(words(rest))
     if not inside or len(more) < MUCH:
         return False
     told = {word for one in inside for word in words(one)}
-    return len(more - told) >= max(MUCH, MUCH_SHARE * len(told))
+    least = max(MUCH, MUCH_SHARE * len(told))
+    if len(more - told) < least:
+        return False
+    return len(set(words(_parted(rest, list(map(plain, about())))[1])) - told) >= least
 
 
 def _parted(text: str, known: Sequence[str]) -> tuple[list[str], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 
 from steelyard.record import Context, ContextsSource, text_of
@@ -12,6 +12,7 @@ from steelyard.recording.building._beside import (
     CUT,
     MORE,
     MUCH,
+    About,
     completed,
     cut_off,
     is_emptied,
@@ -27,6 +28,7 @@ from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import MOSTLY, Steps, has_nothing, is_telling, is_written, parts_of
 from steelyard.recording.building._templates import TEMPLATES
 from steelyard.recording.building._texts import shown_texts
+from steelyard.recording.building._titles import origins_of
 from steelyard.recording.provenance import (
     ModelCall,
     Origin,
@@ -123,7 +125,11 @@ def _doubts(
 ) -> Iterator[str]:
     """Notes on passages that a prompt shows: that it shows more, or that a tool may have told nothing."""
     roomy = prompts_with_room(known, prompts)
-    if roomy and (is_widened(known, roomy, turn, question) or _is_filled_beside(origin, turn, question)):
+    about = cache(partial(origins_of, known, sources, turn))
+    if roomy and (
+        is_widened(known, roomy, turn, question, about=about)
+        or _is_filled_beside(origin, turn, question, about)
+    ):
         yield MORE
     if any(text in sources.look_ups.receipts for text in known):
         yield RECEIPT
@@ -164,14 +170,14 @@ def _may_state_nothing(text: str) -> bool:
     return may_find_nothing(parts[0] if len(parts) == 1 else whole)
 
 
-def _is_filled_beside(origin: Origin, turn: Steps, question: str) -> bool:
+def _is_filled_beside(origin: Origin, turn: Steps, question: str, about: About) -> bool:
     """Whether the answer's template, once it is learnt, was filled in with more than the known passages."""
     filled = _filled_in(origin, turn, question=question)
     known, given = [one.text for one in origin.contexts], plain(text_of(turn.given))
     forms = [plain(text) for text in known]
     beside = (one.text for one in filled.contexts if plain(one.text) not in given) if filled else ()
     return any(
-        surrounds(plain(text), forms)
+        surrounds(plain(text), forms, about=about)
         or (word_count(text) >= MUCH and not any(seen.found for seen in find_passages(known, [text])))
         for text in beside
     )

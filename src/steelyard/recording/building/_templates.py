@@ -213,11 +213,17 @@ def _width(text: str) -> int:
     return len(text) if text.isascii() else len(text) + sum(east_asian_width(one) in "WF" for one in text)
 
 
+def _is_head(line: str) -> bool:
+    """Whether a line is a tag, a heading or a label."""
+    is_marked = line[0] in "#*=[" or line.rstrip("*")[-1:] in (":", "\uff1a")
+    return is_marked or line[0] + line[-1] == "<>"
+
+
 def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
     """What two texts do not share by chance: the hash of each, and which parts it has.
 
-    Lines, long sentences, and a tag with the line beside it. Not of a text that is all one part. A question
-    that is asked again is no template's.
+    Lines, long sentences, and a tag, a heading or a label with the line beside it. Not of a text that is all
+    one part. A question that is asked again is no template's.
     """
     lines = _lines(parts)
     said = [at for row in lines for at in row]
@@ -227,7 +233,7 @@ def _units(parts: list[str]) -> dict[int, tuple[int, ...]]:
     def form(row: Iterable[int]) -> str:
         return "".join(parts[at] for at in row).strip()
 
-    tags = {row for row in lines if (one := form(row))[0] + one[-1] == "<>"}
+    tags = {row for row in lines if _is_head(form(row))}
     pairs = [(*one, *other) for one, other in pairwise(lines) if tags & {one, other}]
     long = [(at,) for at in said if _width(parts[at].strip()) >= _LEAST_SAID]
     # What stands behind a long sentence on its line may be typed.

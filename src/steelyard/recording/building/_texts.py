@@ -83,6 +83,9 @@ class _Shown:
         others = [one for one in self.prompts if one != text] if is_put_in else self.prompts
         return bool(self.asked) and _is_prompt(text, self.asked, others)
 
+    def about(self) -> list[str]:
+        return origins_of([one.text for one in self._sources.documents], self._sources, self._turn)
+
     def knows(self, text: str) -> bool:
         """Whether a text is made of known passages, or a part of one."""
         return any(other in text or text in other for other in self.known)
@@ -200,7 +203,7 @@ def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
             continue
         behind, is_mixed = shown.joined(one.text)
         able += (replace(one, text=block, name="") for block in behind if not is_history(block))
-        if is_mixed or surrounds(text, shown.known):
+        if is_mixed or surrounds(text, shown.known, about=shown.about):
             has_more = has_more or any(text in prompt for prompt in shown.prompts)
     return able, has_more
 
@@ -257,7 +260,7 @@ def _is_joined(
         return True
     said = list(_said_in(one, turn))
     beside, whole = share_left(text, [*told, *map(plain, said)]), [other.text for other, _ in parts]
-    return beside <= MOSTLY and _only_labels(one, [*whole, *said], origins_of(whole, sources))
+    return beside <= MOSTLY and _only_labels(one, [*whole, *said], origins_of(whole, sources, turn))
 
 
 def _said_in(joined: Text, turn: Steps) -> Iterator[str]:
@@ -360,8 +363,7 @@ def _is_replied(one: Text, turn: Steps) -> bool:
 
     Its prompt may hold it, as in "say exactly: ...": still only the reply brought it into the turn.
     """
-    text = plain(one.text)
-    is_answer = text == plain(turn.answer)
+    is_answer = (text := plain(one.text)) == plain(turn.answer)
     # A thread's state keeps the answer of the turn before under the same name.
     earlier = turn.earlier if one.name in ANSWERS else ()
     return any(

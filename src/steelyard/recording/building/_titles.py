@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from steelyard.recording.building._sources import Sources, Text
-from steelyard.recording.building._steps import MOSTLY, size_of
-from steelyard.recording.reading import Leaf, leaves_in
+from steelyard.recording.building._steps import MOSTLY, Steps, is_telling, size_of
+from steelyard.recording.reading import Leaf, about_documents, leaves_in
 
 _MUCH_SHORTER = 0.5
+_STOPS = (".", "!", "\u3002", "\uff01")
 _MOST_ORIGINS = 50
 """Titles and addresses that are taken out of one text: each takes a search through it."""
 
@@ -18,7 +19,7 @@ _MOST_ORIGINS = 50
 def of_main_columns(texts: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts without those of columns that say much less than another one of theirs: titles, addresses.
 
-    That other one may hold known passages, and so be none of the texts.
+    That other one may hold known passages, and so be none of the texts. What ends as a sentence is no title.
     """
     if not any(one.row or one.column for one in texts):
         return list(texts)
@@ -30,7 +31,15 @@ def of_main_columns(texts: Sequence[Text], sources: Sources) -> list[Text]:
     for column, size in sizes.items():
         most[column[:2]] = max(size, most.get(column[:2], 0))
     left = _without_titles(texts, sources)
-    return [one for one in left if one.column is None or sizes[one.column] >= MOSTLY * most[one.column[:2]]]
+    return [
+        one
+        for one in left
+        if one.column is None or sizes[one.column] >= MOSTLY * most[one.column[:2]] or _is_sentence(one.text)
+    ]
+
+
+def _is_sentence(text: str) -> bool:
+    return is_telling(text) and text.rstrip().endswith(_STOPS)
 
 
 def _without_titles(texts: Sequence[Text], sources: Sources) -> list[Text]:
@@ -45,14 +54,15 @@ def _without_titles(texts: Sequence[Text], sources: Sources) -> list[Text]:
 def without_headings(texts: Sequence[Text], sources: Sources) -> list[Text]:
     """The texts without what is much shorter than one of them, or a known passage, beside it in any entry.
 
-    It stands there under another name. What was found by its title may have been read later.
+    It stands there under another name, and does not end as a sentence. What was found by its title may have
+    been read later.
     """
     listed = {one.text for one in texts if one.row is not None}
     passages = listed | {one.text.strip() for one in sources.documents}
     if not listed or min(map(size_of, listed)) > max(map(size_of, passages)) * _MUCH_SHORTER:
         return list(texts)
     headings = {text for passed in sources.passed for text in _headings_in(passed.value, passages)}
-    return [one for one in texts if one.text not in headings]
+    return [one for one in texts if one.text not in headings or _is_sentence(one.text)]
 
 
 def _headings_in(value: object, passages: Collection[str]) -> Iterator[str]:
@@ -74,16 +84,24 @@ def is_column(parts: Sequence[tuple[Text, str]], able: Sequence[Text]) -> bool:
     return any(count > 1 and count == whole[column] for column, count in columns.items())
 
 
-def origins_of(parts: Collection[str], sources: Sources) -> list[str]:
-    """What stands in one entry with one of these texts, and is none: titles, addresses; the longest first."""
+def origins_of(parts: Collection[str], sources: Sources, turn: Steps) -> list[str]:
+    """What stands beside one of these texts, and is none: titles, addresses, ids; the longest first.
+
+    In what steps handed on, and in what retrievers returned: steps may have handed on only its texts.
+    """
     known = {part.strip() for part in parts}
-    found = {text.strip() for passed in sources.passed for text in beside(passed.value, known)}
+    values = [*(one.value for one in sources.passed), *(one.returned for one in turn.retrievals)]
+    found = {text.strip() for value in values for text in beside(value, known)}
     origins = sorted(filter(None, found - known), key=len, reverse=True)
     return origins if len(origins) <= _MOST_ORIGINS else []
 
 
 def beside(value: Any, texts: Collection[str]) -> Iterator[str]:
-    """What stands in one entry of a list with one of these texts, and these: titles, addresses."""
+    """What stands in one entry of a list with one of these texts, and these: titles, addresses.
+
+    And what a document that says one of them has beside it: its id, its metadata.
+    """
     leaves = [leaf for leaf in leaves_in(value) if leaf.row]
     rows = {leaf.row for leaf in leaves if leaf.text.strip() in texts}
     yield from (leaf.text for leaf in leaves if leaf.row in rows)
+    yield from (about for text, own in about_documents(value) if text.strip() in texts for about in own)

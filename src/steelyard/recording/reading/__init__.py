@@ -12,6 +12,7 @@ from steelyard.recording.reading._messages import since_last_asked as since_last
 from steelyard.recording.reading._messages import spoken as spoken
 from steelyard.recording.reading._messages import text_in as text_in
 from steelyard.recording.reading._messages import texts_of as texts_of
+from steelyard.recording.reading._passages import about_documents as about_documents
 from steelyard.recording.reading._passages import contexts_of as contexts_of
 from steelyard.recording.reading._passages import documents_in as documents_in
 from steelyard.recording.reading._passages import has_documents as has_documents

@@ -18,7 +18,7 @@ from typing import Any
 from steelyard.record import Context, text_of
 from steelyard.recording.reading._literals import read_shown
 from steelyard.recording.reading._messages import Message
-from steelyard.recording.reading._shapes import attribute, is_document, state_of
+from steelyard.recording.reading._shapes import attribute, is_document, state_of, strings_in
 from steelyard.recording.reading._values import (
     DOCUMENT_TEXT,
     DOCUMENT_TEXTS,
@@ -55,6 +55,14 @@ def documents_in(value: Any, *, known: Collection[str] = ()) -> list[Context]:
 def has_documents(value: Any) -> bool:
     """Whether there are any with text."""
     return any(map(_told, _documents(value, _DEPTH)))
+
+
+def about_documents(value: Any) -> Iterator[tuple[str, list[str]]]:
+    """The text of each document in a value, with what is told about it: its id, and its metadata's texts."""
+    for one in _documents(value, _DEPTH):
+        node = _node(one)
+        about = [attribute(node, name) for name in ("id", "node_id", "metadata")]
+        yield _told(one), [text for _, text in strings_in(about)]
 
 
 def contexts_of(documents: Iterable[Any]) -> list[Context]:
