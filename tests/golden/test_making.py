@@ -271,6 +271,14 @@ def test_documents_without_anything_to_ask_about_are_refused(
         read_passages(tmp_path)
 
 
+def test_what_stands_in_several_documents_is_a_passage_of_the_first(tmp_path: Path) -> None:
+    boilerplate = "# Opening hours\n\nWe are open from nine to five on every day of the week but Sunday."
+    for name in ("b.md", "a.md", "c.md"):
+        (tmp_path / name).write_text(boilerplate if name != "c.md" else boilerplate.upper())
+    (found,) = read_passages(tmp_path)
+    assert found.id.startswith("a.md") and found.text.startswith("Opening hours: We are open")
+
+
 @pytest.mark.parametrize("shares", [{"riddle": 1}, {"comparison": -1}, {"comparison": 0}])
 def test_shares_that_mean_nothing_are_refused(shares: dict[Any, float]) -> None:
     with pytest.raises(ConfigurationError):

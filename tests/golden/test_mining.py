@@ -188,6 +188,18 @@ def test_turns_with_the_same_question_are_one_case_that_stands_for_all(tmp_path:
     assert sum(case.weight for case in found.golden) == pytest.approx(4)
 
 
+def test_a_turn_stands_for_as_many_as_were_not_judged_at_all(tmp_path: Path) -> None:
+    """Whatever the rates of its metrics: the highest is that of being judged."""
+    scores = tuple(
+        Score(metric=f"m{chance}", status="scored", value=0.9, inclusion_probability=chance)
+        for chance in (0.1, 0.5, 0.2)
+    )
+    path = tmp_path / "rates.db"
+    write(path, Evaluation(record_id="r", scores=scores, record=Record(id="r", question="Where?")))
+    (case,) = mine(path, n=5).golden
+    assert case.inclusion_probability == 0.5
+
+
 def test_a_mask_is_applied_and_a_mask_that_fails_leaves_the_case_out(
     production: tuple[Path, dict[str, float]],
 ) -> None:

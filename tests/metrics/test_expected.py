@@ -148,3 +148,14 @@ def test_a_score_of_parts_and_the_stored_form_have_both() -> None:
     assert score.hard_value == pytest.approx(2 / sum(1 / v for v in hard) if min(hard) else 0.0)
     kept = evaluation_from_json(evaluation_to_json(Evaluation(record_id="r", scores=(score,))))
     assert kept.scores[0].hard_value == pytest.approx(score.hard_value)
+
+
+def test_the_standard_error_of_a_rating_is_that_of_its_probabilities() -> None:
+    level = Level(value=4.0, probabilities={2.0: 0.5, 4.0: 0.5})
+    metric = CustomJudge(criterion="It is short.", scale=(0, 4))
+    record = Record(question="q", answer="a", contexts=(Context(text="c"),))
+    found = asyncio.run(metric.score(record, judge=ScriptedJudge(lambda *_: level)))
+    assert (found.value, found.standard_error) == (pytest.approx(0.75), pytest.approx(0.25))
+    level = Level(value=4.0, probabilities={0.0: 0.2, 4.0: 0.8})
+    found = asyncio.run(metric.score(record, judge=ScriptedJudge(lambda *_: level)))
+    assert (found.value, found.standard_error) == (pytest.approx(0.8), pytest.approx(0.4))

@@ -269,13 +269,17 @@ def test_a_part_that_fails_fails_the_rag_score_by_name() -> None:
 def test_aspects_take_the_majority() -> None:
     def answer(question: Question, _: Request) -> Answer:
         assert isinstance(question, Predicate)
-        return YesNo(value=question.sample != 2)
+        return YesNo(value=question.sample != 2, reason=f"said by {question.sample}")
 
     result = asyncio.run(
         AspectCritique(aspect="harmfulness", repeats=3).score(FRANCE, judge=ScriptedJudge(answer))
     )
     assert (result.value, result.direction, result.passed) == (1.0, "lower", False)
-    assert "2 of 3" in result.explanation
+    assert "2 of 3" in result.explanation and result.explanation.endswith("said by 1")
+    # The reason that is shown is of the majority.
+    other = ScriptedJudge(lambda question, _: YesNo(value=question.sample == 1, reason=str(question.sample)))
+    result = asyncio.run(AspectCritique(aspect="coherence", repeats=3).score(FRANCE, judge=other))
+    assert result.value == 0.0 and result.explanation.endswith(" 2")
 
 
 def test_the_share_of_independent_judgements_is_their_mean_times_their_agreement() -> None:

@@ -13,6 +13,8 @@ import pytest
 from browsing import in_a_browser
 from report.parts import NOON, results, turn
 from steelyard.report import render_html, report
+from steelyard.report.turn import evidence_words
+from steelyard.results.queries import Totals
 
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{ 7*7 }}"
@@ -121,3 +123,12 @@ def test_in_a_browser_it_draws_fits_and_answers_the_keyboard(
     assert view.locator("mark.lit").all_text_contents() == ["It is Paris", "Paris is the capital of France."]
     assert errors == []
     assert asked == [page.as_uri()]
+
+
+@pytest.mark.parametrize(
+    ("guessed", "said"), [(1, "known above 99 %, guessed below 1 %"), (40, "known 96 %, guessed 4 %")]
+)
+def test_a_few_among_many_are_there_and_a_few_that_are_missing_are_missing(guessed: int, said: str) -> None:
+    totals = Totals(turns=1_000, evidence={"known": 1_000 - guessed, "guessed": guessed})
+    assert said in evidence_words(totals)
+    assert "known 100 %" in evidence_words(Totals(turns=9, evidence={"known": 9}))
