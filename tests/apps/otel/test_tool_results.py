@@ -89,6 +89,14 @@ def test_what_a_tool_says_of_its_failure_is_not_a_passage(sign: dict[str, object
     assert record.contexts == ()
 
 
+@pytest.mark.parametrize("state", ["error", "completed"])
+def test_what_a_tool_returned_within_blocks_may_say_that_it_failed(state: str) -> None:
+    returned = json.dumps({"status": state, "device": "pump", "said": "The north gate is closed."})
+    message = {"content": [{"type": "text", "text": returned}], "type": "tool", "status": "success"}
+    (record,) = agent("run_command", message).records
+    assert [context.text for context in record.contexts] == ([returned] if state == "completed" else [])
+
+
 @pytest.mark.parametrize(
     "result", ["Errors of shifting come from a bent hanger.", f"Error codes\n{joined()}"]
 )

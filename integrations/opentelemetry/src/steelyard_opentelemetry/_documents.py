@@ -55,8 +55,8 @@ def _printed(value: object) -> list[Any]:
 
 
 def has_failed(result: object) -> bool:
-    """Whether a tool's message or output says that it failed."""
-    waiting = [loaded(result)]
+    """Whether a tool's message or output says that it failed, or what it returned within them does."""
+    waiting = [loaded(result), unwrapped(result)]
     for value in waiting:  # it grows on the way
         if isinstance(value, (list, tuple)):
             waiting += value[:_MOST_WRAPPERS]
