@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from report.parts import results, turn
+from steelyard import Context, Monitor, Record
 from steelyard.errors import ConfigurationError
+from steelyard.record import Timings
 from steelyard.report import render_html, report
+from steelyard.report.terminal import print_figures
 from steelyard.results import open_labels
 from steelyard.results.labels import Label
+from steelyard.sinks import SQLiteSink
 
 
 def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
@@ -38,6 +45,29 @@ def test_a_corrupt_row_is_left_out(tmp_path: Path) -> None:
     assert [one.record_id for one in made.figures.worst[0].turns] == ["r1", "r2"]
     tagged = report(path, tag="web").figures
     assert [one.record_id for one in tagged.worst[0].turns] == ["r1", "r2"]
+
+
+@pytest.mark.parametrize("at", [1.8e12, -1.0, 1e300])
+def test_a_turn_at_a_time_of_no_calendar_spoils_no_report_and_is_not_put_there(
+    tmp_path: Path, at: float
+) -> None:
+    """Such as milliseconds that are taken for seconds."""
+    path = tmp_path / "s.db"
+    monitor = Monitor(metrics=["faithfulness"], sinks=[SQLiteSink(path)])
+    passage = Context(text="It was finished in 1889.")
+    monitor.submit(
+        Record(question="When?", contexts=(passage,), answer="In 1889.", timings=Timings(started_at=at))
+    )
+    assert monitor.flush(30) == 0
+    monitor.close()
+    first = report(path).figures.totals.first
+    assert first is not None and abs(first - time.time()) < 600
+    with closing(sqlite3.connect(path)) as connection, connection:  # as earlier versions stored it
+        connection.execute("UPDATE evaluations SET happened_at = ?", (at,))
+        connection.execute("UPDATE scores SET happened_at = ?", (at,))
+    made = report(path)
+    assert "faithfulness" in render_html(made.figures)
+    print_figures(Console(file=io.StringIO()), made.figures)
 
 
 def test_whichever_page_of_a_file_is_damaged_it_is_named(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from io import TextIOWrapper
-from typing import Final
+from typing import Final, TypeGuard
 from urllib.parse import urlsplit, urlunsplit
 
 # C0 and C1 controls, the bidirectional controls and marks, line and paragraph separators, zero-width and
@@ -22,6 +23,7 @@ _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+_YEAR_10000: Final = 253_402_300_800.0
 _DRAWN = re.compile(r"(\x1b\[[0-9;?]*[A-Khlm]|\r)")
 _BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
 
@@ -167,3 +169,13 @@ def error_place(error: BaseException) -> str:
     while place.tb_next is not None:
         place = place.tb_next
     return f"{type(error).__name__} ({place.tb_frame.f_code.co_filename}, line {place.tb_lineno})"
+
+
+def is_date(at: object) -> TypeGuard[float]:
+    """Whether a Unix time is one of a calendar; milliseconds that are taken for seconds are not."""
+    return isinstance(at, float | int) and 0 <= at < _YEAR_10000
+
+
+def utc(at: float, form: str) -> str:
+    """A Unix time in UTC; a dash for one that no calendar has."""
+    return datetime.fromtimestamp(at, UTC).strftime(form) if is_date(at) else "–"

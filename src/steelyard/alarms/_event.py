@@ -5,10 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
 
-from steelyard._internal.text import counted, printable
+from steelyard._internal.text import counted, printable, utc
 from steelyard.scores import Provenance
 
 Kind = Literal["fell", "recovered", "silent", "test"]
@@ -191,7 +190,7 @@ def _escaped(text: str) -> str:
 
 def time_words(at: float) -> str:
     """A Unix time in UTC."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc(at, "%Y-%m-%dT%H:%M:%SZ")
 
 
 def how_made(provenance: Provenance | None) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger, WarnOnce
-from steelyard._internal.text import error_place
+from steelyard._internal.text import error_place, is_date
 from steelyard._internal.threads import DaemonExecutor, ExitInThread
 from steelyard.errors import SkipReason
 from steelyard.metrics import Metric, held_against
@@ -225,7 +225,7 @@ def _dated(record: Record, taken_at: float) -> Record:
     """The record with a time: that of its recording, if nothing says when it began."""
     if not isinstance(record.timings, Timings):
         return record.replace(timings=Timings(started_at=taken_at))
-    if record.timings.started_at is None:
+    if not is_date(record.timings.started_at):
         return record.replace(timings=replace(record.timings, started_at=taken_at))
     return record
 

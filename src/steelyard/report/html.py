@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from steelyard._internal.text import shorten, visible
+from steelyard._internal.text import shorten, utc, visible
 from steelyard.errors import MissingDependency
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, ReportFigures
@@ -136,4 +135,4 @@ def _signed(value: float) -> str:
 
 
 def _when(time: float | None) -> str:
-    return "–" if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
+    return "–" if time is None else utc(time, "%Y-%m-%d %H:%M")

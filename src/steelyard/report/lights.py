@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, Literal
 
-from steelyard._internal.text import shorten
+from steelyard._internal.text import shorten, utc
 from steelyard.diagnosis import MENDS
 from steelyard.report._findings import worth_of
 from steelyard.report.figures import ChangeFigure, FindingFigure, MetricFigure
@@ -106,7 +105,7 @@ def _deploy_words(finding: FindingFigure) -> str:
 def _time(at: float) -> str:
     """The day, and the hour where the time does not begin with a day."""
     form = "%Y-%m-%d" if at % _DAY == 0 else "%Y-%m-%d %H:%M"
-    return datetime.fromtimestamp(at, UTC).strftime(form)
+    return utc(at, form)
 
 
 State = Literal["worse", "low", "better", "steady", "unknown"]

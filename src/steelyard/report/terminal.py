@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from datetime import UTC, datetime
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard._internal.text import counted, printable, shorten
+from steelyard._internal.text import counted, printable, shorten, utc
 from steelyard.report._people import describe_agreement
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
 from steelyard.report.lights import Light, State, lights_of, verdict_of
@@ -249,4 +248,4 @@ def _made(figures: ReportFigures) -> list[Text]:
 
 
 def _when(time: float | None) -> str:
-    return "-" if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
+    return "-" if time is None else utc(time, "%Y-%m-%d %H:%M")

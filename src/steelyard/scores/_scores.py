@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from html import escape
 from typing import Any, Literal, get_args
 
-from steelyard._internal.text import printable, shorten
-from steelyard.record import Record, TraceRef, is_hashed, number
+from steelyard._internal.text import is_date, printable, shorten
+from steelyard.record import Record, TraceRef, is_hashed
 
 Cause = Literal[
     "step_failed",
@@ -307,7 +307,7 @@ class Evaluation:
             "session": record.session,
             "user": record.user if is_hashed(record.user) else None,
             "tenant": record.tenant,
-            "happened_at": number(started_at) if isinstance(started_at, float | int) else None,
+            "happened_at": started_at if is_date(started_at) else None,
             "evidence": record.evidence or "none",
         }
         for name, value in told.items():

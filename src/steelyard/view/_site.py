@@ -8,7 +8,6 @@ import time
 from collections.abc import Hashable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -18,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.text import utc
 from steelyard.errors import ConfigurationError
 from steelyard.online import Settings
 from steelyard.report import build_figures, human_agreement, look_closer
@@ -127,10 +127,7 @@ def speaks(piece: Piece, claims: Sequence[Any]) -> str:
 
 
 def _when(at: float | None) -> str:
-    try:
-        return "–" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
-    except (OverflowError, OSError, ValueError):
-        return "–"
+    return "–" if at is None else utc(at, "%Y-%m-%d %H:%M:%S")
 
 
 class Site:

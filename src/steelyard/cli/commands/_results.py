@@ -5,14 +5,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 from typer import Argument, Option
 
-from steelyard._internal.text import counted, printable, shorten
+from steelyard._internal.text import counted, printable, shorten, utc
 from steelyard.cli._options import RESULTS, SINCE, UNTIL
 from steelyard.cli._say import say
 from steelyard.cli._terminal import Terminal
@@ -177,7 +176,7 @@ def _state(status: AlarmStatus) -> str:
 
 
 def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return utc(at, "%Y-%m-%d %H:%M:%S")
 
 
 _NEXT = """
