@@ -10,7 +10,7 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
@@ -123,6 +123,8 @@ COMMANDS = {
     "prune": "prune --keep 500 copy.db",
     "config_table": "config",
 }
+WRITTEN = {"labels.csv", "labels.jsonl", "copy.db", "some.jsonl", "queue.db"}
+"""What commands go on with that others left."""
 TYPED = "g\nb\ne\nIn Rome.\ns\nk\nw\nn\nq\n"
 """What is answered where a command asks."""
 PAGES = ["/", "/?by=judge", "/turns", "/sessions?order=worst", "/turn?id=demo-0007", "/compare?by=version"]
@@ -135,25 +137,12 @@ PAGES += [
 ]
 PAGES += ["/turns?sort=metric:faithfulness&columns=time&columns=cost&status=failed", "/api/state"]
 PAGES += ["/turns?sort=-metric:context_precision&metric=faithfulness&judge=other&id=r&time=1759900000"]
-PAGES += [
-    "/label",
-    "/label?metric=faithfulness&claim=0",
-    "/alarms",
-    "/session?id=none",
-    "/turns.jsonl?status=failed",
-]
-PAGES += [
-    "/turns?sort=cost&at=2&text=warranty",
-    "/turn?id=demo-0007&sort=cost&at=2",
-    "/turns?columns=nothing",
-]
+PAGES += ["/label", "/label?metric=faithfulness&claim=0", "/alarms", "/session?id=none"]
+PAGES += ["/turns.jsonl?status=failed", "/turns?sort=cost&at=2&text=warranty", "/turns?columns=nothing"]
+PAGES += ["/turn?id=demo-0007&sort=cost&at=2"]
 PAGES += ["/api/queue?metric=faithfulness", "/compare?by=time&a_since=2025-09-28&b_since=2025-10-02"]
-PAGES += [
-    "/compare?by=judge&a=demo&b=other&metric=faithfulness",
-    "/turns?since=never",
-    "/coverage?judge=other",
-]
-PAGES += ["/turns.csv?judge=other&status=failed", "/coverage?since=2025-10-05T00:00"]
+PAGES += ["/compare?by=judge&a=demo&b=other&metric=faithfulness", "/turns?since=never"]
+PAGES += ["/coverage?judge=other", "/turns.csv?judge=other&status=failed", "/coverage?since=2025-10-05T00:00"]
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +194,18 @@ def run(draw: Random, better: float) -> Run:
     return Run(golden="cases", version=str(better), app="app", judge="judge", cases=tuple(cases))
 
 
+RUN: set[str] = set()
+"""The commands that were run in this process."""
+
+
+def _before(name: str) -> Iterator[str]:
+    """The commands that a command goes on from, in order."""
+    own, names = WRITTEN.intersection(COMMANDS[name].split()), list(COMMANDS)
+    for earlier in names[: names.index(name)]:
+        if not own.isdisjoint(COMMANDS[earlier].split()):
+            yield from (*_before(earlier), earlier)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_says_what_it_said(
     name: str, stored: Path, steelyard: Steelyard, monkeypatch: pytest.MonkeyPatch
@@ -212,6 +213,12 @@ def test_a_command_says_what_it_said(
     monkeypatch.chdir(stored)
     monkeypatch.syspath_prepend(str(stored))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    for earlier in _before(name):
+        if earlier not in RUN:
+            monkeypatch.setattr("sys.stdin", io.StringIO(TYPED))
+            steelyard(*COMMANDS[earlier].split())
+            RUN.add(earlier)
+    RUN.add(name)
     monkeypatch.setattr("sys.stdin", io.StringIO(TYPED))
     before = {path: path.stat().st_mtime_ns for path in stored.iterdir()}
     found = steelyard(*COMMANDS[name].split())
