@@ -281,3 +281,14 @@ def test_without_stored_content_the_scores_are_shown() -> None:
     evaluation = Evaluation(record_id="t1", scores=(scored,))
     assert str(evaluation) == f"turn t1\n{'faithfulness':<24} 0.500 ± 0.100  pass"
     assert "<dl>" not in evaluation._repr_html_() and "0.500 ± 0.100" in evaluation._repr_html_()
+
+
+def test_a_session_or_a_user_of_two_tenants_is_two_units() -> None:
+    user = f"user-{'0' * 32}"
+    named = [("s", None), ("s", "a"), ("s", "ab"), ("bs", "a"), (None, "a")]
+    units = [Evaluation(record_id="r", scores=(), session=one, tenant=whose).unit for one, whose in named]
+    assert units[0] == "s" and units[-1] is None and len({*units}) == len(units)
+    of_users = {
+        Evaluation(record_id="r", scores=(), session="s", user=user, tenant=whose).unit for whose in "ab"
+    }
+    assert len(of_users) == 2 and not of_users & {*units}

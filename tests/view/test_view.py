@@ -114,6 +114,8 @@ def conversations(tmp_path: Path) -> str:
     late = turn(7, None, at=NOON + 7, question="question 6").replace(session="a/b <i>")
     turns.append(late.replace(scores=(replace(late.scores[0], metric="answer_relevancy"),)))
     other = turn(9, 0.0, at=NOON + 3, question="of another").replace(session="other")
+    # Ids of sessions are the application's own: of two tenants they may be the same.
+    turns += [turn(20, 0.0, at=NOON + 9, question="a secret").replace(session="a/b <i>", tenant="a&b")]
     return str(results(tmp_path / "s.db", [*turns[::-1], other]))
 
 
@@ -122,24 +124,24 @@ async def test_a_conversation_is_shown_in_order_with_its_worst_turn_and_where_it
 ) -> None:
     async with client(conversations) as http:
         turned = (await http.get("/turn?id=r3")).text
-        link = re.search('href="(/session[?][^"]+)"', turned)
+        link = re.search('href="(/session[?][^"]+)"', unescape(turned))
         assert link is not None
-        assert re.findall(
-            "question (\\d)", turned.partition('class="conversation"')[2].partition("</nav>")[0]
-        ) == list("0123456")
+        nav = turned.partition('class="conversation"')[2].partition("</nav>")[0]
+        assert re.findall("question (\\d)", nav) == list("0123456")
         page = (await http.get(link[1])).text
         assert re.findall("question (\\d)", page) == list("0123456")
-        assert "of another" not in page and "<i>" not in page
-        assert re.findall("(turned bad here|worst turn)</b> .*?question (\\d)", page) == [
-            ("turned bad here", "3"),
-            ("worst turn", "4"),
-        ]
-        listed = (await http.get("/turns?session=other")).text
-        assert "of another" in listed and "question 1" not in listed
-        assert re.search(r'href="/turns\?" aria-label="Take away', listed)
-        assert '<a href="/turns" aria-current="page">' in listed
-        assert (await http.get("/session?id=none")).status_code == 404
-        assert (await http.get("/session")).status_code == 404
+        assert "of another" not in page and "<i>" not in page and "a secret" not in turned + page
+        listed = set(re.findall('href="(/session[?][^"]+)"', (await http.get("/sessions")).text))
+        theirs = [(await http.get(unescape(one))).text for one in listed if "a%26b" in one]
+        assert ["a secret" in one and "question" not in one for one in theirs] == [len(listed) == 3]
+        marks = re.findall("(turned bad here|worst turn)</b> .*?question (\\d)", page)
+        assert marks == [("turned bad here", "3"), ("worst turn", "4")]
+        other = (await http.get("/turns?session=other")).text
+        assert "of another" in other and "question 1" not in other
+        assert re.search(r'href="/turns\?" aria-label="Take away', other)
+        assert '<a href="/turns" aria-current="page">' in other
+        for path in ("/session", "/session?id=none", "/session?id=other&tenant=a%26b"):
+            assert (await http.get(path)).status_code == 404
 
 
 @pytest.mark.parametrize(

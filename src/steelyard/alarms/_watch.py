@@ -165,7 +165,7 @@ class Watch:
     def _step(
         self, alarm: Alarm, quality: float, inclusion: float, evaluation: Evaluation
     ) -> AlarmEvent | None:
-        at, session = evaluation.at, evaluation.user or evaluation.session
+        at, session = evaluation.at, evaluation.unit
         usual = self.season.usual(at)
         self.alike.add(quality, inclusion, session=session)
         if self.by_order:

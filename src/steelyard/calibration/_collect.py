@@ -140,7 +140,7 @@ class Judged:
     """The probability with which the turn was picked for this metric."""
     claims: int
     unit: str | None = None
-    """The turn's user, or else its session: such turns resemble each other."""
+    """What turns resemble each other by; see `Evaluation.unit`."""
 
     def signal(self, name: Signal) -> float | None:
         """One of the numbers that may be calibrated."""
@@ -149,10 +149,9 @@ class Judged:
 
 def judged_scores(evaluation: Evaluation) -> Iterator[tuple[Score, Judged]]:
     """The Scores of an Evaluation that can be calibrated: those with a value in 0..1 and a judge."""
-    unit = evaluation.user or evaluation.session
     for score in evaluation.scores:
         if (judged := judged_of(evaluation.record_id, score)) is not None:
-            yield score, replace(judged, unit=unit)
+            yield score, replace(judged, unit=evaluation.unit)
 
 
 def judged_of(record_id: str, score: Score) -> Judged | None:

@@ -86,7 +86,7 @@ class School:
                     found=findings_of(screen),
                     judged=min(max(score.value, 0.0), 1.0),
                     inclusion=score.inclusion_probability,
-                    session=evaluation.user or evaluation.session,
+                    session=evaluation.unit,
                 )
             )
             if len(lessons) >= self._due[score.metric]:

@@ -46,7 +46,8 @@ def choice_of(store: Store, execute: Execute, wanted: TurnFilter) -> TurnQuery |
         held = {f"where{at}v{n}": one for n, one in enumerate(_spelled(wanted.where, name))}
         values |= {f"by{at}": by, **held}
         column = column.replace(":by", f":by{at}")
-        where.append(f"{column} IN ({', '.join(f':{one}' for one in held)})")
+        condition = f"{column} IN ({', '.join(f':{one}' for one in held)})"
+        where.append(f"({condition} OR {column} IS NULL)" if "" in held.values() else condition)
     return replace(found, where=where, values=values)
 
 

@@ -15,8 +15,9 @@ from steelyard.results.queries import CHOSEN, TurnFilter
 Row = Sequence[Any]
 Attributes = Callable[[Any, Any, Any], dict[str, list[str]]]
 """From the stored tags, framework and metadata of a turn to what slices are cut by."""
-UNIT: Final = "coalesce(e.user_hash, e.session)"
-"""What turns are alike by: a user comes back in several sessions."""
+UNIT: Final = """coalesce(length(e.tenant) || ':' || e.tenant || coalesce(e.user_hash, e.session),
+    e.user_hash, e.session)"""
+"""What turns are alike by, as `Evaluation.unit` tells it: the user, or else the session, of one tenant."""
 THINNED: Final = "((({table}.turn * 2654435761) & 4294967295) / 65536) % :every = 0"
 """A condition that holds of every so many-th turn. Multiplied and cut (Knuth, The Art of Computer
 Programming 3, 6.4), a turn's number says nothing of what comes round regularly among turns."""

@@ -22,11 +22,14 @@ ORDERS: Final[tuple[Order, ...]] = ("latest", "worst")
 _COURSE: Final = 40
 _MOST_TURNS: Final = 5_000
 _SHARED_OUT: Final = 20_000
-_SESSIONS: Final = """SELECT e.session AS session, count(*) AS turns, min(e.happened_at) AS first,
-    max(e.happened_at) AS last FROM evaluations e WHERE e.session IS NOT NULL GROUP BY e.session"""
-_BAD: Final = """SELECT e.session AS session, count(DISTINCT e.record_id) AS bad
+# Ids of sessions are the application's: two tenants may have the same.
+_SESSIONS: Final = """SELECT e.session AS session, coalesce(e.tenant, '') AS tenant, count(*) AS turns,
+    min(e.happened_at) AS first, max(e.happened_at) AS last
+    FROM evaluations e WHERE e.session IS NOT NULL GROUP BY 1, 2"""
+_BAD: Final = """SELECT e.session AS session, coalesce(e.tenant, '') AS tenant,
+    count(DISTINCT e.record_id) AS bad
     FROM scores s JOIN evaluations e ON e.record_id = s.record_id
-    WHERE s.passed = 0 AND {which} GROUP BY e.session"""
+    WHERE s.passed = 0 AND {which} GROUP BY 1, 2"""
 _PLAIN = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
 
 
@@ -35,6 +38,8 @@ class SessionRow:
     """One conversation in the list."""
 
     session: str
+    tenant: str
+    """Whose it is; empty where nothing says."""
     turns: int
     bad: int
     """Of those, with a score that did not pass."""
@@ -182,37 +187,42 @@ class Looks:
         """Conversations, the latest or those with the most turns that did not pass first."""
         values: dict[str, Any] = {"skip": skip, "limit": limit}
         if order == "latest":
-            query = f"SELECT session, turns, first, last FROM ({_SESSIONS}) a ORDER BY last DESC, session"
+            query = f"SELECT * FROM ({_SESSIONS}) a ORDER BY last DESC, session, tenant"
         else:
             every = _BAD.format(which="e.session IS NOT NULL")
-            query = f"""SELECT a.session, a.turns, a.first, a.last FROM ({_SESSIONS}) a
-                LEFT JOIN ({every}) b ON b.session = a.session
-                ORDER BY coalesce(b.bad, 0) DESC, a.last DESC, a.session"""
+            query = f"""SELECT a.* FROM ({_SESSIONS}) a
+                LEFT JOIN ({every}) b ON b.session = a.session AND b.tenant = a.tenant
+                ORDER BY coalesce(b.bad, 0) DESC, a.last DESC, a.session, a.tenant"""
         found = self._rows(f"{query} LIMIT :limit OFFSET :skip", values)
         if not found:
             return []
         names = {f"s{place}": row[0] for place, row in enumerate(found)}
         which = f"e.session IN ({', '.join(f':{name}' for name in names)})"
-        bad = dict(self._rows(_BAD.format(which=which), names))
+        bad = {(one, whose): count for one, whose, count in self._rows(_BAD.format(which=which), names)}
         course, questions = self._courses(which, names)
         return [
-            SessionRow(one, turns, bad.get(one, 0), first, last, questions.get(one, ""), tuple(course[one]))
-            for one, turns, first, last in found
+            SessionRow(
+                *(session, tenant, turns, bad.get((session, tenant), 0), first, last),
+                question=questions.get((session, tenant), ""),
+                course=tuple(course[session, tenant]),
+            )
+            for session, tenant, turns, first, last in found
         ]
 
     def _courses(
         self, which: str, names: Mapping[str, str]
-    ) -> tuple[Mapping[str, Sequence[bool]], Mapping[str, str]]:
-        """Of some conversations, how their first turns went, and their first question."""
-        query = f"""SELECT e.session, substr(coalesce(e.question, ''), 1, 200),
+    ) -> tuple[Mapping[tuple[str, str], Sequence[bool]], Mapping[tuple[str, str], str]]:
+        """By session and tenant, how the first turns of some conversations went, and their first question."""
+        query = f"""SELECT e.session, coalesce(e.tenant, ''), substr(coalesce(e.question, ''), 1, 200),
             NOT EXISTS (SELECT 1 FROM scores s WHERE s.record_id = e.record_id AND s.passed = 0)
             FROM evaluations e WHERE {which} ORDER BY e.session, e.happened_at, e.record_id LIMIT :most"""
-        course: defaultdict[str, list[bool]] = defaultdict(list)
-        questions: dict[str, str] = {}
-        for session, question, passed in self._rows(query, {**names, "most": _MOST_TURNS}):
-            questions.setdefault(session, question)
-            if len(course[session]) < _COURSE:
-                course[session].append(bool(passed))
+        course: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
+        questions: dict[tuple[str, str], str] = {}
+        for *own, question, passed in self._rows(query, {**names, "most": _MOST_TURNS}):
+            key = (own[0], own[1])
+            questions.setdefault(key, question)
+            if len(course[key]) < _COURSE:
+                course[key].append(bool(passed))
         return course, questions
 
     def funnel(self, scope: Scope) -> Funnel | None:

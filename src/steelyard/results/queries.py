@@ -48,7 +48,7 @@ class TurnFilter:
     """Turns with a label that has a note."""
     where: tuple[tuple[str, str], ...] = ()
     """Turns with these values of `tenant`, `framework` or fields of the metadata; of several values of one
-    name any."""
+    name any. An empty value is that of turns without one."""
     since: float | None = None
     """Turns that began at or after this Unix time."""
     until: float | None = None
@@ -72,6 +72,11 @@ class TurnFilter:
         return single | {
             f"{field}{number}": value for field in CHOSEN for number, value in enumerate(self.chosen(field))
         }
+
+
+def of_session(session: str, tenant: str) -> TurnFilter:
+    """The turns of a conversation of one tenant; of those that name none if it is empty."""
+    return TurnFilter(session=session, where=(("tenant", tenant),))
 
 
 CHOSEN: Final = (

@@ -319,6 +319,12 @@ class Evaluation:
         """Where it stands in time: when the turn happened, or, if nothing says, when it was judged."""
         return self.evaluated_at if self.happened_at is None else self.happened_at
 
+    @property
+    def unit(self) -> str | None:
+        """What turns are alike by: who asked, or else the session, of one tenant; None if untold."""
+        own = self.user or self.session
+        return f"{len(self.tenant)}:{self.tenant}{own}" if self.tenant and own else own
+
     def __getitem__(self, metric: str) -> Score:
         """The Score of the metric with this name."""
         for score in self.scores:
@@ -358,9 +364,8 @@ def as_text(evaluation: Evaluation) -> str:
 
 def as_html(evaluation: Evaluation) -> str:
     """The scores as a table, the turn below it, if its content is stored; everything escaped."""
-    heads = _row("th", ("metric", "value", "", "why"))
     rows = "".join(_row("td", _cells(score)) for score in evaluation.scores)
-    table = f"<table><thead>{heads}</thead><tbody>{rows}</tbody></table>"
+    table = f"<table><thead>{_row('th', ('metric', 'value', '', 'why'))}</thead><tbody>{rows}</tbody></table>"
     terms = "".join(f"<dt>{_escaped(name)}</dt><dd>{_escaped(said)}</dd>" for name, said in _turn(evaluation))
     return f"{table}<dl>{terms}</dl>" if terms else table
 
@@ -382,13 +387,8 @@ def _turn(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     if record is None:
         return
     contexts = ((f"context {rank}", context.text) for rank, context in enumerate(record.contexts))
-    named: Iterable[tuple[str, str | None]] = [
-        ("question", record.asked),
-        ("answer", record.answer),
-        ("reference", record.reference),
-        *list(contexts)[:_MOST_CONTEXTS],
-    ]
-    yield from ((name, said) for name, said in named if said)
+    texts = (("question", record.asked), ("answer", record.answer), ("reference", record.reference))
+    yield from ((name, said) for name, said in (*texts, *list(contexts)[:_MOST_CONTEXTS]) if said)
 
 
 def _row(tag: str, cells: Iterable[str]) -> str:

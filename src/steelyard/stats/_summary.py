@@ -60,7 +60,7 @@ class _Tally:
             self.explanations.setdefault(cause, score.explanation)
             return
         self.marks[score.passed] += 1
-        unit, inclusion = evaluation.user or evaluation.session, score.inclusion_probability
+        unit, inclusion = evaluation.unit, score.inclusion_probability
         self.values.add(score.value, inclusion, session=unit)
         if score.passed is not None:
             self.passes.add(float(score.passed), inclusion, session=unit)

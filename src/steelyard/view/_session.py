@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from steelyard.results.looks import ORDERS, Order
-from steelyard.results.queries import TurnFilter
+from steelyard.results.queries import TurnFilter, of_session
 from steelyard.scores import Evaluation, Score
 from steelyard.view._list import FIRST
 from steelyard.view._site import Site
@@ -45,15 +45,25 @@ def session(site: Site, request: Request) -> Response:
     """A conversation in order: its turns, the worst one, and where it turned bad."""
     name = request.query_params.get("id", "")
     with site.open() as results:
+        # Who leaves the tenant out is shown the one who spoke last.
+        last = results.turns(TurnFilter(session=name), limit=1) if name else []
+        latest = next(filter(None, (results.evaluation(row.record_id) for row in last)), None)
+        tenant = request.query_params.get("tenant", (latest and latest.tenant) or "")
         # From the first one on; a page that begins at a place is newest first all the same.
-        rows = results.turns(TurnFilter(session=name), after=FIRST, limit=_PAGE + 1)[::-1] if name else []
+        rows = results.turns(of_session(name, tenant), after=FIRST, limit=_PAGE + 1)[::-1] if name else []
         found = [results.evaluation(row.record_id) for row in rows[:_PAGE]]
     if not rows:
         return site.say(request, "There is no evaluated turn of this session.", 404)
     turns = session_page([one for one in found if one is not None])
     metrics = list(dict.fromkeys(score.metric for one in turns for score in one["evaluation"].scores))
     return site.render(
-        request, "session.html", session=name, turns=turns, metrics=metrics[:_METRICS], more=len(rows) > _PAGE
+        request,
+        "session.html",
+        session=name,
+        tenant=tenant,
+        turns=turns,
+        metrics=metrics[:_METRICS],
+        more=len(rows) > _PAGE,
     )
 
 

@@ -18,7 +18,7 @@ from steelyard.recording.explaining import explain
 from steelyard.report.turn import ClaimView, claim, in_answer, in_context, passage, words_of
 from steelyard.results import ResultsReader
 from steelyard.results.labels import Label
-from steelyard.results.queries import TurnFilter
+from steelyard.results.queries import of_session
 from steelyard.scores import Evaluation, Score, Verdict
 from steelyard.view._list import FIRST, number_of, order_of
 from steelyard.view._requests import LONGEST, filter_of, pairs_of
@@ -326,7 +326,7 @@ def _beside(results: ResultsReader, evaluation: Evaluation, request: Request) ->
     """The turns above and below it in the list, and those of its conversation, in order, if it has others."""
     wanted, (by, reverse) = filter_of(request), order_of(request)
     # From the first one on; a page that begins at a place is newest first all the same.
-    named = TurnFilter(session=evaluation.session or "")
+    named = of_session(evaluation.session or "", evaluation.tenant or "")
     session = results.turns(named, after=FIRST, limit=_SESSION + 1)[::-1] if named.session else []
     own = session[:_SESSION] if len(session) > 1 else []
     if by:

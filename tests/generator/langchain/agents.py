@@ -19,9 +19,8 @@ from langgraph.types import Command
 
 from generator.choices import Choices
 from generator.langchain.application import Application, all_found, single
-from generator.langchain.messages import FORMS, formed, spoken
+from generator.langchain.messages import FORMS, formed, prompted, spoken, template
 from generator.langchain.models import Speaker, now
-from generator.langchain.prompting import prompted, template
 from generator.langchain.retrievers import finder, retriever, shown
 from generator.langchain.tools import tool
 from generator.texts import JOINERS

@@ -14,9 +14,8 @@ from pydantic import BaseModel
 
 from generator.choices import Choices
 from generator.langchain.application import Application, Step
-from generator.langchain.messages import FORMS, asked_at, formed, last_text, read, spoken, written
+from generator.langchain.messages import FORMS, asked_at, formed, last_text, prompted, read, spoken, written
 from generator.langchain.models import Speaker, now
-from generator.langchain.prompting import prompted
 from generator.langchain.retrievers import retriever, shown, texts
 from generator.texts import JOINERS
 from generator.turns import Turn

@@ -17,9 +17,8 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from generator.choices import Choices
 from generator.langchain.application import Application, Step, all_found, all_shown, single
 from generator.langchain.chains import Input, answer, chain, looked_up, rewriter
-from generator.langchain.messages import FORMS, formed, read, spoken, written
+from generator.langchain.messages import FORMS, formed, read, spoken, template, written
 from generator.langchain.models import Speaker
-from generator.langchain.prompting import template
 from generator.langchain.retrievers import retriever, shown, texts
 from generator.texts import JOINERS
 from generator.turns import Turn

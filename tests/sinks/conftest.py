@@ -1,8 +1,20 @@
-"""Fixtures of the tests of vendors."""
+"""Fixtures of the tests of sinks."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+
+from sinks.otel.telemetry import Telemetry
+
+
+@pytest.fixture
+def telemetry() -> Any:
+    made = Telemetry()
+    yield made
+    if made.tracers._atexit_handler is not None:
+        made.close()
 
 
 @pytest.fixture(autouse=True)
