@@ -67,7 +67,7 @@ def drafts(source: str) -> tuple[list[Callable[[], Any]], list[Callable[[], Any]
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "most"), [("retriever", 12), ("unseen", 20)])
 def test_a_record_costs_a_few_times_what_counting_its_words_does(source: str, most: int) -> None:
-    """Learning included; 7 and 12 times were measured on a quiet core."""
+    """Learning included; 7.5 and 12 times were measured on a quiet core."""
     found, units = [], []
     for _ in range(ROUNDS):
         builds, work = drafts(source)
