@@ -24,6 +24,11 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.native import Lock, RLock, get_ident
 from steelyard._internal.text import error_place
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
@@ -57,7 +62,40 @@ def identity_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+@contextmanager
+def _alone_in(folder: str) -> Iterator[bool]:
+    """While nobody else, in this process or another, makes a file of ours in a folder; False if unsure."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # on Windows folders cannot be opened, and open files cannot be moved
+        yield False
+        return
+    try:
+        yield _locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    if fcntl is None:
+        return False
+    until = time.monotonic() + _LONGEST_MAKING
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
+        except OSError:  # not on this file system
+            return False
+        else:
+            return True
+
+
 _log = SafeLogger("steelyard")
+_LONGEST_MAKING: Final = 5.0
+"""Seconds that a file which others make is waited for."""
 _PATIENCE: Final = 30.0
 """Seconds that all locks and imports together may hold up a fork. A first write takes long on a
 busy machine, and the child of a fork that did not wait can never use that file, or that module."""
@@ -145,8 +183,7 @@ class FileConnection(ForkLock):
             if _lost and identity_of(self.path) in _lost:
                 raise sqlite3.OperationalError(f"{self.path!r} was in use when this process was forked")
             if self._connection is None:
-                self._remove_strays()
-                self._connection = self._connect()
+                self._connection = self._connected()
                 self._file, self._wal = identity_of(self.path), identity_of(self.path + "-wal")
             if self._connection.in_transaction:
                 # An exception out of a signal came between the beginning and whatever would have ended it.
@@ -210,12 +247,24 @@ class FileConnection(ForkLock):
         if pages == written and identity_of(self.path + "-wal") == self._wal:
             self._remove_wal()
 
-    def _remove_strays(self) -> None:
-        """Where a file is yet to be made, they are of one that was moved, and that others may still write."""
-        with contextlib.suppress(OSError):
-            if self.path == ":memory:" or os.path.getsize(self.path):
-                return
-        self._remove_wal()
+    def _connected(self) -> sqlite3.Connection:
+        """The file, opened; where it is yet to be made, without the log of one that was moved from its place.
+
+        Others may still write that one. A file that another process makes at this moment has a log, too.
+        """
+        if not self._is_new:
+            return self._connect()
+        with _alone_in(os.path.dirname(os.path.abspath(self.path))) as alone:
+            if alone and self._is_new:
+                self._remove_wal()
+            return self._connect()
+
+    @property
+    def _is_new(self) -> bool:
+        try:
+            return self.path != ":memory:" and os.path.getsize(self.path) == 0
+        except OSError as error:
+            return isinstance(error, FileNotFoundError)
 
     def _remove_wal(self) -> None:
         for suffix in ("-wal", "-shm"):

@@ -53,6 +53,8 @@ def test_exceptions_out_of_signals_leave_the_counts_of_a_spool_readable(tmp_path
                 signal.setitimer(signal.ITIMER_REAL, 0.0002 + number % 23 * 0.00001)
                 for _ in range(40):
                     monitor.stats()
+                # A signal that comes now is raised here.
+                signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from online.helpers import FAITHFUL, finish, turn, yes
+from steelyard._internal.forks import FileConnection
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online.queue._protocol import QueueCounts
@@ -286,3 +287,37 @@ async def test_what_was_not_begun_is_renewed(tmp_path: Path) -> None:
         assert await other.lease(20) == []
     await queue.close()
     await other.close()
+
+
+def test_the_log_of_a_file_that_is_made_at_this_moment_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, others, remove = tmp_path / "x.db", list[threading.Thread](), FileConnection._remove_wal
+
+    def connect() -> sqlite3.Connection:
+        made = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        made.execute("PRAGMA journal_mode = WAL")
+        made.execute("CREATE TABLE IF NOT EXISTS found (it)")
+        return made
+
+    files = [FileConnection(path, connect), FileConnection(path, connect)]
+
+    def put(file: FileConnection) -> None:
+        with file.use() as connection:
+            connection.execute("INSERT INTO found VALUES (1)")
+
+    def remove_late(file: FileConnection) -> None:
+        """The other one begins to make the file between the look at it and the removal."""
+        if not others:
+            others.append(threading.Thread(target=put, args=(files[1],)))
+            others[0].start()
+            others[0].join(0.5)  # it waits, or is done
+        remove(file)
+
+    monkeypatch.setattr(FileConnection, "_remove_wal", remove_late)
+    put(files[0])
+    others[0].join()
+    for file in files:
+        file.close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM found").fetchone() == (2,)
