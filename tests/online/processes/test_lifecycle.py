@@ -211,6 +211,8 @@ def test_multiprocessing(tmp_path: Path, method: str) -> None:
                 monitor.submit(Record(question="q"))
                 with multiprocessing.get_context("{method}").Pool(2) as pool:
                     assert pool.map(work, range(4)) == [(0, 0)] * 4
+                    pool.close()
+                    pool.join()
                 assert monitor.flush(60) == 0
             """
         )
