@@ -33,6 +33,8 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
+# One may strike in a callback of the garbage collector, as hypothesis has one; Python only reports it then.
+@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
 def test_exceptions_out_of_signals_leave_the_counts_of_a_spool_readable(tmp_path: Path) -> None:
     """A time limit of the application may strike while it asks what is left."""
 
