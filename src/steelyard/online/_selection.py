@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Literal, get_args
@@ -43,7 +44,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _RANGE = float(2**64)
-_warn = WarnOnce(SafeLogger("steelyard.online"))
+_log = SafeLogger("steelyard.online")
 
 
 def sampling_position(key: str, secret: str = "") -> float:
@@ -236,6 +237,7 @@ class Selection:
     """A function of the Record. Where it raises, the rules decide, and a warning is logged the first time."""
     metric_rates: Mapping[str, float] = field(default_factory=dict)
     """By instance name: the share of picked turns that this metric scores; 1 for those not named."""
+    _warn: WarnOnce = field(default_factory=partial(WarnOnce, _log), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         checked_rate(self.rate, "rate")
@@ -296,8 +298,8 @@ class Selection:
                 return Decision(rate=1.0, reasons=("choose",), forced=True)
             return Decision(rate=checked_rate(chosen, "the result of choose"), reasons=("choose",))
         except BaseException as error:  # noqa: BLE001 - the user's function may raise anything
-            _warn(
-                id(self.choose),
+            self._warn(
+                "choose",
                 "choose failed: %s; where it does, the rules decide; correct the function",
                 error_place(error),
             )
