@@ -90,8 +90,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     that took away what a later test of the same file had set.
     """
     function = pyfuncitem.obj
-    if pyfuncitem.get_closest_marker("anyio"):  # a task has a context of its own
-        return (yield)
     if iscoroutinefunction(function):
         pyfuncitem.obj = lambda **given: asyncio.run(function(**given))
     else:

@@ -25,13 +25,6 @@ from steelyard.view import export_labels, import_labels
 from steelyard.view._label import agreement_of
 from view.serving import client
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
 
 @pytest.fixture
 def db(tmp_path: Path) -> str:

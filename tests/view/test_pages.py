@@ -44,12 +44,6 @@ PAGES = (
     *("/compare", "/compare?by=judge", "/compare?by=time", "/sessions", "/coverage", "/label"),
     *("/alarms", "/judges", "/api/queue/so-far"),
 )
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def client(db: str | Path, settings: Settings | None = None) -> httpx.AsyncClient:

@@ -29,12 +29,6 @@ from waiting import until
 STATM = Path("/proc/self/statm")
 PAGE = 4096
 TOKEN = "a-token-of-some-length"
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture
